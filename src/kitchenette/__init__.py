@@ -1,0 +1,35 @@
+"""Kitchenette: compact random features for kernel machines.
+
+A random feature map turns a kernel machine into a linear one: it maps rows to explicit
+features whose inner products approximate a kernel.
+
+>>> from sklearn.datasets import load_digits
+>>> from sklearn.linear_model import RidgeClassifier
+>>> from sklearn.pipeline import make_pipeline
+>>> from kitchenette import Fastfood
+>>> X, y = load_digits(return_X_y=True)
+>>> model = make_pipeline(Fastfood(n_components=1024, random_state=0), RidgeClassifier())
+>>> model.fit(X[:1200], y[:1200]).score(X[1200:], y[1200:]) > 0.95
+True
+"""
+
+from importlib.metadata import version
+
+from kitchenette import kernels, metrics
+from kitchenette._config import choose_instruction_set, show_config
+from kitchenette.maps import Fastfood, RandomKitchenSinks
+from kitchenette.sketching import fwht
+
+choose_instruction_set()
+
+__version__ = version("kitchenette")
+
+__all__ = [
+    "Fastfood",
+    "RandomKitchenSinks",
+    "__version__",
+    "fwht",
+    "kernels",
+    "metrics",
+    "show_config",
+]

@@ -1,0 +1,84 @@
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+openmp: bool
+
+Csr32 = tuple[NDArray[np.float32], NDArray[np.int32], NDArray[np.int64], int]
+Csr64 = tuple[NDArray[np.float64], NDArray[np.int32], NDArray[np.int64], int]
+
+def simd_variants() -> list[str]: ...
+def simd() -> str: ...
+def set_simd(name: str) -> bool: ...
+def lanes() -> int: ...
+def max_threads() -> int: ...
+
+class Tail:
+    def __init__(
+        self,
+        kind: str,
+        amplitude: float = 1.0,
+        terms: NDArray[Any] | None = None,
+        unpaired_offset: float = 0.0,
+        row_weight: float = 0.0,
+    ) -> None: ...
+
+def fwht(x: NDArray[Any]) -> None: ...
+@overload
+def structured_features(
+    x: NDArray[np.float32] | Csr32,
+    out: NDArray[np.float32],
+    tail: Tail,
+    *,
+    block: int,
+    signs: NDArray[np.int8],
+    permutation: NDArray[np.int32] | None = None,
+    gaussians: NDArray[np.float32] | None = None,
+    cosines: NDArray[np.float32] | None = None,
+    sines: NDArray[np.float32] | None = None,
+    scales: NDArray[np.float32],
+    column_scales: NDArray[np.float32] | None = None,
+) -> bool: ...
+@overload
+def structured_features(
+    x: NDArray[np.float64] | Csr64,
+    out: NDArray[np.float64],
+    tail: Tail,
+    *,
+    block: int,
+    signs: NDArray[np.int8],
+    permutation: NDArray[np.int32] | None = None,
+    gaussians: NDArray[np.float64] | None = None,
+    cosines: NDArray[np.float64] | None = None,
+    sines: NDArray[np.float64] | None = None,
+    scales: NDArray[np.float64],
+    column_scales: NDArray[np.float64] | None = None,
+) -> bool: ...
+@overload
+def dense_features(
+    x: NDArray[np.float32] | Csr32,
+    out: NDArray[np.float32],
+    tail: Tail,
+    *,
+    panels: NDArray[np.float32],
+) -> bool: ...
+@overload
+def dense_features(
+    x: NDArray[np.float64] | Csr64,
+    out: NDArray[np.float64],
+    tail: Tail,
+    *,
+    panels: NDArray[np.float64],
+) -> bool: ...
+@overload
+def finish_features(z: NDArray[np.float32], out: NDArray[np.float32], tail: Tail) -> bool: ...
+@overload
+def finish_features(z: NDArray[np.float64], out: NDArray[np.float64], tail: Tail) -> bool: ...
+def philox_words(seed: int, stream: int, first_block: int, out: NDArray[np.uint64]) -> None: ...
+def philox_uniforms(seed: int, stream: int, first_block: int, out: NDArray[np.float64]) -> None: ...
+def philox_normals(seed: int, stream: int, first_block: int, out: NDArray[Any]) -> None: ...
+def philox_signs(seed: int, stream: int, first_block: int, out: NDArray[np.int8]) -> None: ...
+def philox_permutations(
+    seed: int, stream: int, first_block: int, out: NDArray[np.int32]
+) -> None: ...

@@ -1,0 +1,132 @@
+// Dense projections z = x W with a fused tail, for Random Kitchen Sinks.
+//
+// The sum over the columns of a row always runs from the first to the last in one chain
+// of multiply-adds, for one row or many, dense or sparse, so that a row has the same
+// features in any company. That is why this is not a call to a BLAS.
+#pragma once
+
+#include "tails.hpp"
+
+namespace kitchenette::KITCHENETTE_VARIANT {
+
+inline constexpr Size depth = 256;  // columns at a time: their part of a panel stays in cache
+
+// sums[r][0 ... Vectors) += x[r][0 ... n) weights, for n_rows rows; a row of weights and a
+// row of sums are `panel` numbers long.
+template <int RowCount, int Vectors, class T>
+KITCHENETTE_INLINE void multiply_tile(const T* x, Size stride, Size n, const T* weights, T* sums) {
+    constexpr Size N = lanes<T>;
+    Vec<T> a[RowCount][Vectors];
+    KITCHENETTE_UNROLL
+    for (int r = 0; r < RowCount; ++r)
+        KITCHENETTE_UNROLL
+        for (int v = 0; v < Vectors; ++v) a[r][v] = load(sums + r * panel + v * N);
+    for (Size j = 0; j < n; ++j) {
+        Vec<T> w[Vectors];
+        KITCHENETTE_UNROLL
+        for (int v = 0; v < Vectors; ++v) w[v] = load(weights + j * panel + v * N);
+        KITCHENETTE_UNROLL
+        for (int r = 0; r < RowCount; ++r) {
+            const Vec<T> value = broadcast(x[r * stride + j]);
+            KITCHENETTE_UNROLL
+            for (int v = 0; v < Vectors; ++v) a[r][v] = mul_add(value, w[v], a[r][v]);
+        }
+    }
+    KITCHENETTE_UNROLL
+    for (int r = 0; r < RowCount; ++r)
+        KITCHENETTE_UNROLL
+        for (int v = 0; v < Vectors; ++v) store(sums + r * panel + v * N, a[r][v]);
+}
+
+// One panel of the rows x[0 ... count), columns [0, n): tiles of six rows by two vectors,
+// whose twelve sums fill the registers.
+template <class T>
+void multiply_rows(const T* x, Size stride, Size count, Size n, const T* weights, T* sums) {
+    constexpr Size width = 2 * lanes<T>;
+    for (Size f = 0; f < panel; f += width) {
+        Size r = 0;
+        for (; r + 6 <= count; r += 6)
+            multiply_tile<6, 2>(x + r * stride, stride, n, weights + f, sums + r * panel + f);
+        for (; r + 2 <= count; r += 2)
+            multiply_tile<2, 2>(x + r * stride, stride, n, weights + f, sums + r * panel + f);
+        for (; r < count; ++r)
+            multiply_tile<1, 2>(x + r * stride, stride, n, weights + f, sums + r * panel + f);
+    }
+}
+
+// One panel of a single row: `column(k)` is the column of values[k]. Reads the weights
+// from beginning to end, which is what a single row costs.
+template <class T, class Column>
+KITCHENETTE_INLINE void multiply_row(const T* values, Size n, const Column& column, const T* weights,
+                                     T* sums) {
+    constexpr int N = lanes<T>;
+    constexpr int vectors = panel / N < 8 ? panel / N : 8;
+    for (Size f = 0; f < panel; f += vectors * N) {
+        Vec<T> a[vectors];
+        KITCHENETTE_UNROLL
+        for (int v = 0; v < vectors; ++v) a[v] = zero<T>();
+        for (Size k = 0; k < n; ++k) {
+            const Vec<T> value = broadcast(values[k]);
+            const T* row = weights + column(k) * panel + f;
+            KITCHENETTE_UNROLL
+            for (int v = 0; v < vectors; ++v) a[v] = mul_add(value, load(row + v * N), a[v]);
+        }
+        KITCHENETTE_UNROLL
+        for (int v = 0; v < vectors; ++v) store(sums + f + v * N, a[v]);
+    }
+}
+
+template <class T, class Function>
+KITCHENETTE_INLINE bool write_panel(const Dense<T>& map, const Function& function, const T* sums,
+                                    Size f, T* row, Size n_columns) {
+    RowWriter<T, Function> writer{function, map.tail, row, n_columns, zero<T>()};
+    for (Size k = 0; k < panel; k += lanes<T>) writer.write(f + k, load(sums + k));
+    return !writer.overflow;
+}
+
+template <class T, class Function>
+bool dense_rows_with(const Dense<T>& map, const Function& function, const Rows<T>& rows, Size row,
+                     Size count, Size first_panel, Size last_panel, const Output<T>& out, T* sums) {
+    bool fine = true;
+    const Size panel_size = rows.n_columns * panel;
+    const auto target = [&](Size r) { return out.data + (row + r) * out.stride; };
+    for (Size p = first_panel; p < last_panel; ++p) {
+        const T* weights = map.panels + p * panel_size;
+        if (rows.sparse() || count == 1) {
+            for (Size r = 0; r < count; ++r) {
+                if (rows.sparse()) {
+                    const Size start = rows.starts[row + r], n = rows.starts[row + r + 1] - start;
+                    const std::int32_t* columns = rows.indices + start;
+                    multiply_row(rows.values + start, n, [columns](Size k) { return Size{columns[k]}; },
+                                 weights, sums);
+                } else {
+                    multiply_row(rows.values + (row + r) * rows.stride, rows.n_columns,
+                                 [](Size k) { return k; }, weights, sums);
+                }
+                fine &= write_panel(map, function, sums, p * panel, target(r), out.n_columns);
+            }
+            continue;
+        }
+        std::memset(sums, 0, sizeof(T) * count * panel);
+        for (Size j = 0; j < rows.n_columns; j += depth) {
+            const Size n = rows.n_columns - j < depth ? rows.n_columns - j : depth;
+            multiply_rows(rows.values + row * rows.stride + j, rows.stride, count, n,
+                          weights + j * panel, sums);
+        }
+        for (Size r = 0; r < count; ++r)
+            fine &= write_panel(map, function, sums + r * panel, p * panel, target(r), out.n_columns);
+    }
+    return fine;
+}
+
+template <class T>
+bool dense_rows(const Dense<T>& map, const Rows<T>& rows, Size row, Size count, Size first_panel,
+                Size last_panel, const Output<T>& out, T* scratch) {
+    return with_tail<T>(map.tail, [&](const auto& function) {
+        return dense_rows_with(map, function, rows, row, count, first_panel, last_panel, out, scratch);
+    });
+}
+
+template <class T> Size dense_scratch(Size count) { return count * panel; }
+
+}  // namespace kitchenette::KITCHENETTE_VARIANT

@@ -1,0 +1,293 @@
+// Butterfly networks on vectors: the Walsh-Hadamard transform and its rotated cousin.
+//
+// All stages run from the largest stride to the smallest, in every path and for every
+// instruction set, so that a row's result has the same bits however it was computed.
+//
+// Two layouts share this code. In the "lanes" layout a vector holds one coordinate of
+// several rows, so every stage is a plain addition of vectors. In the "row" layout a
+// vector holds consecutive coordinates of one row, and the last stages work inside it.
+#pragma once
+
+#include "simd.hpp"
+
+#if defined(__clang__)
+#define KITCHENETTE_UNROLL _Pragma("clang loop unroll(full)")
+#elif defined(__GNUC__)
+#define KITCHENETTE_UNROLL _Pragma("GCC unroll 16")
+#else
+#define KITCHENETTE_UNROLL
+#endif
+
+namespace kitchenette::KITCHENETTE_VARIANT {
+
+// ---------------------------------------------------------------- one butterfly
+
+// (a, b) -> (a + b, a - b): Sylvester's Hadamard matrix.
+template <class T> struct SumDifference {
+    KITCHENETTE_INLINE void operator()(Vec<T>& a, Vec<T>& b, Size, Size) const {
+        const Vec<T> sum = a + b;
+        b = a - b;
+        a = sum;
+    }
+    // The stage of stride H < lanes inside the vector that starts at coordinate i.
+    template <int H> KITCHENETTE_INLINE Vec<T> inside(Vec<T> a, Size) const {
+        return mul_add(a, alternating<H>(), swap_lanes<H>(a));
+    }
+
+  private:
+    template <int H> static KITCHENETTE_INLINE Vec<T> alternating() {
+        Vec<T> signs = zero<T>();
+        for (int i = 0; i < lanes<T>; ++i) signs.set(i, (i & H) ? T{-1} : T{1});
+        return signs;
+    }
+};
+
+// (a, b) -> (c a + s b, c b - s a) with angles of their own. The pair (i, i + h) of a
+// block uses the entry h + i mod h of the block's two tables of `block` numbers.
+template <class T, bool RowLayout> struct Rotation {
+    const T* cosines;
+    const T* sines;
+    Size block;
+
+    KITCHENETTE_INLINE Size entry(Size h, Size i) const { return (i & ~(block - 1)) + h + (i & (h - 1)); }
+
+    KITCHENETTE_INLINE void operator()(Vec<T>& a, Vec<T>& b, Size h, Size i) const {
+        const Size at = entry(h, i);
+        const Vec<T> c = RowLayout ? load(cosines + at) : broadcast(cosines[at]);
+        const Vec<T> s = RowLayout ? load(sines + at) : broadcast(sines[at]);
+        const Vec<T> upper = mul_add(s, b, c * a);
+        b = mul_add(zero<T>() - s, a, c * b);
+        a = upper;
+    }
+    template <int H> KITCHENETTE_INLINE Vec<T> inside(Vec<T> a, Size i) const {
+        Vec<T> c = zero<T>(), s = zero<T>();
+        for (int lane = 0; lane < lanes<T>; ++lane) {
+            const Size at = entry(H, i + lane);
+            c.set(lane, cosines[at]);
+            s.set(lane, (lane & H) ? -sines[at] : sines[at]);
+        }
+        return mul_add(s, swap_lanes<H>(a), c * a);
+    }
+};
+
+// ---------------------------------------------------------------- several stages at once
+
+// The stages of strides (Radix/2) q, ..., q on Radix vectors whose first coordinates lie
+// q apart; `first` is the coordinate of v[0].
+template <int Radix, class T, class Butterfly>
+KITCHENETTE_INLINE void butterflies(Vec<T>* v, const Butterfly& butterfly, Size q, Size first) {
+    KITCHENETTE_UNROLL
+    for (int h = Radix / 2; h >= 1; h /= 2) {
+        KITCHENETTE_UNROLL
+        for (int k = 0; k < Radix; ++k) {
+            if (!(k & h)) butterfly(v[k], v[k + h], h * q, first + k * q);
+        }
+    }
+}
+
+// One pass over the vectors [0, length): stages of strides (Radix/2) q ... q, in vectors.
+// `unit` is the number of coordinates that a step from vector to vector makes.
+template <int Radix, class T, class Butterfly, class Load>
+KITCHENETTE_INLINE void pass(T* work, Size length, Size q, Size unit, Size offset,
+                             const Butterfly& butterfly, const Load& load_vector) {
+    constexpr int N = lanes<T>;
+    for (Size base = 0; base < length; base += Radix * q) {
+        for (Size j = base; j < base + q; ++j) {
+            Vec<T> v[Radix];
+            KITCHENETTE_UNROLL
+            for (int k = 0; k < Radix; ++k) v[k] = load_vector(j + k * q);
+            butterflies<Radix>(v, butterfly, q * unit, (offset + j) * unit);
+            KITCHENETTE_UNROLL
+            for (int k = 0; k < Radix; ++k) store(work + (j + k * q) * N, v[k]);
+        }
+    }
+}
+
+template <int Radix, class T, class Butterfly>
+KITCHENETTE_INLINE void pass(T* work, Size length, Size q, Size unit, Size offset,
+                             const Butterfly& butterfly) {
+    pass<Radix>(work, length, q, unit, offset, butterfly,
+                [work](Size i) { return load(work + i * lanes<T>); });
+}
+
+// All stages of strides top, top/2, ..., last on the vectors [0, length), as few
+// passes as possible. `work` starts at vector number `offset` of its buffer.
+template <class T, class Butterfly>
+KITCHENETTE_INLINE void stages(T* work, Size length, Size top, Size last, Size unit, Size offset,
+                               const Butterfly& butterfly) {
+    while (top >= last) {
+        if (top >= 4 * last && top != 8 * last) {
+            pass<8>(work, length, top / 4, unit, offset, butterfly);
+            top /= 8;
+        } else if (top >= 2 * last) {
+            pass<4>(work, length, top / 2, unit, offset, butterfly);
+            top /= 4;
+        } else {
+            pass<2>(work, length, top, unit, offset, butterfly);
+            top /= 2;
+        }
+    }
+}
+
+// Vectors that a depth-first descent finishes in one go: small enough for the first
+// level cache, whatever the transform's length.
+inline constexpr Size leaf = 128;
+
+// Stages of strides top ... last on [0, length) depth first: a large range is split by
+// one pass into eight that are finished one after the other, and `done(work, offset,
+// length)` is called on every finished piece in order.
+template <class T, class Butterfly, class Done>
+void descend(T* work, Size length, Size top, Size last, Size unit, Size offset,
+             const Butterfly& butterfly, const Done& done) {
+    if (length <= leaf || top < 4 * last) {
+        stages(work, length, top, last, unit, offset, butterfly);
+        done(work, offset, length);
+        return;
+    }
+    pass<8>(work, length, top / 4, unit, offset, butterfly);
+    const Size part = top / 4;
+    for (Size start = 0; start < length; start += part)
+        descend(work + start * lanes<T>, part, top / 8, last, unit, offset + start, butterfly, done);
+}
+
+// The stages of strides below the number of lanes, inside one vector that starts at
+// coordinate i, for transforms of `block` coordinates.
+template <class T, class Butterfly>
+KITCHENETTE_INLINE Vec<T> inside_vector(Vec<T> a, Size block, Size i, const Butterfly& butterfly) {
+    if constexpr (lanes<T> > 8)
+        if (block > 8) a = butterfly.template inside<8>(a, i);
+    if constexpr (lanes<T> > 4)
+        if (block > 4) a = butterfly.template inside<4>(a, i);
+    if constexpr (lanes<T> > 2)
+        if (block > 2) a = butterfly.template inside<2>(a, i);
+    if (block > 1) a = butterfly.template inside<1>(a, i);
+    return a;
+}
+
+// ---------------------------------------------------------------- the last stages
+
+// How many of the smallest strides (1, 2, 4 vectors) are left to the way out: `length`
+// vectors of transforms that span `span` vectors each.
+inline Size strides_left(Size length, Size span) {
+    if (length % 8) return 1;
+    return span < 8 ? span : 8;
+}
+
+// The stages of strides below `left` on eight vectors, on the way out of a buffer.
+template <class T, class Butterfly>
+KITCHENETTE_INLINE void last_stages(Vec<T>* v, Size left, Size unit, Size offset,
+                                    const Butterfly& butterfly) {
+    if (left == 8) [[likely]] {
+        butterflies<8>(v, butterfly, unit, offset * unit);
+    } else if (left == 4) {
+        butterflies<4>(v, butterfly, unit, offset * unit);
+        butterflies<4>(v + 4, butterfly, unit, (offset + 4) * unit);
+    } else if (left == 2) {
+        for (int k = 0; k < 8; k += 2) butterflies<2>(v + k, butterfly, unit, (offset + k) * unit);
+    }
+}
+
+// Hands every vector of a piece to `done(number, vector)` with all stages finished, in
+// the row layout.
+template <class T, class Butterfly, class Done>
+KITCHENETTE_INLINE void finish_rows(const T* piece, Size offset, Size length, Size left, Size block,
+                                    const Butterfly& butterfly, const Done& done) {
+    constexpr Size N = lanes<T>;
+    if (length % 8) {
+        for (Size i = 0; i < length; ++i)
+            done(offset + i,
+                 inside_vector(load(piece + i * N), block, (offset + i) * N, butterfly));
+        return;
+    }
+    for (Size i = 0; i < length; i += 8) {
+        Vec<T> v[8];
+        KITCHENETTE_UNROLL
+        for (int k = 0; k < 8; ++k) v[k] = load(piece + (i + k) * N);
+        last_stages(v, left, N, offset + i, butterfly);
+        KITCHENETTE_UNROLL
+        for (int k = 0; k < 8; ++k)
+            done(offset + i + k, inside_vector(v[k], block, (offset + i + k) * N, butterfly));
+    }
+}
+
+// ---------------------------------------------------------------- whole transforms
+
+// `length` adjacent numbers that hold transforms of `block` numbers each, in place.
+template <class T> void hadamard_row(T* x, Size length, Size block) {
+    constexpr Size N = lanes<T>;
+    const SumDifference<T> butterfly;
+    const Size vectors = length / N, span = block / N;
+    const Size left = strides_left(vectors, span ? span : 1);
+    descend(x, vectors, span / 2, left, N, Size{0}, butterfly,
+            [&](T* piece, Size offset, Size count) {
+                finish_rows(piece, offset, count, left, block, butterfly,
+                            [x](Size i, Vec<T> value) { store(x + i * N, value); });
+            });
+    for (Size h = block / 2; h >= 1 && vectors * N < length; h /= 2)
+        for (Size i = vectors * N; i < length; ++i)
+            if (!(i & h)) {
+                const T a = x[i], b = x[i + h];
+                x[i] = a + b;
+                x[i + h] = a - b;
+            }
+}
+
+// ---------------------------------------------------------------- strided coordinates
+
+// One pass with runs of `run` adjacent numbers instead of single coordinates.
+template <int Radix, class T>
+void pass_runs(T* x, Size length, Size q, Size run, Size begin, Size end) {
+    constexpr Size N = lanes<T>;
+    const SumDifference<T> butterfly;
+    for (Size base = 0; base < length; base += Radix * q) {
+        T* part = x + base * run;
+        const Size step = q * run;
+        Size e = begin;
+        for (; e + N <= end; e += N) {
+            Vec<T> v[Radix];
+            KITCHENETTE_UNROLL
+            for (int k = 0; k < Radix; ++k) v[k] = load(part + k * step + e);
+            butterflies<Radix>(v, butterfly, q, 0);
+            KITCHENETTE_UNROLL
+            for (int k = 0; k < Radix; ++k) store(part + k * step + e, v[k]);
+        }
+        for (; e < end; ++e)
+            for (int h = Radix / 2; h >= 1; h /= 2)
+                for (int k = 0; k < Radix; ++k)
+                    if (!(k & h)) {
+                        T& a = part[k * step + e];
+                        T& b = part[(k + h) * step + e];
+                        const T sum = a + b;
+                        b = a - b;
+                        a = sum;
+                    }
+    }
+}
+
+// `length` coordinates, each a run of `run` adjacent numbers, depth first.
+template <class T> void hadamard_runs(T* x, Size length, Size run) {
+    if (length >= 8) {
+        const Size q = length / 8;
+        pass_runs<8>(x, length, q, run, 0, q * run);
+        if (q > 1)
+            for (int k = 0; k < 8; ++k) hadamard_runs(x + k * q * run, q, run);
+    } else if (length == 4) {
+        pass_runs<4>(x, length, Size{1}, run, 0, run);
+    } else if (length == 2) {
+        pass_runs<2>(x, length, Size{1}, run, 0, run);
+    }
+}
+
+// The columns [begin, end) of a matrix of `length` rows: through a small copy, so that
+// memory is read and written once.
+template <class T>
+void hadamard_columns(T* x, Size length, Size run, Size begin, Size end, T* scratch) {
+    const Size width = end - begin;
+    for (Size i = 0; i < length; ++i)
+        std::memcpy(scratch + i * width, x + i * run + begin, sizeof(T) * width);
+    hadamard_runs(scratch, length, width);
+    for (Size i = 0; i < length; ++i)
+        std::memcpy(x + i * run + begin, scratch + i * width, sizeof(T) * width);
+}
+
+}  // namespace kitchenette::KITCHENETTE_VARIANT

@@ -1,0 +1,126 @@
+// What the instruction-set variants offer to the rest of the module: plain structures
+// and a table of functions per element type. No instruction set is visible here.
+#pragma once
+
+#include <cstdint>
+
+// Functions shared by code for several instruction sets must never be left to the linker,
+// which would keep one copy, compiled for one of them.
+#if defined(_MSC_VER) && !defined(__clang__)
+#define KITCHENETTE_INLINE __forceinline
+#else
+#define KITCHENETTE_INLINE inline __attribute__((always_inline))
+#endif
+
+namespace kitchenette {
+
+using Size = std::int64_t;
+
+// ---------------------------------------------------------------- rows of input
+
+// Rows of numbers, dense or compressed (CSR).
+template <class T> struct Rows {
+    Size n_rows = 0;
+    Size n_columns = 0;
+    const T* values = nullptr;
+    Size stride = 0;                         // dense: numbers between rows
+    const std::int32_t* indices = nullptr;   // CSR: columns of the values
+    const std::int64_t* starts = nullptr;    // CSR: row r owns values starts[r] ... starts[r + 1]
+    KITCHENETTE_INLINE bool sparse() const { return starts != nullptr; }
+};
+
+// ---------------------------------------------------------------- what becomes of a projection
+
+enum class Tail {
+    identity,  // z itself
+    sincos,    // amplitude cos z, amplitude sin z, side by side
+    offset,    // amplitude cos(z + term)
+    local,     // exp(z - term - row_weight |x|^2)
+};
+
+template <class T> struct TailParameters {
+    Tail kind = Tail::identity;
+    T amplitude = 1;
+    const T* terms = nullptr;  // one per frequency (offset, local)
+    T unpaired_offset = 0;     // sincos with an odd number of columns: the last is an offset cosine
+    T row_weight = 0;          // local
+};
+
+template <class T> struct Output {
+    T* data = nullptr;
+    Size stride = 0;
+    Size n_columns = 0;
+};
+
+// ---------------------------------------------------------------- structured projections
+
+// z = scales * second(first(signs * x)) in blocks of a power of two: see structured.hpp.
+template <class T> struct Structured {
+    Size block = 1;
+    Size n_frequencies = 0;  // how many are wanted
+    Size n_padded = 0;       // the length of the arrays: whole tiles
+    const std::int8_t* signs = nullptr;
+    const std::int32_t* permutation = nullptr;  // Fastfood: coordinate inside the block
+    const T* gaussians = nullptr;               // Fastfood
+    const T* cosines = nullptr;                 // orthogonal
+    const T* sines = nullptr;                   // orthogonal
+    const T* scales = nullptr;
+    const T* column_scales = nullptr;           // one per input column, or none
+    TailParameters<T> tail;
+    KITCHENETTE_INLINE Size tile() const { return block < 128 ? 128 : block; }
+};
+
+// z = x W with dense W, stored in panels of 64 frequencies: panel p holds for every input
+// column, one after the other, the weights of the frequencies 64 p ... 64 p + 63. So one
+// row or many, dense or sparse, read it from beginning to end.
+inline constexpr Size panel = 64;
+
+template <class T> struct Dense {
+    Size n_frequencies = 0;  // how many are wanted
+    const T* panels = nullptr;
+    TailParameters<T> tail;
+};
+
+// ---------------------------------------------------------------- the table
+
+template <class T> struct Kernels {
+    int lanes;
+
+    // Walsh-Hadamard transforms in place.
+    void (*hadamard_row)(T* x, Size length, Size block);
+    void (*hadamard_runs)(T* x, Size length, Size run);
+    void (*hadamard_columns)(T* x, Size length, Size run, Size begin, Size end, T* scratch);
+    void (*hadamard_pass)(T* x, Size length, Size q, Size run, Size begin, Size end);
+
+    // Structured features of the rows [row, row + count), count <= lanes, tiles
+    // [first_tile, last_tile). `scratch` holds structured_scratch() numbers, aligned to 64
+    // bytes. Returns false if a value overflowed.
+    Size (*structured_scratch)(const Structured<T>& map, Size n_columns);
+    bool (*structured_lanes)(const Structured<T>& map, const Rows<T>& rows, Size row, Size count,
+                             Size first_tile, Size last_tile, const Output<T>& out, T* scratch);
+    bool (*structured_row)(const Structured<T>& map, const Rows<T>& rows, Size row,
+                           Size first_tile, Size last_tile, const Output<T>& out, T* scratch);
+
+    // Dense features of the rows [row, row + count), panels [first_panel, last_panel).
+    Size (*dense_scratch)(Size count);
+    bool (*dense_rows)(const Dense<T>& map, const Rows<T>& rows, Size row, Size count,
+                       Size first_panel, Size last_panel, const Output<T>& out, T* scratch);
+
+    // The tail alone, on projections that were computed elsewhere: frequencies
+    // [begin, begin + count) of one row.
+    bool (*finish_row)(const TailParameters<T>& tail, const T* z, Size begin, Size count, T row_term,
+                       T* out_row, Size n_columns);
+};
+
+// One instruction set.
+struct Variant {
+    const char* name;
+    const Kernels<float>* kernels_float;
+    const Kernels<double>* kernels_double;
+};
+
+template <class T> const Kernels<T>& kernels_of(const Variant& variant);
+template <> inline const Kernels<float>& kernels_of(const Variant& v) { return *v.kernels_float; }
+template <> inline const Kernels<double>& kernels_of(const Variant& v) { return *v.kernels_double; }
+
+}  // namespace kitchenette

@@ -1,0 +1,297 @@
+// The Python module kitchenette._core: checks every shape and index, releases the GIL,
+// calls a driver. Nothing is computed here.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/variant.h>
+#include <nanobind/stl/vector.h>
+
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <tuple>
+#include <variant>
+#include <vector>
+
+#include "drivers.hpp"
+#include "random.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace kitchenette {
+namespace {
+
+template <class T> using Vector = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T> using Matrix = nb::ndarray<T, nb::ndim<2>, nb::device::cpu>;
+template <class T> using OptionalVector = std::optional<Vector<const T>>;
+
+void require(bool condition, const char* what) {
+    if (!condition) throw std::invalid_argument(what);
+}
+
+bool is_power_of_two(Size n) { return n >= 1 && (n & (n - 1)) == 0; }
+
+template <class T> Size length_of(const OptionalVector<T>& array) {
+    return array ? static_cast<Size>(array->size()) : 0;
+}
+
+template <class T> const T* pointer_of(const OptionalVector<T>& array) {
+    return array ? array->data() : nullptr;
+}
+
+// True if all indices are in [0, limit). Branch-free: it runs before every call.
+bool all_below(const std::int32_t* indices, std::size_t count, Size limit) {
+    bool inside = true;
+    for (std::size_t k = 0; k < count; ++k)
+        inside &= static_cast<Size>(static_cast<std::uint32_t>(indices[k])) < limit;
+    return inside;
+}
+
+// ---------------------------------------------------------------- rows and output
+
+// A matrix, or (values, column indices, row starts, number of columns) of a CSR matrix.
+template <class T>
+using AnyRows = std::variant<Matrix<const T>, std::tuple<Vector<const T>, Vector<const std::int32_t>,
+                                                         Vector<const std::int64_t>, Size>>;
+
+template <class T> Rows<T> rows_of(const Matrix<const T>& x) {
+    require(x.shape(1) <= 1 || x.stride(1) == 1, "the rows of x must be contiguous");
+    Rows<T> rows;
+    rows.n_rows = static_cast<Size>(x.shape(0));
+    rows.n_columns = static_cast<Size>(x.shape(1));
+    rows.values = x.data();
+    rows.stride = x.stride(0);
+    return rows;
+}
+
+template <class T>
+Rows<T> rows_of(const std::tuple<Vector<const T>, Vector<const std::int32_t>,
+                                 Vector<const std::int64_t>, Size>& csr) {
+    const auto& [values, indices, starts, n_columns] = csr;
+    require(starts.size() >= 1, "the row starts must not be empty");
+    require(values.size() == indices.size(), "values and column indices differ in length");
+    const Size n_rows = static_cast<Size>(starts.size()) - 1;
+    const std::int64_t* start = starts.data();
+    require(start[0] >= 0 && start[n_rows] <= static_cast<Size>(values.size()),
+            "the row starts do not fit the number of values");
+    for (Size r = 0; r < n_rows; ++r)
+        require(start[r] <= start[r + 1], "the row starts must not decrease");
+    require(all_below(indices.data(), indices.size(), n_columns),
+            "a column index lies outside the matrix");
+    Rows<T> rows;
+    rows.n_rows = n_rows;
+    rows.n_columns = n_columns;
+    rows.values = values.data();
+    rows.indices = indices.data();
+    rows.starts = start;
+    return rows;
+}
+
+template <class T> Rows<T> rows_of(const AnyRows<T>& x) {
+    return std::visit([](const auto& kind) { return rows_of<T>(kind); }, x);
+}
+
+template <class T> Output<T> output_of(const Matrix<T>& out, Size n_rows) {
+    require(static_cast<Size>(out.shape(0)) == n_rows, "out must have as many rows as x");
+    require(out.shape(1) >= 1, "out must have columns");
+    require(out.shape(1) == 1 || out.stride(1) == 1, "the rows of out must be contiguous");
+    Output<T> result;
+    result.data = out.data();
+    result.stride = out.stride(0);
+    result.n_columns = static_cast<Size>(out.shape(1));
+    return result;
+}
+
+// ---------------------------------------------------------------- tails
+
+Tail tail_named(const std::string& name) {
+    if (name == "identity") return Tail::identity;
+    if (name == "sincos") return Tail::sincos;
+    if (name == "offset") return Tail::offset;
+    if (name == "local") return Tail::local;
+    throw std::invalid_argument("unknown tail '" + name + "'");
+}
+
+struct TailSpecification {
+    Tail kind;
+    double amplitude;
+    nb::object terms;
+    double unpaired_offset;
+    double row_weight;
+
+    // The frequencies that n_columns output columns need.
+    Size frequencies_for(Size n_columns) const {
+        return kind == Tail::sincos ? (n_columns + 1) / 2 : n_columns;
+    }
+
+    // `length`: how many terms will be read.
+    template <class T> TailParameters<T> parameters(Size length) const {
+        TailParameters<T> tail;
+        tail.kind = kind;
+        tail.amplitude = static_cast<T>(amplitude);
+        tail.unpaired_offset = static_cast<T>(unpaired_offset);
+        tail.row_weight = static_cast<T>(row_weight);
+        if (kind == Tail::offset || kind == Tail::local) {
+            require(!terms.is_none(), "this tail needs a term for every frequency");
+            const auto array = nb::cast<Vector<const T>>(terms, false);
+            require(static_cast<Size>(array.size()) >= length, "there are fewer terms than frequencies");
+            tail.terms = array.data();
+        }
+        return tail;
+    }
+};
+
+// ---------------------------------------------------------------- operations
+
+template <class T> void bind_operations(nb::module_& m) {
+    m.def(
+        "fwht",
+        [](nb::ndarray<T, nb::ndim<3>, nb::c_contig, nb::device::cpu> x) {
+            const Size length = static_cast<Size>(x.shape(1));
+            require(is_power_of_two(length), "the length must be a power of two");
+            const Size outer = static_cast<Size>(x.shape(0)), inner = static_cast<Size>(x.shape(2));
+            nb::gil_scoped_release release;
+            fwht<T>(x.data(), outer, length, inner);
+        },
+        "x"_a.noconvert());
+
+    m.def(
+        "structured_features",
+        [](const AnyRows<T>& x, const Matrix<T>& out, const TailSpecification& tail, Size block,
+           const Vector<const std::int8_t>& signs, const OptionalVector<std::int32_t>& permutation,
+           const OptionalVector<T>& gaussians, const OptionalVector<T>& cosines,
+           const OptionalVector<T>& sines, const Vector<const T>& scales,
+           const OptionalVector<T>& column_scales) {
+            const Rows<T> rows = rows_of<T>(x);
+            const Output<T> target = output_of(out, rows.n_rows);
+            Structured<T> map;
+            map.block = block;
+            map.n_frequencies = tail.frequencies_for(target.n_columns);
+            map.n_padded = static_cast<Size>(signs.size());
+            require(is_power_of_two(block), "block must be a power of two");
+            require(rows.n_columns <= block, "x has more columns than a block");
+            require(map.n_padded % map.tile() == 0 && map.n_padded >= map.n_frequencies,
+                    "signs must fill whole tiles for all frequencies");
+            require(static_cast<Size>(scales.size()) == map.n_padded, "scales must be as long as signs");
+            if (permutation) {
+                require(length_of(permutation) == map.n_padded && length_of(gaussians) == map.n_padded,
+                        "permutation and gaussians must be as long as signs");
+                require(all_below(permutation->data(), permutation->size(), block),
+                        "a permuted coordinate lies outside its block");
+            } else {
+                require(length_of(cosines) == map.n_padded && length_of(sines) == map.n_padded,
+                        "cosines and sines must be as long as signs");
+            }
+            require(!column_scales || length_of(column_scales) == rows.n_columns,
+                    "column_scales must have one number per column of x");
+            map.signs = signs.data();
+            map.permutation = pointer_of(permutation);
+            map.gaussians = pointer_of(gaussians);
+            map.cosines = pointer_of(cosines);
+            map.sines = pointer_of(sines);
+            map.scales = scales.data();
+            map.column_scales = pointer_of(column_scales);
+            map.tail = tail.parameters<T>(map.n_padded);
+            nb::gil_scoped_release release;
+            return structured<T>(map, rows, target);
+        },
+        "x"_a.noconvert(), "out"_a.noconvert(), "tail"_a, nb::kw_only(), "block"_a,
+        "signs"_a.noconvert(), "permutation"_a.noconvert() = nb::none(),
+        "gaussians"_a.noconvert() = nb::none(), "cosines"_a.noconvert() = nb::none(),
+        "sines"_a.noconvert() = nb::none(), "scales"_a.noconvert(),
+        "column_scales"_a.noconvert() = nb::none());
+
+    m.def(
+        "dense_features",
+        [](const AnyRows<T>& x, const Matrix<T>& out, const TailSpecification& tail,
+           const nb::ndarray<const T, nb::ndim<3>, nb::c_contig, nb::device::cpu>& panels) {
+            const Rows<T> rows = rows_of<T>(x);
+            const Output<T> target = output_of(out, rows.n_rows);
+            Dense<T> map;
+            map.n_frequencies = tail.frequencies_for(target.n_columns);
+            map.panels = panels.data();
+            require(static_cast<Size>(panels.shape(2)) == panel, "a panel must have 64 frequencies");
+            require(static_cast<Size>(panels.shape(1)) == rows.n_columns,
+                    "panels must have one row per column of x");
+            require(static_cast<Size>(panels.shape(0)) * panel >= map.n_frequencies,
+                    "there are fewer frequencies than out has columns for");
+            map.tail = tail.parameters<T>(map.n_frequencies);
+            nb::gil_scoped_release release;
+            return dense<T>(map, rows, target);
+        },
+        "x"_a.noconvert(), "out"_a.noconvert(), "tail"_a, nb::kw_only(), "panels"_a.noconvert());
+
+    m.def(
+        "finish_features",
+        [](const Matrix<const T>& z, const Matrix<T>& out, const TailSpecification& tail) {
+            const Rows<T> rows = rows_of<T>(z);
+            const Output<T> target = output_of(out, rows.n_rows);
+            require(rows.n_columns == tail.frequencies_for(target.n_columns),
+                    "z and out do not agree on the number of frequencies");
+            const TailParameters<T> parameters = tail.parameters<T>(rows.n_columns);
+            nb::gil_scoped_release release;
+            return finish<T>(parameters, rows.values, rows.stride, rows.n_rows, rows.n_columns, target);
+        },
+        "z"_a.noconvert(), "out"_a.noconvert(), "tail"_a);
+}
+
+// ---------------------------------------------------------------- random numbers
+
+// Fills an array of shape (blocks, count).
+template <class T, auto Fill> void bind_random(nb::module_& m, const char* name) {
+    m.def(
+        name,
+        [](std::uint64_t seed, std::uint64_t stream, std::uint64_t first_block,
+           nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu> out) {
+            const Size blocks = static_cast<Size>(out.shape(0)), count = static_cast<Size>(out.shape(1));
+            require(count <= Size{1} << 31 || sizeof(T) != sizeof(std::int32_t),
+                    "a block has at most 2^31 numbers");
+            nb::gil_scoped_release release;
+            Fill({seed, stream}, first_block, blocks, count, out.data());
+        },
+        "seed"_a, "stream"_a, "first_block"_a, "out"_a.noconvert());
+}
+
+}  // namespace
+}  // namespace kitchenette
+
+NB_MODULE(_core, m) {
+    using namespace kitchenette;
+    m.doc() = "The native core of kitchenette. Private: use the package.";
+
+    m.def("simd_variants", [] {
+        std::vector<std::string> names;
+        const VariantList& list = available_variants();
+        for (int i = 0; i < list.count; ++i) names.emplace_back(list.items[i]->name);
+        return names;
+    });
+    m.def("simd", [] { return std::string(current_variant().name); });
+    m.def(
+        "set_simd", [](const std::string& name) { return select_variant(name.c_str()); }, "name"_a);
+    m.def("lanes", [] { return current_variant().kernels_float->lanes; });
+    m.def("max_threads", &max_threads);
+    m.attr("openmp") = built_with_openmp();
+
+    nb::class_<TailSpecification>(m, "Tail").def(
+        "__init__",
+        [](TailSpecification* self, const std::string& kind, double amplitude, nb::object terms,
+           double unpaired_offset, double row_weight) {
+            new (self) TailSpecification{tail_named(kind), amplitude, std::move(terms), unpaired_offset,
+                                         row_weight};
+        },
+        "kind"_a, "amplitude"_a = 1.0, "terms"_a = nb::none(), "unpaired_offset"_a = 0.0,
+        "row_weight"_a = 0.0);
+
+    bind_operations<float>(m);
+    bind_operations<double>(m);
+
+    bind_random<std::uint64_t, philox_words>(m, "philox_words");
+    bind_random<double, philox_uniforms>(m, "philox_uniforms");
+    bind_random<float, philox_normals<float>>(m, "philox_normals");
+    bind_random<double, philox_normals<double>>(m, "philox_normals");
+    bind_random<std::int8_t, philox_signs>(m, "philox_signs");
+    bind_random<std::int32_t, philox_permutations>(m, "philox_permutations");
+}

@@ -1,0 +1,285 @@
+// Fused structured projections: Fastfood (Le, Sarlos and Smola 2013, eq. 33) and
+// orthogonal blocks.
+//
+//   Fastfood    z = scales * H (gaussians * P H (signs * x))
+//   orthogonal  z = scales * R H (signs * x)
+//
+// in blocks of a power of two coordinates, where H is the Walsh-Hadamard transform and R
+// a butterfly of rotations. Everything from the signs to the last store happens in
+// cache, for as many rows at a time as a vector has lanes, or for a single row.
+//
+// Blocks shorter than 128 are gathered into tiles of 128 frequencies.
+#pragma once
+
+#include "tails.hpp"
+
+namespace kitchenette::KITCHENETTE_VARIANT {
+
+// ---------------------------------------------------------------- input
+
+// |x|^2 of the scaled rows, summed in the order of the columns, as both layouts do.
+template <class T> KITCHENETTE_INLINE T square_and_add(T x, T sum) {
+    return mul_add(broadcast(x), broadcast(x), broadcast(sum))[0];
+}
+
+template <class T> KITCHENETTE_INLINE T scaled(const Structured<T>& map, T value, Size column) {
+    return map.column_scales ? value * map.column_scales[column] : value;
+}
+
+// One row, scaled and padded with zeros to a block.
+template <class T>
+void read_row(const Structured<T>& map, const Rows<T>& rows, Size row, T* x) {
+    if (rows.sparse()) {
+        std::memset(x, 0, sizeof(T) * map.block);
+        for (Size k = rows.starts[row]; k < rows.starts[row + 1]; ++k)
+            x[rows.indices[k]] += scaled(map, rows.values[k], rows.indices[k]);
+    } else {
+        const T* source = rows.values + row * rows.stride;
+        for (Size j = 0; j < rows.n_columns; ++j) x[j] = scaled(map, source[j], j);
+        std::memset(x + rows.n_columns, 0, sizeof(T) * (map.block - rows.n_columns));
+    }
+}
+
+// Up to N rows, transposed: vector j of x holds column j.
+template <class T>
+void read_lanes(const Structured<T>& map, const Rows<T>& rows, Size row, Size count, T* x) {
+    constexpr int N = lanes<T>;
+    if (rows.sparse()) {
+        std::memset(x, 0, sizeof(T) * N * map.block);
+        for (Size r = 0; r < count; ++r)
+            for (Size k = rows.starts[row + r]; k < rows.starts[row + r + 1]; ++k)
+                x[rows.indices[k] * N + r] += scaled(map, rows.values[k], rows.indices[k]);
+        return;
+    }
+    const T* source = rows.values + row * rows.stride;
+    Size j = 0;
+    for (; j + N <= rows.n_columns; j += N) {
+        Vec<T> square[N];
+        for (int r = 0; r < N; ++r)
+            square[r] = r < count ? load(source + r * rows.stride + j) : zero<T>();
+        transpose(square);
+        for (int k = 0; k < N; ++k) {
+            if (map.column_scales) square[k] = square[k] * broadcast(map.column_scales[j + k]);
+            store(x + (j + k) * N, square[k]);
+        }
+    }
+    for (; j < rows.n_columns; ++j)
+        for (Size r = 0; r < N; ++r)
+            x[j * N + r] = r < count ? scaled(map, source[r * rows.stride + j], j) : T{0};
+    std::memset(x + rows.n_columns * N, 0, sizeof(T) * N * (map.block - rows.n_columns));
+}
+
+// ---------------------------------------------------------------- both layouts
+
+// How the two layouts find the numbers that belong to coordinate i of a tile.
+template <class T, bool RowLayout> struct Coordinates {
+    static constexpr Size unit = RowLayout ? lanes<T> : 1;
+    static KITCHENETTE_INLINE Vec<T> per_coordinate(const T* table, Size i) {
+        if constexpr (RowLayout) return load(table + i);
+        else return broadcast(table[i]);
+    }
+    static KITCHENETTE_INLINE Vec<T> sign(const std::int8_t* signs, Size i) {
+        if constexpr (RowLayout) return load_signs<T>(signs + i);
+        else return broadcast(static_cast<T>(signs[i]));
+    }
+    // The coordinates permutation[i] ... of the block that starts at `base`.
+    static KITCHENETTE_INLINE Vec<T> gather(const T* work, const std::int32_t* permutation, Size i,
+                                            Size block) {
+        if constexpr (RowLayout) {
+            Vec<T> out = zero<T>();
+            KITCHENETTE_UNROLL
+            for (int k = 0; k < lanes<T>; ++k)
+                out.set(k, work[((i + k) & ~(block - 1)) + permutation[i + k]]);
+            return out;
+        } else {
+            return load(work + ((i & ~(block - 1)) + permutation[i]) * lanes<T>);
+        }
+    }
+};
+
+// H(signs * x) of one tile into `work`.
+template <class T, bool RowLayout>
+KITCHENETTE_INLINE void first_transform(const Structured<T>& map, const T* x, Size tile_start,
+                                        T* work) {
+    constexpr Size N = lanes<T>;
+    using At = Coordinates<T, RowLayout>;
+    const Size block = map.block, length = map.tile() / At::unit;
+    const std::int8_t* signs = map.signs + tile_start;
+    const SumDifference<T> butterfly;
+    const auto signed_input = [&](Size i) {
+        const Size coordinate = i * At::unit;
+        if constexpr (RowLayout) {
+            if (block < N) {  // several blocks in a vector, each starts with x again
+                Vec<T> value = zero<T>();
+                for (int k = 0; k < N; ++k) value.set(k, x[(coordinate + k) & (block - 1)]);
+                return value * At::sign(signs, coordinate);
+            }
+        }
+        return load(x + (coordinate & (block - 1)) / At::unit * N) * At::sign(signs, coordinate);
+    };
+    const Size top = block / 2 / At::unit;
+    const Size left = RowLayout ? strides_left(length, block < N ? 1 : block / N) : 1;
+    const auto finished = [&](T* piece, Size offset, Size count) {
+        if constexpr (RowLayout)
+            finish_rows(piece, offset, count, left, block, butterfly,
+                        [work](Size i, Vec<T> value) { store(work + i * N, value); });
+    };
+    if (top >= 32) {
+        // The first pass reads the input, so that signing it costs no pass of its own.
+        pass<8>(work, length, top / 4, At::unit, Size{0}, butterfly, signed_input);
+        const Size part = top / 4;
+        for (Size start = 0; start < length; start += part)
+            descend(work + start * N, part, top / 8, left, At::unit, start, butterfly, finished);
+    } else {
+        for (Size i = 0; i < length; ++i) store(work + i * N, signed_input(i));
+        descend(work, length, top, left, At::unit, Size{0}, butterfly, finished);
+    }
+}
+
+// The second transform of one tile: reads `work`, uses `other`, and leaves the stages of
+// strides below `left` (in vectors) to `done`.
+template <class T, bool RowLayout, class Done>
+KITCHENETTE_INLINE void fastfood_transform(const Structured<T>& map, Size tile_start, const T* work,
+                                           T* other, Size left, const Done& done) {
+    constexpr Size N = lanes<T>;
+    using At = Coordinates<T, RowLayout>;
+    const Size block = map.block, length = map.tile() / At::unit;
+    const std::int32_t* permutation = map.permutation + tile_start;
+    const T* gaussians = map.gaussians + tile_start;
+    const SumDifference<T> butterfly;
+    const auto mixed = [&](Size i) {
+        return At::gather(work, permutation, i * At::unit, block) *
+               At::per_coordinate(gaussians, i * At::unit);
+    };
+    const Size top = block / 2 / At::unit;
+    if (top >= 32) {
+        pass<8>(other, length, top / 4, At::unit, Size{0}, butterfly, mixed);
+        const Size part = top / 4;
+        for (Size start = 0; start < length; start += part)
+            descend(other + start * N, part, top / 8, left, At::unit, start, butterfly,
+                    [&](T* piece, Size offset, Size count) { done(butterfly, piece, offset, count); });
+    } else {
+        for (Size i = 0; i < length; ++i) store(other + i * N, mixed(i));
+        descend(other, length, top, left, At::unit, Size{0}, butterfly,
+                [&](T* piece, Size offset, Size count) { done(butterfly, piece, offset, count); });
+    }
+}
+
+template <class T, bool RowLayout, class Done>
+KITCHENETTE_INLINE void rotation_transform(const Structured<T>& map, Size tile_start, T* work,
+                                           Size left, const Done& done) {
+    using At = Coordinates<T, RowLayout>;
+    const Rotation<T, RowLayout> butterfly{map.cosines + tile_start, map.sines + tile_start, map.block};
+    descend(work, map.tile() / At::unit, map.block / 2 / At::unit, left, At::unit, Size{0}, butterfly,
+            [&](T* piece, Size offset, Size count) { done(butterfly, piece, offset, count); });
+}
+
+template <class T, bool RowLayout, class Done>
+KITCHENETTE_INLINE void second_transform(const Structured<T>& map, Size tile_start, T* work, T* other,
+                                         Size left, const Done& done) {
+    if (map.permutation)
+        fastfood_transform<T, RowLayout>(map, tile_start, work, other, left, done);
+    else
+        rotation_transform<T, RowLayout>(map, tile_start, work, left, done);
+}
+
+// ---------------------------------------------------------------- several rows
+
+template <class T, class Function>
+bool structured_lanes_with(const Structured<T>& map, const Function& function, const Rows<T>& rows,
+                           Size row, Size count, Size first_tile, Size last_tile,
+                           const Output<T>& out, T* scratch) {
+    constexpr Size N = lanes<T>;
+    using Writer = LaneWriter<T, Function>;
+    const Size tile = map.tile();
+    T* x = scratch;
+    T* work = x + map.block * N;
+    T* other = work + tile * N;
+    read_lanes(map, rows, row, count, x);
+    Writer writer{function, map.tail, out, row, count, zero<T>()};
+    if constexpr (Function::has_row_terms) {
+        Vec<T> norm = zero<T>();
+        for (Size j = 0; j < rows.n_columns; ++j) norm = mul_add(load(x + j * N), load(x + j * N), norm);
+        writer.row_terms = norm * broadcast(map.tail.row_weight);
+    }
+    const Size left = strides_left(tile, map.block);
+    for (Size t = first_tile; t < last_tile; ++t) {
+        const Size tile_start = t * tile;
+        first_transform<T, false>(map, x, tile_start, work);
+        const auto finish = [&](const auto& butterfly, const T* piece, Size offset, Size length) {
+            for (Size i = 0; i < length; i += Writer::chunk) {
+                const Size f = tile_start + offset + i;
+                if (f >= map.n_frequencies) return;
+                Vec<T> z[Writer::chunk];
+                KITCHENETTE_UNROLL
+                for (int k = 0; k < Writer::chunk; ++k) z[k] = load(piece + (i + k) * N);
+                KITCHENETTE_UNROLL
+                for (int k = 0; k < Writer::chunk; k += 8)
+                    last_stages(z + k, left, Size{1}, offset + i + k, butterfly);
+                KITCHENETTE_UNROLL
+                for (int k = 0; k < Writer::chunk; ++k) z[k] = z[k] * broadcast(map.scales[f + k]);
+                writer.write(f, z);
+            }
+        };
+        second_transform<T, false>(map, tile_start, work, other, left, finish);
+    }
+    return !writer.overflow;
+}
+
+template <class T>
+bool structured_lanes(const Structured<T>& map, const Rows<T>& rows, Size row, Size count,
+                      Size first_tile, Size last_tile, const Output<T>& out, T* scratch) {
+    return with_tail<T>(map.tail, [&](const auto& function) {
+        return structured_lanes_with(map, function, rows, row, count, first_tile, last_tile, out,
+                                     scratch);
+    });
+}
+
+// ---------------------------------------------------------------- one row
+
+template <class T, class Function>
+bool structured_row_with(const Structured<T>& map, const Function& function, const Rows<T>& rows,
+                         Size row, Size first_tile, Size last_tile, const Output<T>& out, T* scratch) {
+    constexpr Size N = lanes<T>;
+    const Size tile = map.tile();
+    T* x = scratch;
+    T* work = x + (map.block < N ? N : map.block);
+    T* other = work + tile;
+    read_row(map, rows, row, x);
+    RowWriter<T, Function> writer{function, map.tail, out.data + row * out.stride, out.n_columns,
+                                  zero<T>()};
+    if constexpr (Function::has_row_terms) {
+        T norm = 0;
+        for (Size j = 0; j < rows.n_columns; ++j) norm = square_and_add(x[j], norm);
+        writer.row_term = broadcast(norm * map.tail.row_weight);
+    }
+    const Size left = strides_left(tile / N, map.block < N ? 1 : map.block / N);
+    for (Size t = first_tile; t < last_tile; ++t) {
+        const Size tile_start = t * tile;
+        first_transform<T, true>(map, x, tile_start, work);
+        const auto finish = [&](const auto& butterfly, const T* piece, Size offset, Size length) {
+            if (tile_start + offset * N >= map.n_frequencies) return;
+            finish_rows(piece, offset, length, left, map.block, butterfly, [&](Size i, Vec<T> z) {
+                const Size f = tile_start + i * N;
+                if (f < map.n_frequencies) writer.write(f, z * load(map.scales + f));
+            });
+        };
+        second_transform<T, true>(map, tile_start, work, other, left, finish);
+    }
+    return !writer.overflow;
+}
+
+template <class T>
+bool structured_row(const Structured<T>& map, const Rows<T>& rows, Size row, Size first_tile,
+                    Size last_tile, const Output<T>& out, T* scratch) {
+    return with_tail<T>(map.tail, [&](const auto& function) {
+        return structured_row_with(map, function, rows, row, first_tile, last_tile, out, scratch);
+    });
+}
+
+template <class T> Size structured_scratch(const Structured<T>& map, Size) {
+    const Size block = map.block < lanes<T> ? lanes<T> : map.block;
+    return (block + 2 * map.tile()) * lanes<T>;
+}
+
+}  // namespace kitchenette::KITCHENETTE_VARIANT

@@ -1,0 +1,163 @@
+// The last step of a feature map: a projection z becomes one or two output columns.
+#pragma once
+
+#include <limits>
+
+#include "elementary.hpp"
+#include "hadamard.hpp"
+
+namespace kitchenette::KITCHENETTE_VARIANT {
+
+// Each tail maps a vector of projections, the frequencies' terms and the rows' terms to
+// `columns` output vectors. It is the same whether the lanes are rows or frequencies.
+
+template <class T> struct Identity {
+    static constexpr int columns = 1;
+    static constexpr bool has_terms = false, has_row_terms = false;
+    explicit Identity(const TailParameters<T>&) {}
+    KITCHENETTE_INLINE void operator()(Vec<T> z, Vec<T>, Vec<T>, Vec<T>* out, bool& overflow) const {
+        if (any(outside(z, std::numeric_limits<T>::max()))) [[unlikely]] overflow = true;
+        out[0] = z;
+    }
+};
+
+template <class T> struct SineCosine {
+    static constexpr int columns = 2;
+    static constexpr bool has_terms = false, has_row_terms = false;
+    Vec<T> amplitude;
+    explicit SineCosine(const TailParameters<T>& p) : amplitude(broadcast(p.amplitude)) {}
+    KITCHENETTE_INLINE void operator()(Vec<T> z, Vec<T>, Vec<T>, Vec<T>* out, bool& overflow) const {
+        cosine_sine(z, amplitude, out[0], out[1], overflow);
+    }
+};
+
+template <class T> struct OffsetCosine {
+    static constexpr int columns = 1;
+    static constexpr bool has_terms = true, has_row_terms = false;
+    Vec<T> amplitude;
+    explicit OffsetCosine(const TailParameters<T>& p) : amplitude(broadcast(p.amplitude)) {}
+    KITCHENETTE_INLINE void operator()(Vec<T> z, Vec<T> term, Vec<T>, Vec<T>* out,
+                                       bool& overflow) const {
+        out[0] = cosine(z + term, amplitude, overflow);
+    }
+};
+
+template <class T> struct LocalExponential {
+    static constexpr int columns = 1;
+    static constexpr bool has_terms = true, has_row_terms = true;
+    explicit LocalExponential(const TailParameters<T>&) {}
+    KITCHENETTE_INLINE void operator()(Vec<T> z, Vec<T> term, Vec<T> row_term, Vec<T>* out,
+                                       bool& overflow) const {
+        out[0] = exponential(z - term - row_term, overflow);
+    }
+};
+
+// Calls `body` with the tail that the parameters name.
+template <class T, class Body> bool with_tail(const TailParameters<T>& p, const Body& body) {
+    switch (p.kind) {
+        case Tail::sincos: return body(SineCosine<T>(p));
+        case Tail::offset: return body(OffsetCosine<T>(p));
+        case Tail::local: return body(LocalExponential<T>(p));
+        default: return body(Identity<T>(p));
+    }
+}
+
+// A sincos map with an odd number of columns ends with sqrt(2) cos(z + b) instead of a
+// pair: the last column alone then has the kernel as its expectation, too.
+template <class T, class Function>
+KITCHENETTE_INLINE bool is_unpaired(Size frequency, Size n_columns) {
+    return Function::columns == 2 && 2 * frequency + 1 == n_columns;
+}
+
+// ---------------------------------------------------------------- lanes are rows
+
+template <class T, class Function> struct LaneWriter {
+    static constexpr int N = lanes<T>;
+    // Frequencies per call: enough to fill whole vectors of every row.
+    static constexpr int chunk = N / Function::columns > 8 ? N / Function::columns : 8;
+
+    const Function& function;
+    const TailParameters<T>& parameters;
+    const Output<T>& out;
+    Size first_row;
+    Size count;
+    Vec<T> row_terms;
+    bool overflow = false;
+
+    // z holds `chunk` frequencies starting with f.
+    KITCHENETTE_INLINE void write(Size f, const Vec<T>* z) {
+        constexpr int per_square = N / Function::columns;
+        for (int start = 0; start < chunk; start += per_square) {
+            const Size column = (f + start) * Function::columns;
+            if (column >= out.n_columns) return;
+            Vec<T> square[N];
+            KITCHENETTE_UNROLL
+            for (int k = 0; k < per_square; ++k) {
+                Vec<T> term = zero<T>();
+                if constexpr (Function::has_terms) term = broadcast(parameters.terms[f + start + k]);
+                function(z[start + k], term, row_terms, square + k * Function::columns, overflow);
+            }
+            if (column + N > out.n_columns) [[unlikely]] {
+                for (int k = 0; k < per_square; ++k)
+                    if (is_unpaired<T, Function>(f + start + k, out.n_columns))
+                        square[2 * k] = cosine(z[start + k] + broadcast(parameters.unpaired_offset),
+                                               broadcast(parameters.amplitude), overflow);
+                transpose(square);
+                for (Size r = 0; r < count; ++r)
+                    std::memcpy(out.data + (first_row + r) * out.stride + column, &square[r],
+                                sizeof(T) * (out.n_columns - column));
+                return;
+            }
+            transpose(square);
+            T* place = out.data + first_row * out.stride + column;
+            if (count == N) [[likely]] {
+                KITCHENETTE_UNROLL
+                for (int r = 0; r < N; ++r) store(place + r * out.stride, square[r]);
+            } else {
+                for (Size r = 0; r < count; ++r) store(place + r * out.stride, square[r]);
+            }
+        }
+    }
+};
+
+// ---------------------------------------------------------------- lanes are frequencies
+
+template <class T, class Function> struct RowWriter {
+    static constexpr int N = lanes<T>;
+
+    const Function& function;
+    const TailParameters<T>& parameters;
+    T* row;
+    Size n_columns;
+    Vec<T> row_term;
+    bool overflow = false;
+
+    // z holds the N frequencies that start with f.
+    KITCHENETTE_INLINE void write(Size f, Vec<T> z) {
+        const Size column = f * Function::columns;
+        constexpr int width = N * Function::columns;
+        if (column >= n_columns) return;
+        const bool whole = column + width <= n_columns;
+        Vec<T> term = zero<T>();
+        if constexpr (Function::has_terms) {
+            if (whole) term = load(parameters.terms + f);
+            else for (int k = 0; k < static_cast<int>(n_columns - column); ++k) term.set(k, parameters.terms[f + k]);
+        }
+        Vec<T> values[2];
+        function(z, term, row_term, values, overflow);
+        if (!whole) [[unlikely]] {
+            for (int k = 0; k < N; ++k)
+                if (is_unpaired<T, Function>(f + k, n_columns))
+                    values[0].set(k, cosine(z + broadcast(parameters.unpaired_offset),
+                                            broadcast(parameters.amplitude), overflow)[k]);
+        }
+        if constexpr (Function::columns == 2) interleave(values[0], values[1]);
+        if (whole) [[likely]] {
+            for (int k = 0; k < Function::columns; ++k) store(row + column + k * N, values[k]);
+        } else {
+            std::memcpy(row + column, values, sizeof(T) * (n_columns - column));
+        }
+    }
+};
+
+}  // namespace kitchenette::KITCHENETTE_VARIANT

@@ -1,0 +1,116 @@
+"""What all kernels have in common."""
+
+from __future__ import annotations
+
+import numbers
+from abc import ABC, abstractmethod
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_array
+
+from kitchenette._params import ValueParameters
+
+
+class Kernel(ValueParameters, ABC):
+    """A positive definite function of two rows."""
+
+    def __call__(self, X: ArrayLike, Y: ArrayLike | None = None) -> NDArray[Any]:
+        """The exact Gram matrix ``K[i, j] = k(X[i], Y[j])``.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_columns)
+            Rows. float32 gives a float32 result, everything else float64.
+        Y : array-like or sparse matrix of shape (m_rows, n_columns), optional
+            Other rows; by default X itself.
+
+        Returns
+        -------
+        K : ndarray of shape (n_rows, m_rows)
+        """
+        X, Y = check_pair(X, Y)
+        self.check_parameters(X.shape[1])
+        with np.errstate(over="ignore", invalid="ignore"):
+            K = self._gram(X, Y)
+        if not np.isfinite(K).all():
+            raise ValueError(
+                f"{self!r} overflows {K.dtype} on these rows; scale them down or pass float64."
+            )
+        return K
+
+    @abstractmethod
+    def _gram(self, X: Any, Y: Any) -> NDArray[Any]:
+        """The Gram matrix of checked rows; ``Y is X`` if there is one set of rows."""
+
+    @abstractmethod
+    def check_parameters(self, n_columns: int) -> None:
+        """Raise a ValueError if a parameter makes no sense for rows of this width."""
+
+    def needs_sample(self) -> bool:
+        """Whether a parameter is left to be chosen from data; see `resolve`."""
+        return False
+
+    def resolve(self, X: ArrayLike) -> Self:
+        """A kernel whose parameters are all numbers, chosen for the rows X.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_columns)
+            A sample of the data; all of its rows are used.
+
+        Returns
+        -------
+        kernel : Kernel
+            This kernel if it left nothing open, else a copy.
+        """
+        return self
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return _comparable(self) == _comparable(other)
+
+    def __hash__(self) -> int:
+        return hash(_comparable(self))
+
+
+def _comparable(value: Any) -> Any:
+    """Something hashable that is equal for equal parameters."""
+    if isinstance(value, Kernel):
+        parameters = value.get_params(deep=False).items()
+        return type(value).__name__, tuple((name, _comparable(v)) for name, v in parameters)
+    if isinstance(value, np.ndarray | list | tuple):
+        return tuple(np.ravel(value).tolist())
+    return value
+
+
+def check_pair(X: Any, Y: Any) -> tuple[Any, Any]:
+    """Two sets of rows of equal width and dtype; the same object twice if Y is X or None."""
+    same = Y is None or Y is X
+    floats: list[type] = [np.float64, np.float32]
+    X = check_array(X, accept_sparse="csr", dtype=floats)
+    if same:
+        return X, X
+    Y = check_array(Y, accept_sparse="csr", dtype=floats)
+    if X.shape[1] != Y.shape[1]:
+        raise ValueError(f"X has {X.shape[1]} columns but Y has {Y.shape[1]}; they must agree.")
+    dtype = np.promote_types(X.dtype, Y.dtype)
+    return X.astype(dtype, copy=False), Y.astype(dtype, copy=False)
+
+
+def check_number(
+    owner: Kernel, name: str, *, least: float = 0.0, open_end: bool = True, whole: bool = False
+) -> None:
+    """Refuse a parameter that is not a finite number above (or at) ``least``."""
+    value = getattr(owner, name)
+    kind = numbers.Integral if whole else numbers.Real
+    is_number = isinstance(value, kind) and not isinstance(value, bool) and np.isfinite(value)
+    if is_number and (value > least or (value == least and not open_end)):
+        return
+    noun = "a whole number" if whole else "a number"
+    relation = "greater than" if open_end else "at least"
+    raise ValueError(
+        f"{type(owner).__name__} needs {name} to be {noun} {relation} {least:g}; got {value!r}."
+    )

@@ -1,0 +1,57 @@
+"""Kernels of kernels."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+
+from kitchenette.kernels._base import Kernel
+from kitchenette.kernels.dot_product import DotProductKernel, Polynomial
+from kitchenette.kernels.shift_invariant import Gaussian
+
+
+class Composition(Kernel):
+    """f(k(x, y)): a dot-product kernel's function of another kernel.
+
+    Parameters
+    ----------
+    outer : DotProductKernel, default=Polynomial()
+        Its function f is applied.
+    inner : Kernel, default=Gaussian()
+        It is applied to this kernel.
+
+    Examples
+    --------
+    >>> from kitchenette.kernels import Composition, Gaussian, Polynomial
+    >>> k = Composition(Polynomial(degree=2), Gaussian(1.0))
+    >>> k([[0.0]], [[0.0]])
+    array([[4.]])
+    """
+
+    def __init__(self, outer: DotProductKernel = Polynomial(), inner: Kernel = Gaussian()):
+        self.outer = outer
+        self.inner = inner
+
+    def check_parameters(self, n_columns: int) -> None:
+        if not isinstance(self.outer, DotProductKernel):
+            raise ValueError(
+                "Composition needs a dot-product kernel outside, such as Polynomial or "
+                f"Exponential; got {self.outer!r}."
+            )
+        if not isinstance(self.inner, Kernel):
+            raise ValueError(f"Composition needs a kernel inside; got {self.inner!r}.")
+        self.outer.check_parameters(n_columns)
+        self.inner.check_parameters(n_columns)
+
+    def needs_sample(self) -> bool:
+        return self.inner.needs_sample()
+
+    def resolve(self, X: ArrayLike) -> Self:
+        if not self.needs_sample():
+            return self
+        return clone(self).set_params(inner=self.inner.resolve(X))
+
+    def _gram(self, X: Any, Y: Any) -> NDArray[Any]:
+        return self.outer.function(self.inner._gram(X, Y))

@@ -1,0 +1,169 @@
+"""Kernels of the inner product of two rows, k(x, y) = f(<x, y>)."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.extmath import safe_sparse_dot
+
+from kitchenette.kernels._base import Kernel, check_number
+
+
+class DotProductKernel(Kernel):
+    """f(<x, y>) with a function f whose Maclaurin coefficients are not negative."""
+
+    def _gram(self, X: Any, Y: Any) -> NDArray[Any]:
+        return self.function(safe_sparse_dot(X, Y.T, dense_output=True))
+
+    @abstractmethod
+    def function(self, t: NDArray[Any]) -> NDArray[Any]:
+        """The function f at these inner products."""
+
+
+class Polynomial(DotProductKernel):
+    """(gamma <x, y> + coef0)^degree.
+
+    Parameters
+    ----------
+    degree : int, default=3
+        At least one.
+    coef0 : float, default=1.0
+        Not negative. Zero makes the kernel homogeneous: products of exactly ``degree``
+        columns.
+    gamma : float, default=1.0
+        Positive. (scikit-learn's default is one over the number of columns.)
+
+    Examples
+    --------
+    >>> from kitchenette.kernels import Polynomial
+    >>> Polynomial(degree=2)([[1.0, 1.0]], [[1.0, 0.0]])
+    array([[4.]])
+    """
+
+    def __init__(self, degree: int = 3, coef0: float = 1.0, gamma: float = 1.0):
+        self.degree = degree
+        self.coef0 = coef0
+        self.gamma = gamma
+
+    def check_parameters(self, n_columns: int) -> None:
+        check_number(self, "degree", least=1, open_end=False, whole=True)
+        check_number(self, "coef0", open_end=False)
+        check_number(self, "gamma")
+
+    def function(self, t: NDArray[Any]) -> NDArray[Any]:
+        return (self.gamma * t + self.coef0) ** self.degree
+
+
+class Exponential(DotProductKernel):
+    """exp(<x, y> / scale^2).
+
+    Parameters
+    ----------
+    scale : float, default=1.0
+        Positive.
+
+    Examples
+    --------
+    >>> from kitchenette.kernels import Exponential
+    >>> Exponential(scale=2.0)([[2.0]], [[2.0]]).round(4)
+    array([[2.7183]])
+    """
+
+    def __init__(self, scale: float = 1.0):
+        self.scale = scale
+
+    def check_parameters(self, n_columns: int) -> None:
+        check_number(self, "scale")
+
+    def function(self, t: NDArray[Any]) -> NDArray[Any]:
+        return np.exp(t / self.scale**2)
+
+
+class VovkPolynomial(DotProductKernel):
+    """Vovk's real polynomial kernel (1 - <x, y>^degree) / (1 - <x, y>).
+
+    It is the sum of <x, y>^n for n from 0 to degree - 1, and is computed so.
+
+    Parameters
+    ----------
+    degree : int, default=3
+        At least one.
+
+    Examples
+    --------
+    >>> from kitchenette.kernels import VovkPolynomial
+    >>> VovkPolynomial(degree=3)([[0.5]], [[1.0]])
+    array([[1.75]])
+    """
+
+    def __init__(self, degree: int = 3):
+        self.degree = degree
+
+    def check_parameters(self, n_columns: int) -> None:
+        check_number(self, "degree", least=1, open_end=False, whole=True)
+
+    def function(self, t: NDArray[Any]) -> NDArray[Any]:
+        return _horner(np.ones(self.degree), t)
+
+
+class VovkInfinite(DotProductKernel):
+    """Vovk's infinite polynomial kernel 1 / (1 - <x, y>), for |<x, y>| < 1.
+
+    Examples
+    --------
+    >>> from kitchenette.kernels import VovkInfinite
+    >>> VovkInfinite()([[0.5]], [[1.0]])
+    array([[2.]])
+    """
+
+    def check_parameters(self, n_columns: int) -> None:
+        pass
+
+    def function(self, t: NDArray[Any]) -> NDArray[Any]:
+        if t.size and np.max(np.abs(t)) >= 1:
+            raise ValueError(
+                "VovkInfinite is defined for inner products between -1 and 1 only; the largest "
+                f"here is {np.max(np.abs(t)):g}. Scale the rows to norms below 1."
+            )
+        return 1 / (1 - t)
+
+
+class Maclaurin(DotProductKernel):
+    """The sum of coefficients[n] <x, y>^n.
+
+    Parameters
+    ----------
+    coefficients : array-like of shape (n_terms,), default=(0.0, 1.0)
+        Not negative, at least one positive. The default is the linear kernel.
+
+    Examples
+    --------
+    >>> from kitchenette.kernels import Maclaurin
+    >>> Maclaurin([1.0, 0.0, 2.0])([[1.0]], [[3.0]])
+    array([[19.]])
+    """
+
+    def __init__(self, coefficients: ArrayLike = (0.0, 1.0)):
+        self.coefficients = coefficients
+
+    def check_parameters(self, n_columns: int) -> None:
+        a = np.asarray(self.coefficients)
+        good = a.ndim == 1 and a.size > 0 and a.dtype.kind in "iuf" and np.isfinite(a).all()
+        if not good or (a < 0).any() or not (a > 0).any():
+            raise ValueError(
+                "Maclaurin needs a list of coefficients that are not negative, at least one of "
+                f"them positive; got {self.coefficients!r}."
+            )
+
+    def function(self, t: NDArray[Any]) -> NDArray[Any]:
+        return _horner(np.asarray(self.coefficients), t)
+
+
+def _horner(coefficients: NDArray[Any], t: NDArray[Any]) -> NDArray[Any]:
+    value = np.full_like(t, coefficients[-1])
+    for a in coefficients[-2::-1]:
+        value = value * t + t.dtype.type(a)
+    return value

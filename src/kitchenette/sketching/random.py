@@ -1,0 +1,100 @@
+"""Randomness as a pure function of a seed, a name and a block number.
+
+There is no state. Every number is made from words of the counter-based Philox generator
+by code of this package, so it can be made again, alone and in any order, by any version
+of NumPy, and a model can keep a seed instead of the numbers.
+"""
+
+from __future__ import annotations
+
+import numbers
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from kitchenette import _core
+
+LARGEST_SEED = 2**64 - 1
+
+
+def seed_from(random_state: Any) -> int:
+    """The seed that a ``random_state`` parameter stands for.
+
+    A whole number is the seed itself. None draws a new one, and a NumPy generator is
+    asked for one.
+    """
+    if random_state is None:
+        return int(np.random.SeedSequence().generate_state(1, np.uint64)[0])
+    if isinstance(random_state, numbers.Integral) and not isinstance(random_state, bool):
+        seed = int(random_state)
+        if 0 <= seed <= LARGEST_SEED:
+            return seed
+        raise ValueError(f"random_state must be between 0 and 2**64 - 1; got {seed}.")
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(LARGEST_SEED, dtype=np.uint64, endpoint=True))
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(0, LARGEST_SEED, dtype=np.uint64))
+    raise ValueError(
+        "random_state must be None, a whole number, or a NumPy random generator; "
+        f"got {random_state!r}."
+    )
+
+
+class Stream:
+    """Random numbers in numbered blocks.
+
+    Number i of block b is a function of (seed, name, b, i) alone: neither the number of
+    blocks nor their length matters, except for permutations.
+
+    Parameters
+    ----------
+    seed : int
+        The seed of the whole map.
+    name : str
+        What the numbers are for. Streams of different names are independent.
+    """
+
+    def __init__(self, seed: int, name: str):
+        self._seed = seed
+        self._stream = int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "little")
+
+    def words(self, blocks: int, count: int, *, first: int = 0) -> NDArray[np.uint64]:
+        """Raw words of 64 random bits, shape (blocks, count)."""
+        out = np.empty((blocks, count), dtype=np.uint64)
+        _core.philox_words(self._seed, self._stream, first, out)
+        return out
+
+    def uniforms(self, blocks: int, count: int, *, first: int = 0) -> NDArray[np.float64]:
+        """Between 0 and 1, both excluded."""
+        out = np.empty((blocks, count))
+        _core.philox_uniforms(self._seed, self._stream, first, out)
+        return out
+
+    def normals(
+        self, blocks: int, count: int, *, first: int = 0, dtype: DTypeLike = np.float64
+    ) -> NDArray[Any]:
+        """Standard normal, by the inverse distribution function of the uniforms."""
+        out = np.empty((blocks, count), dtype=dtype)
+        _core.philox_normals(self._seed, self._stream, first, out)
+        return out
+
+    def signs(self, blocks: int, count: int, *, first: int = 0) -> NDArray[np.int8]:
+        """+1 or -1."""
+        out = np.empty((blocks, count), dtype=np.int8)
+        _core.philox_signs(self._seed, self._stream, first, out)
+        return out
+
+    def permutations(self, blocks: int, count: int, *, first: int = 0) -> NDArray[np.int32]:
+        """A permutation of 0 ... count - 1 in each row."""
+        out = np.empty((blocks, count), dtype=np.int32)
+        _core.philox_permutations(self._seed, self._stream, first, out)
+        return out
+
+    def sample(self, population: int, size: int) -> NDArray[np.intp]:
+        """Numbers below ``population``, sorted, without repetition: all if there are few."""
+        if population <= size:
+            return np.arange(population)
+        picks = (self.uniforms(1, size)[0] * population).astype(np.intp)
+        return np.unique(np.minimum(picks, population - 1))

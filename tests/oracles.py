@@ -1,0 +1,135 @@
+"""Slow, obvious versions of everything, straight from the definitions."""
+
+from __future__ import annotations
+
+from math import gamma
+
+import numpy as np
+from scipy import special
+from scipy.linalg import hadamard
+
+# ---------------------------------------------------------------- structured matrices
+
+
+def fastfood_matrix(p) -> np.ndarray:
+    """S H G Pi H B, block by block, cut to the rows and columns that exist."""
+    d = p.block
+    H = hadamard(d).astype(float)
+    blocks = []
+    for start in range(0, p.signs.size, d):
+        part = slice(start, start + d)
+        B = np.diag(p.signs[part].astype(float))
+        Pi = np.eye(d)[p.permutation[part]]
+        G = np.diag(p.gaussians[part].astype(float))
+        S = np.diag(p.scales[part].astype(float))
+        blocks.append(S @ H @ G @ Pi @ H @ B)
+    return np.vstack(blocks)[: p.n_rows, : p.n_columns]
+
+
+def rotation_matrix(cosines: np.ndarray, sines: np.ndarray) -> np.ndarray:
+    """The butterfly of rotations, one stage after the other from the largest stride."""
+    d = cosines.size
+    R = np.eye(d)
+    stride = d // 2
+    while stride >= 1:
+        stage = np.zeros((d, d))
+        for i in range(d):
+            if i & stride:
+                continue
+            c, s = cosines[stride + i % stride], sines[stride + i % stride]
+            stage[i, i], stage[i, i + stride] = c, s
+            stage[i + stride, i], stage[i + stride, i + stride] = -s, c
+        R = stage @ R
+        stride //= 2
+    return R
+
+
+def orthogonal_matrix(p) -> np.ndarray:
+    """S R H B, block by block."""
+    d = p.block
+    H = hadamard(d).astype(float)
+    blocks = []
+    for start in range(0, p.signs.size, d):
+        part = slice(start, start + d)
+        R = rotation_matrix(p.cosines[part].astype(float), p.sines[part].astype(float))
+        blocks.append(np.diag(p.scales[part]) @ R @ H @ np.diag(p.signs[part].astype(float)))
+    return np.vstack(blocks)[: p.n_rows, : p.n_columns]
+
+
+def real_fourier_matrix(d: int) -> np.ndarray:
+    """The orthogonal matrix of 1, cos 1, -sin 1, cos 2, ..., normalised."""
+    t = np.arange(d)
+    rows = [np.full(d, 1 / np.sqrt(d))]
+    for k in range(1, (d - 1) // 2 + 1):
+        rows.append(np.sqrt(2 / d) * np.cos(2 * np.pi * k * t / d))
+        rows.append(-np.sqrt(2 / d) * np.sin(2 * np.pi * k * t / d))
+    if d % 2 == 0:
+        rows.append(np.cos(np.pi * t) / np.sqrt(d))
+    return np.array(rows)
+
+
+# ---------------------------------------------------------------- features
+
+
+def sincos(z: np.ndarray, n_columns: int, unpaired_offset: float = 0.0) -> np.ndarray:
+    """TEFM eq. 2, columns cos 0, sin 0, cos 1, ...; an odd last one as in eq. 3."""
+    out = np.empty((z.shape[0], 2 * z.shape[1]))
+    out[:, ::2], out[:, 1::2] = np.cos(z), np.sin(z)
+    if n_columns % 2:
+        out[:, -2] = np.cos(z[:, -1] + unpaired_offset)
+    return np.sqrt(2 / n_columns) * out[:, :n_columns]
+
+
+def offset(z: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """TEFM eq. 3."""
+    return np.sqrt(2 / z.shape[1]) * np.cos(z + offsets)
+
+
+def local(X: np.ndarray, W: np.ndarray, t: float) -> np.ndarray:
+    """Fastfood eqs. 26 and 27 for length scale 1, with the factor that integrating out leaves."""
+    a = 2 / t
+    b = a * a - 2 * a
+    Z = W / np.sqrt(b)
+    m = X.shape[1]
+    exponent = -a / 2 * (
+        2 * a / (2 * a + b) * (X**2).sum(axis=1)[:, None]
+        - 2 * X @ Z.T
+        + (Z**2).sum(axis=1)[None, :]
+    )
+    return ((2 * a + b) / b) ** (m / 4) * np.exp(exponent) / np.sqrt(W.shape[0])
+
+
+# ---------------------------------------------------------------- kernels, pair by pair
+
+
+def gaussian(x, y, scale):
+    return np.exp(-np.sum(((x - y) / scale) ** 2) / 2)
+
+
+def laplacian(x, y, scale):
+    return np.exp(-np.sum(np.abs((x - y) / scale)))
+
+
+def cauchy(x, y, scale):
+    return np.prod(1 / (1 + ((x - y) / scale) ** 2))
+
+
+def rational_quadratic(x, y, scale, alpha):
+    return (1 + np.sum(((x - y) / scale) ** 2) / (2 * alpha)) ** -alpha
+
+
+def matern(x, y, scale, nu):
+    z = np.sqrt(2 * nu * np.sum(((x - y) / scale) ** 2))
+    return 1.0 if z == 0 else 2 ** (1 - nu) / gamma(nu) * z**nu * special.kv(nu, z)
+
+
+def bessel_matern(x, y, scale, order):
+    nu = x.size / 2
+    r = np.sqrt(np.sum(((x - y) / scale) ** 2))
+    return 1.0 if r == 0 else (gamma(nu + 1) * (2 / r) ** nu * special.jv(nu, r)) ** order
+
+
+def gram(k, X, Y, *parameters):
+    return np.array([[k(x, y, *parameters) for y in Y] for x in X])
+
+
