@@ -91,10 +91,14 @@ def local(X: np.ndarray, W: np.ndarray, t: float) -> np.ndarray:
     b = a * a - 2 * a
     Z = W / np.sqrt(b)
     m = X.shape[1]
-    exponent = -a / 2 * (
-        2 * a / (2 * a + b) * (X**2).sum(axis=1)[:, None]
-        - 2 * X @ Z.T
-        + (Z**2).sum(axis=1)[None, :]
+    exponent = (
+        -a
+        / 2
+        * (
+            2 * a / (2 * a + b) * (X**2).sum(axis=1)[:, None]
+            - 2 * X @ Z.T
+            + (Z**2).sum(axis=1)[None, :]
+        )
     )
     return ((2 * a + b) / b) ** (m / 4) * np.exp(exponent) / np.sqrt(W.shape[0])
 
@@ -131,5 +135,3 @@ def bessel_matern(x, y, scale, order):
 
 def gram(k, X, Y, *parameters):
     return np.array([[k(x, y, *parameters) for y in Y] for x in X])
-
-

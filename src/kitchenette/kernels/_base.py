@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array
 
@@ -86,14 +87,23 @@ def _comparable(value: Any) -> Any:
     return value
 
 
+def check_rows(X: Any) -> Any:
+    """A finite matrix of float32 or float64, dense or CSR."""
+    X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
+    if sp.issparse(X) and X.indices.dtype != np.int32 and max(X.nnz, *X.shape) < 2**31:
+        # Some of scikit-learn's distances know no other indices.
+        parts = (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32))
+        X = type(X)(parts, shape=X.shape)
+    return X
+
+
 def check_pair(X: Any, Y: Any) -> tuple[Any, Any]:
     """Two sets of rows of equal width and dtype; the same object twice if Y is X or None."""
     same = Y is None or Y is X
-    floats: list[type] = [np.float64, np.float32]
-    X = check_array(X, accept_sparse="csr", dtype=floats)
+    X = check_rows(X)
     if same:
         return X, X
-    Y = check_array(Y, accept_sparse="csr", dtype=floats)
+    Y = check_rows(Y)
     if X.shape[1] != Y.shape[1]:
         raise ValueError(f"X has {X.shape[1]} columns but Y has {Y.shape[1]}; they must agree.")
     dtype = np.promote_types(X.dtype, Y.dtype)

@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 from sklearn.base import clone
 from sklearn.metrics.pairwise import euclidean_distances, manhattan_distances
-from sklearn.utils.validation import check_array
+from sklearn.utils.extmath import row_norms
 
-from kitchenette.kernels._base import Kernel, check_number
+from kitchenette.kernels._base import Kernel, check_number, check_rows
 
 LengthScale = float | ArrayLike | str
 
@@ -64,7 +64,7 @@ class ShiftInvariantKernel(Kernel):
         """
         if not self.needs_sample():
             return self
-        X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
+        X = check_rows(X)
         distances = self._distances(X, X)[np.triu_indices(X.shape[0], k=1)]
         # Equal rows say nothing about the scale.
         distances = distances[distances > 0]
@@ -88,7 +88,7 @@ class ShiftInvariantKernel(Kernel):
         scale = np.asarray(self.length_scale, dtype=X.dtype)
         if sp.issparse(X):
             return X.multiply(1 / scale).tocsr()
-        return X / scale
+        return X * (1 / scale)
 
     def _scaled_pair(self, X: Any, Y: Any) -> tuple[Any, Any]:
         scaled = self._scaled(X)
@@ -99,12 +99,32 @@ class RadialKernel(ShiftInvariantKernel):
     """A function of the Euclidean distance ``|x - y| / length_scale``."""
 
     def _gram(self, X: Any, Y: Any) -> NDArray[Any]:
-        squares = euclidean_distances(*self._scaled_pair(X, Y), squared=True)
+        squares = _squared_distances(*self._scaled_pair(X, Y))
         return np.asarray(self._of_square(squares, X.shape[1]), dtype=X.dtype)
 
     @abstractmethod
     def _of_square(self, squares: NDArray[Any], n_columns: int) -> NDArray[Any]:
         """The kernel at these squared distances between rows of n_columns numbers."""
+
+
+def _squared_distances(A: Any, B: Any) -> NDArray[Any]:
+    """Squared Euclidean distances with full relative accuracy.
+
+    |a|^2 + |b|^2 - 2 <a, b> is fast but cancels for rows that are close to each other
+    compared with their norms; those pairs are subtracted first.
+    """
+    squares = euclidean_distances(A, B, squared=True)
+    norms_a, norms_b = (row_norms(M, squared=True) for M in (A, B))
+    close = squares < 1e-5 * (norms_a[:, None] + norms_b[None, :])
+    if B is A:
+        np.fill_diagonal(close, False)
+    i, j = np.nonzero(close)
+    chunk = max(1, 2**22 // A.shape[1])
+    for start in range(0, i.size, chunk):
+        part = slice(start, start + chunk)
+        difference = A[i[part]] - B[j[part]]
+        squares[i[part], j[part]] = row_norms(difference, squared=True)
+    return squares
 
 
 class Gaussian(RadialKernel):
@@ -203,31 +223,41 @@ class Matern(RadialKernel):
 
 
 def _matern_by_bessel(nu: float, z: NDArray[np.float64]) -> NDArray[np.float64]:
+    """2^(1 - nu) / Gamma(nu) z^nu K_nu(z), for any nu > 0 and z >= 0."""
+    log_bessel = _log_bessel_of_large_order if nu > 100 else _log_bessel
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        # kve is exp(z) K_nu(z): logarithms keep the huge and the tiny factor apart.
-        log_value = (
-            (1 - nu) * np.log(2)
-            - special.gammaln(nu)
-            + nu * np.log(z)
-            + np.log(special.kve(nu, z))
-            - z
-        )
+        log_value = (1 - nu) * np.log(2) - special.gammaln(nu) + nu * np.log(z) + log_bessel(nu, z)
     value = np.exp(log_value)
-    # Near zero K_nu overflows while the kernel is close to one. There the first terms of
-    # sum_k (-z^2/4)^k / (k! (nu-1) ... (nu-k)) are the kernel: what they leave out is of
-    # the order (z/2)^(2 nu), and an overflow needs nu to be large or z to be tiny.
+    # Near zero K_nu overflows while the kernel is close to one. There it is the beginning of
+    # sum_k (-z^2/4)^k / (k! (nu-1) ... (nu-k)): where K_nu overflows, the terms fall quickly
+    # and what the sum leaves out, of the order z^(2 nu), is nothing.
     overflowed = ~np.isfinite(log_value)
-    if overflowed.any():
-        quarter = z[overflowed] ** 2 / 4
-        term = np.ones_like(quarter)
-        series = term.copy()
-        k = 1
-        while k < nu and k <= 60:
-            term = -term * quarter / (k * (nu - k))
-            series += term
-            k += 1
-        value[overflowed] = series
+    quarter = z[overflowed] ** 2 / 4
+    term = np.ones_like(quarter)
+    series = term.copy()
+    for k in range(1, min(int(np.ceil(nu)), 20)):
+        term = -term * quarter / (k * (nu - k))
+        series += term
+    value[overflowed] = series
     return np.minimum(value, 1.0)
+
+
+def _log_bessel(nu: float, z: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The logarithm of K_nu(z)."""
+    return np.log(special.kve(nu, z)) - z
+
+
+def _log_bessel_of_large_order(nu: float, z: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The logarithm of K_nu(z) by Debye's expansion, which is uniform in z (DLMF 10.41.4)."""
+    t = z / nu
+    root = np.sqrt(1 + t**2)
+    p = 1 / root
+    eta = root + np.log(t / (1 + root))
+    u1 = np.polyval([-5, 0, 3, 0], p) / 24
+    u2 = np.polyval([385, 0, -462, 0, 81, 0, 0], p) / 1152
+    u3 = np.polyval([-425425, 0, 765765, 0, -369603, 0, 30375, 0, 0, 0], p) / 414720
+    correction = -u1 / nu + u2 / nu**2 - u3 / nu**3
+    return 0.5 * np.log(np.pi / (2 * nu)) - nu * eta - 0.5 * np.log(root) + np.log1p(correction)
 
 
 class BesselMatern(RadialKernel):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import count
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -40,7 +40,7 @@ class RandomKitchenSinks(FourierFeatureMap):
         "independent" draws them from the kernel's spectrum. "orthogonal" makes blocks of as
         many frequencies as there are columns orthogonal, with independent lengths: less
         variance for the same cost, most of all when rows are close; drawing costs
-        O(n_components n_columns^2). "quasi" takes scrambled Sobol points through the
+        O(n_components n_columns^2) at most. "quasi" takes scrambled Sobol points through the
         inverse distribution function of the spectrum: less variance in few columns.
     features : {"sincos", "offset"}, default="sincos"
         Cosine and sine of each projection, or the cosine of a randomly shifted one.
@@ -127,7 +127,7 @@ class RandomKitchenSinks(FourierFeatureMap):
         inverse_scale = 1 / np.asarray(self.kernel_.length_scale, dtype=np.float64)
         n_panels = -(-self.n_frequencies_ // PANEL)
         panels = np.empty((n_panels, n_columns, PANEL), dtype=dtype)
-        blocks = draw(spectrum, n_columns, self.seed_, dtype)
+        blocks = draw(spectrum, self.n_frequencies_, n_columns, self.seed_, dtype)
         for panel, block in zip(panels, blocks, strict=False):
             panel[:] = (block * inverse_scale).T
         self._panels = panels
@@ -142,44 +142,44 @@ class RandomKitchenSinks(FourierFeatureMap):
         return _core.dense_features(native_rows(X), out, self._fourier_tail(X.dtype), panels=panels)
 
 
-# Each of these yields PANEL frequencies after PANEL frequencies, without end.
+# Each of these yields PANEL frequencies after PANEL frequencies, at least n in all.
 
 
 def _independent(
-    spectrum: Spectrum, n_columns: int, seed: int, dtype: DTypeLike
+    spectrum: Spectrum, n: int, n_columns: int, seed: int, dtype: DTypeLike
 ) -> Iterator[NDArray[Any]]:
     normals, uniforms = Stream(seed, "frequencies"), Stream(seed, "spectrum")
-    for first in count(0, PANEL):
+    for first in range(0, n, PANEL):
         g = normals.normals(PANEL, n_columns, first=first, dtype=dtype)
         yield spectrum.frequencies(g, uniforms.uniforms(PANEL, spectrum.n_uniforms, first=first))
 
 
 def _orthogonal(
-    spectrum: Spectrum, n_columns: int, seed: int, dtype: DTypeLike
+    spectrum: Spectrum, n: int, n_columns: int, seed: int, dtype: DTypeLike
 ) -> Iterator[NDArray[Any]]:
-    normals, uniforms = Stream(seed, "frequencies"), Stream(seed, "spectrum")
-    lengths = Stream(seed, "lengths")
-
-    def directions() -> Iterator[NDArray[Any]]:
-        for first in count(0, n_columns):
-            g = normals.normals(n_columns, n_columns, first=first)
-            q, r = np.linalg.qr(g.T)
-            # Uniform over all orthogonal matrices only with this choice of signs.
-            yield (q * np.copysign(1, np.diag(r))).T
-
-    blocks = directions()
-    rest = np.empty((0, n_columns))
-    for first in count(0, PANEL):
-        while rest.shape[0] < PANEL:
-            rest = np.concatenate([rest, next(blocks)])
-        panel, rest = rest[:PANEL], rest[PANEL:]
-        # Rows with the lengths of normal vectors are normal vectors.
-        g = panel * chi(lengths.uniforms(PANEL, 1, first=first)[:, 0], n_columns)[:, None]
+    directions = _orthogonal_directions(-(-n // PANEL) * PANEL, n_columns, seed)
+    lengths, uniforms = Stream(seed, "lengths"), Stream(seed, "spectrum")
+    for first in range(0, n, PANEL):
+        # Uniform directions with the lengths of normal vectors are normal vectors.
+        g = np.stack(list(islice(directions, PANEL)))
+        g *= chi(lengths.uniforms(PANEL, 1, first=first), n_columns)
         yield spectrum.frequencies(g, uniforms.uniforms(PANEL, spectrum.n_uniforms, first=first))
 
 
+def _orthogonal_directions(n: int, n_columns: int, seed: int) -> Iterator[NDArray[Any]]:
+    """Unit vectors, each uniform on the sphere, orthogonal in blocks of n_columns."""
+    normals = Stream(seed, "frequencies")
+    for first in range(0, n, n_columns):
+        # The first columns of Q come from the first columns of the matrix alone, so a block
+        # need not be larger than what is wanted of it.
+        g = normals.normals(min(n_columns, n - first), n_columns, first=first)
+        q, r = np.linalg.qr(g.T)
+        # Uniform over all orthogonal matrices only with this choice of signs.
+        yield from (q * np.copysign(1, np.diag(r))).T
+
+
 def _quasi(
-    spectrum: Spectrum, n_columns: int, seed: int, dtype: DTypeLike
+    spectrum: Spectrum, n: int, n_columns: int, seed: int, dtype: DTypeLike
 ) -> Iterator[NDArray[Any]]:
     dimensions = n_columns + spectrum.n_uniforms
     if dimensions > MOST_DIMENSIONS:

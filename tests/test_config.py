@@ -1,0 +1,54 @@
+"""Choosing the instruction set, and saying which one it is."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+import kitchenette
+from kitchenette import _core
+
+
+def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_show_config_names_version_instructions_and_threads(capsys):
+    kitchenette.show_config()
+    printed = capsys.readouterr().out
+    assert kitchenette.__version__ in printed
+    assert _core.simd() in printed
+    assert f"threads          {_core.max_threads()}" in printed
+
+
+@pytest.mark.parametrize("variant", _core.simd_variants())
+def test_the_environment_forces_an_instruction_set(variant):
+    code = "import kitchenette; print(kitchenette._core.simd())"
+    assert run(code, KITCHENETTE_SIMD=variant).stdout.strip() == variant
+
+
+def test_the_best_instruction_set_is_the_default():
+    code = "import kitchenette; print(kitchenette._core.simd())"
+    assert run(code, KITCHENETTE_SIMD="").stdout.strip() == _core.simd_variants()[-1]
+
+
+def test_an_instruction_set_that_is_not_there_is_refused_with_a_sentence():
+    done = run("import kitchenette", KITCHENETTE_SIMD="mmx")
+    assert done.returncode != 0
+    assert "KITCHENETTE_SIMD=mmx is not available; this machine can run" in done.stderr
+
+
+def test_the_number_of_threads_obeys_the_environment():
+    code = "import kitchenette; print(kitchenette._core.max_threads())"
+    assert run(code, OMP_NUM_THREADS="1").stdout.strip() == "1"
+    if _core.openmp:
+        assert run(code, OMP_NUM_THREADS="3").stdout.strip() == "3"

@@ -1,0 +1,120 @@
+"""scikit-learn's own checks on every public estimator, and the sentences for bad input."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from kitchenette import Fastfood, RandomKitchenSinks
+from kitchenette.kernels import BesselMatern, Gaussian, Laplacian, Polynomial
+
+ESTIMATORS = [
+    Fastfood(),
+    Fastfood(n_components=7, transform="orthogonal", features="offset"),
+    Fastfood(n_components=8, transform="fourier"),
+    Fastfood(n_components=8, features="local"),
+    Fastfood(BesselMatern(2), n_components=8),
+    RandomKitchenSinks(),
+    RandomKitchenSinks(Laplacian(), n_components=7, frequencies="orthogonal", features="offset"),
+    RandomKitchenSinks(n_components=8, frequencies="quasi"),
+]
+
+
+# The array API check skips itself unless the environment variable SCIPY_ARRAY_API is set;
+# it is about estimators that work on other arrays than NumPy's, which these are not.
+@parametrize_with_checks(ESTIMATORS)
+def test_scikit_learns_estimator_checks(estimator, check):
+    check(estimator)
+
+
+def X() -> np.ndarray:
+    return np.random.default_rng(0).normal(size=(6, 3))
+
+
+@pytest.mark.parametrize(
+    ("feature_map", "sentence"),
+    [
+        (Fastfood("rbf"), "kernel must be a kernel from kitchenette.kernels.*got 'rbf'"),
+        (Fastfood(n_components=0), "n_components must be a whole number of at least 1; got 0"),
+        (Fastfood(n_components=2.5), "n_components must be a whole number"),
+        (Fastfood(n_components=True), "n_components must be a whole number"),
+        (Fastfood(transform="walsh"), "transform must be one of 'hadamard'.*got 'walsh'"),
+        (Fastfood(features="cosine"), "features must be one of 'sincos', 'offset', 'local'"),
+        (RandomKitchenSinks(features="local"), "features must be one of 'sincos', 'offset'; got"),
+        (RandomKitchenSinks(frequencies="sobol"), "frequencies must be one of 'independent'"),
+        (Fastfood(BesselMatern(), features="local"), "'local' is made for the Gaussian kernel"),
+        (Fastfood(transform="fourier", features="local"), "uniform on the sphere"),
+        (Fastfood(Laplacian()), "Fastfood needs a kernel of the distance.*RandomKitchenSinks"),
+        (RandomKitchenSinks(Polynomial()), "not a shift-invariant kernel"),
+        (Fastfood(Polynomial()), "not a shift-invariant kernel"),
+        (Fastfood(Gaussian(-1.0)), "length_scale must be a positive number"),
+        (Fastfood(Gaussian([1.0, 2.0])), r"length_scale has shape \(2,\) but the data has 3"),
+        (Fastfood(random_state=-3), "random_state must be"),
+    ],
+)
+def test_bad_parameters_get_a_sentence(feature_map, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        feature_map.fit(X())
+
+
+@pytest.mark.parametrize("kind", [Fastfood, RandomKitchenSinks])
+def test_bad_rows_get_a_sentence(kind):
+    fitted = kind(Gaussian(1.0), 8).fit(X())
+    for bad, sentence in [
+        (np.full((2, 3), np.nan), "contains NaN"),
+        (np.full((2, 3), np.inf), "contains infinity"),
+        (np.ones((2, 4)), "X has 4 features, but .* is expecting 3"),
+        (np.ones((0, 3)), "Found array with 0 sample"),
+        (np.ones(3), "Expected 2D array, got 1D"),
+        ([["a", "b", "c"]], "could not convert"),
+    ]:
+        with pytest.raises(ValueError, match=sentence):
+            fitted.transform(bad)
+    with pytest.raises(ValueError, match="overflowed float32 on these rows, whose largest entry"):
+        fitted.transform(np.full((2, 3), 3e38, dtype=np.float32))
+    with pytest.raises(NotFittedError):
+        kind().transform(X())
+    with pytest.raises(ValueError, match="0 feature"):
+        kind().fit(np.ones((3, 0)))
+    with pytest.raises(ValueError, match="two different rows"):
+        kind().fit(np.ones((3, 2)))
+
+
+@pytest.mark.parametrize("kind", [Fastfood, RandomKitchenSinks])
+def test_after_an_error_the_map_is_as_it_was(kind):
+    feature_map = kind(Gaussian(1.0), 8, random_state=0).fit(X())
+    before = feature_map.transform(X())
+    state = set(vars(feature_map))
+    feature_map.set_params(kernel=Laplacian([1.0, 2.0]))
+    with pytest.raises(ValueError, match=r"length_scale|Fastfood needs"):
+        feature_map.fit(np.ones((5, 7)))
+    assert set(vars(feature_map)) == state
+    assert np.array_equal(feature_map.transform(X()), before)
+    fresh = kind(Gaussian(-1.0))
+    with pytest.raises(ValueError, match="length_scale"):
+        fresh.fit(X())
+    assert not hasattr(fresh, "n_features_in_")
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=str)
+def test_pickling_and_cloning(estimator):
+    fitted = clone(estimator).set_params(random_state=1).fit(X())
+    Z = fitted.transform(X())
+    copy = pickle.loads(pickle.dumps(fitted))
+    assert np.array_equal(copy.transform(X()), Z)
+    assert np.array_equal(clone(fitted).fit_transform(X()), Z)
+
+
+def test_the_name_transform_is_a_parameter_and_a_method():
+    fastfood = Fastfood(transform="orthogonal", n_components=4)
+    assert fastfood.get_params()["transform"] == "orthogonal"
+    assert "transform='orthogonal'" in repr(fastfood)
+    assert clone(fastfood).get_params()["transform"] == "orthogonal"
+    fastfood.set_params(transform="fourier")
+    assert fastfood.fit(X()).transform(X()).shape == (6, 4)
+    assert pickle.loads(pickle.dumps(fastfood)).get_params()["transform"] == "fourier"

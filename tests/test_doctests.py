@@ -1,0 +1,46 @@
+"""The examples in docstrings and in the README run as printed."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+from pathlib import Path
+
+import pytest
+
+import kitchenette
+
+README = Path(__file__).parent.parent / "README.md"
+MODULES = ["kitchenette"] + [
+    module.name
+    for module in pkgutil.walk_packages(kitchenette.__path__, "kitchenette.")
+    if not module.name.endswith(("._core", ".__main__"))
+]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_in_docstrings(name):
+    assert doctest.testmod(importlib.import_module(name)).failed == 0
+
+
+def test_examples_in_the_readme():
+    result = doctest.testfile(str(README), module_relative=False)
+    assert result.failed == 0
+    assert result.attempted > 0
+
+
+def test_every_public_name_has_an_example():
+    finder = doctest.DocTestFinder(recurse=False)
+    for namespace in (kitchenette, kitchenette.kernels):
+        for name in namespace.__all__:
+            thing = getattr(namespace, name)
+            if not callable(thing) or name in {
+                "Kernel",
+                "DotProductKernel",
+                "RadialKernel",
+                "ShiftInvariantKernel",
+            }:
+                continue
+            assert any(test.examples for test in finder.find(thing)), name
+    assert any(test.examples for test in finder.find(kitchenette.metrics.kernel_error))

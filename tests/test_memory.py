@@ -1,0 +1,46 @@
+"""Transforming takes the memory of its answer and little else."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+resource = pytest.importorskip("resource", reason="peak memory is read with resource, on Unix only")
+
+MEASURE = """
+import resource, sys
+import numpy as np
+from kitchenette import Fastfood, RandomKitchenSinks
+
+def peak():
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+X = np.random.default_rng(0).normal(size=(40_000, 32)).astype(np.float32)
+feature_map = {maker}.fit(X[:100])
+feature_map.transform(X[:100])
+before = peak()
+Z = feature_map.transform(X)
+print(peak() - before - Z.nbytes)
+"""
+
+
+@pytest.mark.parametrize(
+    "maker",
+    [
+        "Fastfood(n_components=1024)",
+        "Fastfood(n_components=1024, transform='orthogonal')",
+        "Fastfood(n_components=1024, transform='fourier')",
+        "RandomKitchenSinks(n_components=1024)",
+    ],
+)
+def test_no_temporary_of_the_size_of_the_answer(maker):
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURE.format(maker=maker)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert int(done.stdout) < 24 * 2**20  # the answer has 164 MB
