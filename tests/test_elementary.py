@@ -7,6 +7,8 @@ import pytest
 
 from kitchenette import _core
 
+pytestmark = pytest.mark.native
+
 
 def angles(dtype) -> np.ndarray:
     rng = np.random.default_rng(0)

@@ -43,6 +43,7 @@ def close_enough(kernel, d):
 # ---------------------------------------------------------------- oracles
 
 
+@pytest.mark.native
 @pytest.mark.parametrize("transform", UNIFORM)
 @pytest.mark.parametrize("features", ["sincos", "offset"])
 @pytest.mark.parametrize(
@@ -96,6 +97,7 @@ def test_fourier_features_equal_the_explicit_matrix_product(n_components, d):
     np.testing.assert_allclose(single, Z, atol=3e-5)
 
 
+@pytest.mark.native
 @pytest.mark.parametrize("transform", UNIFORM)
 @pytest.mark.parametrize("d", [1, 3, 16, 100])
 def test_local_features_equal_the_papers_formula(simd, transform, d):

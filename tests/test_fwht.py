@@ -11,6 +11,8 @@ from threadpoolctl import threadpool_limits
 
 from kitchenette import _core, fwht
 
+pytestmark = pytest.mark.native
+
 FLOATS = [np.float32, np.float64]
 
 
@@ -82,12 +84,13 @@ def test_input_is_left_alone_unless_it_may_be_overwritten():
         np.arange(64.0).reshape(4, 16)[::2, ::2],
         np.arange(64.0, dtype=np.float32).reshape(8, 8)[:, ::-1],
         np.arange(16.0).astype(">f8"),
+        np.frombuffer(b"x" + np.arange(16.0).tobytes(), np.uint8)[1:].view(np.float64),
         np.arange(16, dtype=np.int16),
         np.arange(16, dtype=np.float16),
         np.array([True, False, True, True]),
         [1, 2, 3, 4],
     ],
-    ids=["strided", "reversed", "big-endian", "int16", "float16", "bool", "list"],
+    ids=["strided", "reversed", "big-endian", "unaligned", "int16", "float16", "bool", "list"],
 )
 def test_every_kind_of_real_array_is_served(X):
     plain = np.array(X, dtype=np.float32 if np.asarray(X).dtype == np.float32 else np.float64)

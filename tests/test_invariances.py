@@ -17,6 +17,8 @@ from threadpoolctl import threadpool_limits
 from kitchenette import Fastfood, RandomKitchenSinks, _core
 from kitchenette.kernels import Gaussian
 
+pytestmark = pytest.mark.native
+
 OPTIONS = [
     (RandomKitchenSinks, {}),
     (RandomKitchenSinks, {"features": "offset"}),

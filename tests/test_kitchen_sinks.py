@@ -44,6 +44,7 @@ def close_enough(kernel, d):
 # ---------------------------------------------------------------- oracle
 
 
+@pytest.mark.native
 @pytest.mark.parametrize("features", FEATURES)
 @pytest.mark.parametrize("n_components", [1, 2, 7, 64, 127, 130, 301])
 @pytest.mark.parametrize(("n", "d"), [(1, 1), (2, 3), (5, 16), (14, 40), (200, 9)])

@@ -9,6 +9,8 @@ from scipy import special, stats
 from kitchenette.sketching.random import Stream, seed_from
 from kitchenette.sketching.sobol import scrambled_sobol
 
+pytestmark = pytest.mark.native
+
 # Distribution tests reject at this level. Seeds are fixed, so a failure is a change of the
 # numbers, and a p-value this small means they are wrong.
 LEVEL = 1e-5

@@ -9,7 +9,7 @@ features whose inner products approximate a kernel.
 >>> from kitchenette import Fastfood
 >>> X, y = load_digits(return_X_y=True)
 >>> model = make_pipeline(Fastfood(n_components=1024, random_state=0), RidgeClassifier())
->>> model.fit(X[:1200], y[:1200]).score(X[1200:], y[1200:]) > 0.95
+>>> model.fit(X[:1200], y[:1200]).score(X[1200:], y[1200:]) > 0.9
 True
 """
 

@@ -72,7 +72,7 @@ def kernel_error(
 
 
 def _nrmse(K: NDArray[Any], approximation: NDArray[Any]) -> float:
-    return np.linalg.norm(K - approximation) / np.linalg.norm(K)
+    return float(np.linalg.norm(K - approximation) / np.linalg.norm(K))
 
 
 def _spectral_norm(A: NDArray[Any]) -> float:

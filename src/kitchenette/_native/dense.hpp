@@ -18,9 +18,8 @@ KITCHENETTE_INLINE void multiply_tile(const T* x, Size stride, Size n, const T* 
     constexpr Size N = lanes<T>;
     Vec<T> a[RowCount][Vectors];
     KITCHENETTE_UNROLL
-    for (int r = 0; r < RowCount; ++r)
-        KITCHENETTE_UNROLL
-        for (int v = 0; v < Vectors; ++v) a[r][v] = load(sums + r * panel + v * N);
+    for (int r = 0; r < RowCount; ++r) KITCHENETTE_UNROLL
+    for (int v = 0; v < Vectors; ++v) a[r][v] = load(sums + r * panel + v * N);
     for (Size j = 0; j < n; ++j) {
         Vec<T> w[Vectors];
         KITCHENETTE_UNROLL
@@ -33,9 +32,8 @@ KITCHENETTE_INLINE void multiply_tile(const T* x, Size stride, Size n, const T* 
         }
     }
     KITCHENETTE_UNROLL
-    for (int r = 0; r < RowCount; ++r)
-        KITCHENETTE_UNROLL
-        for (int v = 0; v < Vectors; ++v) store(sums + r * panel + v * N, a[r][v]);
+    for (int r = 0; r < RowCount; ++r) KITCHENETTE_UNROLL
+    for (int v = 0; v < Vectors; ++v) store(sums + r * panel + v * N, a[r][v]);
 }
 
 // One panel of the rows x[0 ... count), columns [0, n): tiles of six rows by two vectors,
@@ -56,9 +54,9 @@ void multiply_rows(const T* x, Size stride, Size count, Size n, const T* weights
 
 // One panel of a single row: `column(k)` is the column of values[k]. Reads the weights
 // from beginning to end, which is what a single row costs.
-template <class T, class Column>
-KITCHENETTE_INLINE void multiply_row(const T* values, Size n, const Column& column, const T* weights,
-                                     T* sums) {
+template <class T, class Column> KITCHENETTE_INLINE void multiply_row(const T* values, Size n,
+                                                                      const Column& column,
+                                                                      const T* weights, T* sums) {
     constexpr int N = lanes<T>;
     constexpr int vectors = panel / N < 8 ? panel / N : 8;
     for (Size f = 0; f < panel; f += vectors * N) {
@@ -97,11 +95,13 @@ bool dense_rows_with(const Dense<T>& map, const Function& function, const Rows<T
                 if (rows.sparse()) {
                     const Size start = rows.starts[row + r], n = rows.starts[row + r + 1] - start;
                     const std::int32_t* columns = rows.indices + start;
-                    multiply_row(rows.values + start, n, [columns](Size k) { return Size{columns[k]}; },
-                                 weights, sums);
+                    multiply_row(
+                        rows.values + start, n, [columns](Size k) { return Size{columns[k]}; },
+                        weights, sums);
                 } else {
-                    multiply_row(rows.values + (row + r) * rows.stride, rows.n_columns,
-                                 [](Size k) { return k; }, weights, sums);
+                    multiply_row(
+                        rows.values + (row + r) * rows.stride, rows.n_columns,
+                        [](Size k) { return k; }, weights, sums);
                 }
                 fine &= write_panel(map, function, sums, p * panel, target(r), out.n_columns);
             }
@@ -114,19 +114,23 @@ bool dense_rows_with(const Dense<T>& map, const Function& function, const Rows<T
                           weights + j * panel, sums);
         }
         for (Size r = 0; r < count; ++r)
-            fine &= write_panel(map, function, sums + r * panel, p * panel, target(r), out.n_columns);
+            fine &=
+                write_panel(map, function, sums + r * panel, p * panel, target(r), out.n_columns);
     }
     return fine;
 }
 
-template <class T>
-bool dense_rows(const Dense<T>& map, const Rows<T>& rows, Size row, Size count, Size first_panel,
-                Size last_panel, const Output<T>& out, T* scratch) {
+template <class T> bool dense_rows(const Dense<T>& map, const Rows<T>& rows, Size row, Size count,
+                                   Size first_panel, Size last_panel, const Output<T>& out,
+                                   T* scratch) {
     return with_tail<T>(map.tail, [&](const auto& function) {
-        return dense_rows_with(map, function, rows, row, count, first_panel, last_panel, out, scratch);
+        return dense_rows_with(map, function, rows, row, count, first_panel, last_panel, out,
+                               scratch);
     });
 }
 
-template <class T> Size dense_scratch(Size count) { return count * panel; }
+template <class T> Size dense_scratch(Size count) {
+    return count * panel;
+}
 
 }  // namespace kitchenette::KITCHENETTE_VARIANT

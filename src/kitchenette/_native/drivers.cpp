@@ -20,11 +20,11 @@ namespace kitchenette {
 
 #define KITCHENETTE_TEXT_(x) #x
 #define KITCHENETTE_TEXT(x) KITCHENETTE_TEXT_(x)
-#define KITCHENETTE_DECLARE(instructions)                                                         \
-    namespace instructions {                                                                      \
-    extern const Kernels<float> kernels_float;                                                    \
-    extern const Kernels<double> kernels_double;                                                  \
-    const Variant variant = {KITCHENETTE_TEXT(instructions), &kernels_float, &kernels_double};    \
+#define KITCHENETTE_DECLARE(instructions)                                                      \
+    namespace instructions {                                                                   \
+    extern const Kernels<float> kernels_float;                                                 \
+    extern const Kernels<double> kernels_double;                                               \
+    const Variant variant = {KITCHENETTE_TEXT(instructions), &kernels_float, &kernels_double}; \
     }
 KITCHENETTE_DECLARE(KITCHENETTE_BASELINE)
 #if defined(KITCHENETTE_WITH_AVX2)
@@ -50,13 +50,17 @@ bool cpu_bit(int leaf, int reg, int bit) {
 bool saves_registers(unsigned long long mask) {
     return cpu_bit(1, 2, 27) && (_xgetbv(0) & mask) == mask;
 }
-bool has_avx2() { return saves_registers(0x6) && cpu_bit(1, 2, 12) && cpu_bit(7, 1, 5); }
+bool has_avx2() {
+    return saves_registers(0x6) && cpu_bit(1, 2, 12) && cpu_bit(7, 1, 5);
+}
 bool has_avx512() {
     return has_avx2() && saves_registers(0xe6) && cpu_bit(7, 1, 16) && cpu_bit(7, 1, 17) &&
            cpu_bit(7, 1, 30) && cpu_bit(7, 1, 31);
 }
 #elif defined(__x86_64__)
-bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
+bool has_avx2() {
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+}
 bool has_avx512() {
     return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
            __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
@@ -122,7 +126,7 @@ int max_threads() {
 }
 
 int threads_for(Size tasks, Size work) {
-    constexpr Size least_work = 1 << 15;  // numbers; about the cost of waking a thread
+    constexpr Size least_work = 1 << 13;  // numbers; about the cost of waking a thread
     if (tasks < 2 || work < least_work) return 1;
 #if defined(_OPENMP) && !defined(_MSC_VER)
     // The threads of GNU's OpenMP do not survive a fork, and the child would wait for
@@ -196,16 +200,20 @@ template <class T> void fwht(T* x, Size outer, Size length, Size inner) {
 
 namespace {
 
-Size ceil_divide(Size a, Size b) { return (a + b - 1) / b; }
+Size ceil_divide(Size a, Size b) {
+    return (a + b - 1) / b;
+}
 
 }  // namespace
 
-template <class T> bool structured(const Structured<T>& map, const Rows<T>& rows, const Output<T>& out) {
+template <class T>
+bool structured(const Structured<T>& map, const Rows<T>& rows, const Output<T>& out) {
+    if (rows.n_rows == 0) return true;
     const Kernels<T>& kernels = kernels_of<T>(current_variant());
     const Size lanes = kernels.lanes;
     // A last group that fills less than half of the lanes is cheaper row by row.
     const Size rest = rows.n_rows % lanes;
-    const Size singles = 2 * rest <= lanes ? rest : 0;
+    const Size singles = map.row_by_row() ? rows.n_rows : 2 * rest <= lanes ? rest : 0;
     const Size groups = ceil_divide(rows.n_rows - singles, lanes);
     const Size tiles = ceil_divide(map.n_frequencies, map.tile());
     // With few rows the threads share the tiles of a row, too.
@@ -215,7 +223,7 @@ template <class T> bool structured(const Structured<T>& map, const Rows<T>& rows
     const Size share = ceil_divide(tiles, shares);
     std::atomic<bool> fine{true};
     parallel<T>((groups + singles) * shares, rows.n_rows * map.n_frequencies,
-                kernels.structured_scratch(map, rows.n_columns), [&](Size task, T* scratch) {
+                kernels.structured_scratch(map), [&](Size task, T* scratch) {
                     const Size first_tile = task % shares * share;
                     const Size last_tile = std::min(tiles, first_tile + share);
                     const Size unit = task / shares;
@@ -223,8 +231,8 @@ template <class T> bool structured(const Structured<T>& map, const Rows<T>& rows
                     if (unit < groups) {
                         const Size row = unit * lanes;
                         const Size count = std::min(lanes, rows.n_rows - singles - row);
-                        good = kernels.structured_lanes(map, rows, row, count, first_tile, last_tile,
-                                                        out, scratch);
+                        good = kernels.structured_lanes(map, rows, row, count, first_tile,
+                                                        last_tile, out, scratch);
                     } else {
                         good = kernels.structured_row(map, rows, groups * lanes + unit - groups,
                                                       first_tile, last_tile, out, scratch);
@@ -235,6 +243,7 @@ template <class T> bool structured(const Structured<T>& map, const Rows<T>& rows
 }
 
 template <class T> bool dense(const Dense<T>& map, const Rows<T>& rows, const Output<T>& out) {
+    if (rows.n_rows == 0) return true;
     const Kernels<T>& kernels = kernels_of<T>(current_variant());
     constexpr Size group = 192;  // rows that share one reading of the weights
     const Size groups = ceil_divide(rows.n_rows, group);
@@ -255,9 +264,8 @@ template <class T> bool dense(const Dense<T>& map, const Rows<T>& rows, const Ou
     return fine;
 }
 
-template <class T>
-bool finish(const TailParameters<T>& tail, const T* z, Size stride, Size n_rows, Size n_frequencies,
-            const Output<T>& out) {
+template <class T> bool finish(const TailParameters<T>& tail, const T* z, Size stride, Size n_rows,
+                               Size n_frequencies, const Output<T>& out) {
     const Kernels<T>& kernels = kernels_of<T>(current_variant());
     std::atomic<bool> fine{true};
     parallel<T>(n_rows, n_rows * n_frequencies, 0, [&](Size row, T*) {
@@ -268,10 +276,10 @@ bool finish(const TailParameters<T>& tail, const T* z, Size stride, Size n_rows,
     return fine;
 }
 
-#define KITCHENETTE_INSTANTIATE(T)                                                                \
-    template void fwht<T>(T*, Size, Size, Size);                                                  \
-    template bool structured<T>(const Structured<T>&, const Rows<T>&, const Output<T>&);                 \
-    template bool dense<T>(const Dense<T>&, const Rows<T>&, const Output<T>&);                           \
+#define KITCHENETTE_INSTANTIATE(T)                                                       \
+    template void fwht<T>(T*, Size, Size, Size);                                         \
+    template bool structured<T>(const Structured<T>&, const Rows<T>&, const Output<T>&); \
+    template bool dense<T>(const Dense<T>&, const Rows<T>&, const Output<T>&);           \
     template bool finish<T>(const TailParameters<T>&, const T*, Size, Size, Size, const Output<T>&);
 KITCHENETTE_INSTANTIATE(float)
 KITCHENETTE_INSTANTIATE(double)

@@ -28,12 +28,12 @@ bool built_with_openmp();
 template <class T> void fwht(T* x, Size outer, Size length, Size inner);
 
 // These return false if a projection overflowed; the output is then not to be used.
-template <class T> bool structured(const Structured<T>& map, const Rows<T>& rows, const Output<T>& out);
+template <class T>
+bool structured(const Structured<T>& map, const Rows<T>& rows, const Output<T>& out);
 template <class T> bool dense(const Dense<T>& map, const Rows<T>& rows, const Output<T>& out);
 
 // Applies the tail to projections z of shape (n_rows, n_frequencies), rows `stride` apart.
-template <class T>
-bool finish(const TailParameters<T>& tail, const T* z, Size stride, Size n_rows, Size n_frequencies,
-            const Output<T>& out);
+template <class T> bool finish(const TailParameters<T>& tail, const T* z, Size stride, Size n_rows,
+                               Size n_frequencies, const Output<T>& out);
 
 }  // namespace kitchenette

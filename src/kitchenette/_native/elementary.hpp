@@ -38,16 +38,16 @@ template <> struct Constants<float> {
 };
 
 template <> struct Constants<double> {
-    static constexpr double largest_angle = 1.6e6;  // k below 2^19
+    static constexpr double largest_angle = 1.6e6;            // k below 2^19
     static constexpr double to_integer = 6755399441055744.0;  // 1.5 * 2^52
     static constexpr int top_bit = 63;
     static constexpr double inverse_pi = 0x1.45f306dc9c883p-2;
     static constexpr double pi[3] = {0x1.921fb544p+1, 0x1.0b4611a6p-33, 0x1.3198a2e037073p-68};
-    static constexpr double sine[8] = {-0.16666666666666664544,  0.0083333333333331133963,
+    static constexpr double sine[8] = {-0.16666666666666664544,    0.0083333333333331133963,
                                        -0.00019841269841185761592, 2.7557319207754836181e-6,
                                        -2.5052106603817579243e-8,  1.6058927698650668857e-10,
                                        -7.642709410131608634e-13,  2.7184598176689705686e-15};
-    static constexpr double cosine[8] = {-0.49999999999999982466, 0.041666666666664362752,
+    static constexpr double cosine[8] = {-0.49999999999999982466,   0.041666666666664362752,
                                          -0.0013888888888785402389, 0.000024801587279103840497,
                                          -2.7557316520887523691e-7, 2.0876567513257736275e-9,
                                          -1.146303320708332748e-11, 4.6102269410204186466e-14};
@@ -57,9 +57,9 @@ template <> struct Constants<double> {
     static constexpr double log2[2] = {0x1.62e42fefa38p-1, 0x1.ef35793c7673p-45};
     static constexpr int mantissa_bits = 52;
     static constexpr double exponential[11] = {
-        0.49999999999999999965,    0.16666666666666684,       0.041666666666666725232,
-        0.0083333333333166182613,  0.0013888888888858208651,  0.00019841269897361865127,
-        0.00002480158737409253114, 2.7557233929607739283e-6,  2.7557233106712919197e-7,
+        0.49999999999999999965,    0.16666666666666684,      0.041666666666666725232,
+        0.0083333333333166182613,  0.0013888888888858208651, 0.00019841269897361865127,
+        0.00002480158737409253114, 2.7557233929607739283e-6, 2.7557233106712919197e-7,
         2.5112348395783278539e-8,  2.0927013276479229558e-9};
 };
 
@@ -118,9 +118,8 @@ template <class T> inline double wide_angle(T z, bool& overflow) {
 
 // Any finite z. Only the large lanes take the slow way, so that a value never depends
 // on its neighbours in the vector.
-template <class T>
-KITCHENETTE_INLINE void cosine_sine(Vec<T> z, Vec<T> scale, Vec<T>& cosine, Vec<T>& sine,
-                                    bool& overflow) {
+template <class T> KITCHENETTE_INLINE void cosine_sine(Vec<T> z, Vec<T> scale, Vec<T>& cosine,
+                                                       Vec<T>& sine, bool& overflow) {
     fast_cosine_sine(z, scale, cosine, sine);
     const auto large = outside(z, Constants<T>::largest_angle);
     if (any(large)) [[unlikely]] {
@@ -138,7 +137,8 @@ template <class T> KITCHENETTE_INLINE Vec<T> cosine(Vec<T> z, Vec<T> scale, bool
     const auto large = outside(z, Constants<T>::largest_angle);
     if (any(large)) [[unlikely]] {
         for (int i = 0; i < lanes<T>; ++i) {
-            if (large[i]) value.set(i, static_cast<T>(std::cos(wide_angle(z[i], overflow))) * scale[i]);
+            if (large[i])
+                value.set(i, static_cast<T>(std::cos(wide_angle(z[i], overflow))) * scale[i]);
         }
     }
     return value;

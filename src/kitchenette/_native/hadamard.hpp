@@ -49,7 +49,9 @@ template <class T, bool RowLayout> struct Rotation {
     const T* sines;
     Size block;
 
-    KITCHENETTE_INLINE Size entry(Size h, Size i) const { return (i & ~(block - 1)) + h + (i & (h - 1)); }
+    KITCHENETTE_INLINE Size entry(Size h, Size i) const {
+        return (i & ~(block - 1)) + h + (i & (h - 1));
+    }
 
     KITCHENETTE_INLINE void operator()(Vec<T>& a, Vec<T>& b, Size h, Size i) const {
         const Size at = entry(h, i);
@@ -103,18 +105,19 @@ KITCHENETTE_INLINE void pass(T* work, Size length, Size q, Size unit, Size offse
     }
 }
 
+// In place. Not inlined: one copy serves all that call it, and keeps the compiler's work small.
 template <int Radix, class T, class Butterfly>
-KITCHENETTE_INLINE void pass(T* work, Size length, Size q, Size unit, Size offset,
-                             const Butterfly& butterfly) {
+KITCHENETTE_NOINLINE void pass(T* work, Size length, Size q, Size unit, Size offset,
+                               const Butterfly& butterfly) {
     pass<Radix>(work, length, q, unit, offset, butterfly,
                 [work](Size i) { return load(work + i * lanes<T>); });
 }
 
 // All stages of strides top, top/2, ..., last on the vectors [0, length), as few
 // passes as possible. `work` starts at vector number `offset` of its buffer.
-template <class T, class Butterfly>
-KITCHENETTE_INLINE void stages(T* work, Size length, Size top, Size last, Size unit, Size offset,
-                               const Butterfly& butterfly) {
+template <class T, class Butterfly> void stages(T* work, Size length, Size top, Size last,
+                                                Size unit, Size offset,
+                                                const Butterfly& butterfly) {
     while (top >= last) {
         if (top >= 4 * last && top != 8 * last) {
             pass<8>(work, length, top / 4, unit, offset, butterfly);
@@ -147,44 +150,31 @@ void descend(T* work, Size length, Size top, Size last, Size unit, Size offset,
     pass<8>(work, length, top / 4, unit, offset, butterfly);
     const Size part = top / 4;
     for (Size start = 0; start < length; start += part)
-        descend(work + start * lanes<T>, part, top / 8, last, unit, offset + start, butterfly, done);
+        descend(work + start * lanes<T>, part, top / 8, last, unit, offset + start, butterfly,
+                done);
 }
 
 // The stages of strides below the number of lanes, inside one vector that starts at
-// coordinate i, for transforms of `block` coordinates.
-template <class T, class Butterfly>
+// coordinate i. `Whole` vectors belong to one transform; others hold several transforms
+// of `block` coordinates.
+template <bool Whole, class T, class Butterfly>
 KITCHENETTE_INLINE Vec<T> inside_vector(Vec<T> a, Size block, Size i, const Butterfly& butterfly) {
     if constexpr (lanes<T> > 8)
-        if (block > 8) a = butterfly.template inside<8>(a, i);
+        if (Whole || block > 8) a = butterfly.template inside<8>(a, i);
     if constexpr (lanes<T> > 4)
-        if (block > 4) a = butterfly.template inside<4>(a, i);
+        if (Whole || block > 4) a = butterfly.template inside<4>(a, i);
     if constexpr (lanes<T> > 2)
-        if (block > 2) a = butterfly.template inside<2>(a, i);
-    if (block > 1) a = butterfly.template inside<1>(a, i);
+        if (Whole || block > 2) a = butterfly.template inside<2>(a, i);
+    if (Whole || block > 1) a = butterfly.template inside<1>(a, i);
     return a;
 }
 
 // ---------------------------------------------------------------- the last stages
 
-// How many of the smallest strides (1, 2, 4 vectors) are left to the way out: `length`
-// vectors of transforms that span `span` vectors each.
-inline Size strides_left(Size length, Size span) {
-    if (length % 8) return 1;
-    return span < 8 ? span : 8;
-}
-
-// The stages of strides below `left` on eight vectors, on the way out of a buffer.
-template <class T, class Butterfly>
-KITCHENETTE_INLINE void last_stages(Vec<T>* v, Size left, Size unit, Size offset,
-                                    const Butterfly& butterfly) {
-    if (left == 8) [[likely]] {
-        butterflies<8>(v, butterfly, unit, offset * unit);
-    } else if (left == 4) {
-        butterflies<4>(v, butterfly, unit, offset * unit);
-        butterflies<4>(v + 4, butterfly, unit, (offset + 4) * unit);
-    } else if (left == 2) {
-        for (int k = 0; k < 8; k += 2) butterflies<2>(v + k, butterfly, unit, (offset + k) * unit);
-    }
+// The stages of strides 4, 2 and 1 (in vectors) are left to the way out of a transform that
+// spans at least eight vectors: the stages before stop at this stride.
+inline Size strides_left(Size span) {
+    return span >= 8 ? 8 : 1;
 }
 
 // Hands every vector of a piece to `done(number, vector)` with all stages finished, in
@@ -193,21 +183,23 @@ template <class T, class Butterfly, class Done>
 KITCHENETTE_INLINE void finish_rows(const T* piece, Size offset, Size length, Size left, Size block,
                                     const Butterfly& butterfly, const Done& done) {
     constexpr Size N = lanes<T>;
-    if (length % 8) {
-        for (Size i = 0; i < length; ++i)
-            done(offset + i,
-                 inside_vector(load(piece + i * N), block, (offset + i) * N, butterfly));
+    if (left == 8) [[likely]] {
+        for (Size i = 0; i < length; i += 8) {
+            Vec<T> v[8];
+            KITCHENETTE_UNROLL
+            for (int k = 0; k < 8; ++k) v[k] = load(piece + (i + k) * N);
+            butterflies<8>(v, butterfly, N, (offset + i) * N);
+            KITCHENETTE_UNROLL
+            for (int k = 0; k < 8; ++k)
+                done(offset + i + k,
+                     inside_vector<true>(v[k], block, (offset + i + k) * N, butterfly));
+        }
         return;
     }
-    for (Size i = 0; i < length; i += 8) {
-        Vec<T> v[8];
-        KITCHENETTE_UNROLL
-        for (int k = 0; k < 8; ++k) v[k] = load(piece + (i + k) * N);
-        last_stages(v, left, N, offset + i, butterfly);
-        KITCHENETTE_UNROLL
-        for (int k = 0; k < 8; ++k)
-            done(offset + i + k, inside_vector(v[k], block, (offset + i + k) * N, butterfly));
-    }
+    // Short transforms: fewer strides are left, and one vector after the other will do.
+    for (Size i = 0; i < length; ++i)
+        done(offset + i,
+             inside_vector<false>(load(piece + i * N), block, (offset + i) * N, butterfly));
 }
 
 // ---------------------------------------------------------------- whole transforms
@@ -217,7 +209,7 @@ template <class T> void hadamard_row(T* x, Size length, Size block) {
     constexpr Size N = lanes<T>;
     const SumDifference<T> butterfly;
     const Size vectors = length / N, span = block / N;
-    const Size left = strides_left(vectors, span ? span : 1);
+    const Size left = strides_left(span);
     descend(x, vectors, span / 2, left, N, Size{0}, butterfly,
             [&](T* piece, Size offset, Size count) {
                 finish_rows(piece, offset, count, left, block, butterfly,

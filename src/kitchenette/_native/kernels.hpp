@@ -8,8 +8,10 @@
 // which would keep one copy, compiled for one of them.
 #if defined(_MSC_VER) && !defined(__clang__)
 #define KITCHENETTE_INLINE __forceinline
+#define KITCHENETTE_NOINLINE __declspec(noinline)
 #else
 #define KITCHENETTE_INLINE inline __attribute__((always_inline))
+#define KITCHENETTE_NOINLINE __attribute__((noinline))
 #endif
 
 namespace kitchenette {
@@ -23,9 +25,9 @@ template <class T> struct Rows {
     Size n_rows = 0;
     Size n_columns = 0;
     const T* values = nullptr;
-    Size stride = 0;                         // dense: numbers between rows
-    const std::int32_t* indices = nullptr;   // CSR: columns of the values
-    const std::int64_t* starts = nullptr;    // CSR: row r owns values starts[r] ... starts[r + 1]
+    Size stride = 0;                        // dense: numbers between rows
+    const std::int32_t* indices = nullptr;  // CSR: columns of the values
+    const std::int64_t* starts = nullptr;   // CSR: row r owns values starts[r] ... starts[r + 1]
     KITCHENETTE_INLINE bool sparse() const { return starts != nullptr; }
 };
 
@@ -65,8 +67,10 @@ template <class T> struct Structured {
     const T* cosines = nullptr;                 // orthogonal
     const T* sines = nullptr;                   // orthogonal
     const T* scales = nullptr;
-    const T* column_scales = nullptr;           // one per input column, or none
+    const T* column_scales = nullptr;  // one per input column, or none
     TailParameters<T> tail;
+    // Several rows at a time need several times the cache: not for the longest blocks.
+    KITCHENETTE_INLINE bool row_by_row() const { return block > Size{1} << 16; }
     KITCHENETTE_INLINE Size tile() const { return block < 128 ? 128 : block; }
 };
 
@@ -95,11 +99,11 @@ template <class T> struct Kernels {
     // Structured features of the rows [row, row + count), count <= lanes, tiles
     // [first_tile, last_tile). `scratch` holds structured_scratch() numbers, aligned to 64
     // bytes. Returns false if a value overflowed.
-    Size (*structured_scratch)(const Structured<T>& map, Size n_columns);
+    Size (*structured_scratch)(const Structured<T>& map);
     bool (*structured_lanes)(const Structured<T>& map, const Rows<T>& rows, Size row, Size count,
                              Size first_tile, Size last_tile, const Output<T>& out, T* scratch);
-    bool (*structured_row)(const Structured<T>& map, const Rows<T>& rows, Size row,
-                           Size first_tile, Size last_tile, const Output<T>& out, T* scratch);
+    bool (*structured_row)(const Structured<T>& map, const Rows<T>& rows, Size row, Size first_tile,
+                           Size last_tile, const Output<T>& out, T* scratch);
 
     // Dense features of the rows [row, row + count), panels [first_panel, last_panel).
     Size (*dense_scratch)(Size count);
@@ -108,8 +112,8 @@ template <class T> struct Kernels {
 
     // The tail alone, on projections that were computed elsewhere: frequencies
     // [begin, begin + count) of one row.
-    bool (*finish_row)(const TailParameters<T>& tail, const T* z, Size begin, Size count, T row_term,
-                       T* out_row, Size n_columns);
+    bool (*finish_row)(const TailParameters<T>& tail, const T* z, Size begin, Size count,
+                       T row_term, T* out_row, Size n_columns);
 };
 
 // One instruction set.
@@ -120,7 +124,11 @@ struct Variant {
 };
 
 template <class T> const Kernels<T>& kernels_of(const Variant& variant);
-template <> inline const Kernels<float>& kernels_of(const Variant& v) { return *v.kernels_float; }
-template <> inline const Kernels<double>& kernels_of(const Variant& v) { return *v.kernels_double; }
+template <> inline const Kernels<float>& kernels_of(const Variant& v) {
+    return *v.kernels_float;
+}
+template <> inline const Kernels<double>& kernels_of(const Variant& v) {
+    return *v.kernels_double;
+}
 
 }  // namespace kitchenette

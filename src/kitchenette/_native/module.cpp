@@ -32,7 +32,9 @@ void require(bool condition, const char* what) {
     if (!condition) throw std::invalid_argument(what);
 }
 
-bool is_power_of_two(Size n) { return n >= 1 && (n & (n - 1)) == 0; }
+bool is_power_of_two(Size n) {
+    return n >= 1 && (n & (n - 1)) == 0;
+}
 
 template <class T> Size length_of(const OptionalVector<T>& array) {
     return array ? static_cast<Size>(array->size()) : 0;
@@ -40,6 +42,15 @@ template <class T> Size length_of(const OptionalVector<T>& array) {
 
 template <class T> const T* pointer_of(const OptionalVector<T>& array) {
     return array ? array->data() : nullptr;
+}
+
+// Strides mean something only where there is more than one number to step over.
+template <class T> bool has_contiguous_rows(const Matrix<T>& x) {
+    return x.shape(0) == 0 || x.shape(1) <= 1 || x.stride(1) == 1;
+}
+
+template <class T> void require_aligned(const T* p) {
+    require(reinterpret_cast<std::uintptr_t>(p) % alignof(T) == 0, "an array is not aligned");
 }
 
 // True if all indices are in [0, limit). Branch-free: it runs before every call.
@@ -53,12 +64,13 @@ bool all_below(const std::int32_t* indices, std::size_t count, Size limit) {
 // ---------------------------------------------------------------- rows and output
 
 // A matrix, or (values, column indices, row starts, number of columns) of a CSR matrix.
-template <class T>
-using AnyRows = std::variant<Matrix<const T>, std::tuple<Vector<const T>, Vector<const std::int32_t>,
-                                                         Vector<const std::int64_t>, Size>>;
+template <class T> using AnyRows =
+    std::variant<Matrix<const T>, std::tuple<Vector<const T>, Vector<const std::int32_t>,
+                                             Vector<const std::int64_t>, Size>>;
 
 template <class T> Rows<T> rows_of(const Matrix<const T>& x) {
-    require(x.shape(1) <= 1 || x.stride(1) == 1, "the rows of x must be contiguous");
+    require(has_contiguous_rows(x), "the rows of x must be contiguous");
+    require_aligned(x.data());
     Rows<T> rows;
     rows.n_rows = static_cast<Size>(x.shape(0));
     rows.n_columns = static_cast<Size>(x.shape(1));
@@ -67,12 +79,14 @@ template <class T> Rows<T> rows_of(const Matrix<const T>& x) {
     return rows;
 }
 
-template <class T>
-Rows<T> rows_of(const std::tuple<Vector<const T>, Vector<const std::int32_t>,
-                                 Vector<const std::int64_t>, Size>& csr) {
+template <class T> Rows<T> rows_of(const std::tuple<Vector<const T>, Vector<const std::int32_t>,
+                                                    Vector<const std::int64_t>, Size>& csr) {
     const auto& [values, indices, starts, n_columns] = csr;
     require(starts.size() >= 1, "the row starts must not be empty");
     require(values.size() == indices.size(), "values and column indices differ in length");
+    require_aligned(values.data());
+    require_aligned(indices.data());
+    require_aligned(starts.data());
     const Size n_rows = static_cast<Size>(starts.size()) - 1;
     const std::int64_t* start = starts.data();
     require(start[0] >= 0 && start[n_rows] <= static_cast<Size>(values.size()),
@@ -97,7 +111,8 @@ template <class T> Rows<T> rows_of(const AnyRows<T>& x) {
 template <class T> Output<T> output_of(const Matrix<T>& out, Size n_rows) {
     require(static_cast<Size>(out.shape(0)) == n_rows, "out must have as many rows as x");
     require(out.shape(1) >= 1, "out must have columns");
-    require(out.shape(1) == 1 || out.stride(1) == 1, "the rows of out must be contiguous");
+    require(has_contiguous_rows(out), "the rows of out must be contiguous");
+    require_aligned(out.data());
     Output<T> result;
     result.data = out.data();
     result.stride = out.stride(0);
@@ -137,7 +152,8 @@ struct TailSpecification {
         if (kind == Tail::offset || kind == Tail::local) {
             require(!terms.is_none(), "this tail needs a term for every frequency");
             const auto array = nb::cast<Vector<const T>>(terms, false);
-            require(static_cast<Size>(array.size()) >= length, "there are fewer terms than frequencies");
+            require(static_cast<Size>(array.size()) >= length,
+                    "there are fewer terms than frequencies");
             tail.terms = array.data();
         }
         return tail;
@@ -152,6 +168,7 @@ template <class T> void bind_operations(nb::module_& m) {
         [](nb::ndarray<T, nb::ndim<3>, nb::c_contig, nb::device::cpu> x) {
             const Size length = static_cast<Size>(x.shape(1));
             require(is_power_of_two(length), "the length must be a power of two");
+            require_aligned(x.data());
             const Size outer = static_cast<Size>(x.shape(0)), inner = static_cast<Size>(x.shape(2));
             nb::gil_scoped_release release;
             fwht<T>(x.data(), outer, length, inner);
@@ -175,10 +192,12 @@ template <class T> void bind_operations(nb::module_& m) {
             require(rows.n_columns <= block, "x has more columns than a block");
             require(map.n_padded % map.tile() == 0 && map.n_padded >= map.n_frequencies,
                     "signs must fill whole tiles for all frequencies");
-            require(static_cast<Size>(scales.size()) == map.n_padded, "scales must be as long as signs");
+            require(static_cast<Size>(scales.size()) == map.n_padded,
+                    "scales must be as long as signs");
             if (permutation) {
-                require(length_of(permutation) == map.n_padded && length_of(gaussians) == map.n_padded,
-                        "permutation and gaussians must be as long as signs");
+                require(
+                    length_of(permutation) == map.n_padded && length_of(gaussians) == map.n_padded,
+                    "permutation and gaussians must be as long as signs");
                 require(all_below(permutation->data(), permutation->size(), block),
                         "a permuted coordinate lies outside its block");
             } else {
@@ -213,7 +232,8 @@ template <class T> void bind_operations(nb::module_& m) {
             Dense<T> map;
             map.n_frequencies = tail.frequencies_for(target.n_columns);
             map.panels = panels.data();
-            require(static_cast<Size>(panels.shape(2)) == panel, "a panel must have 64 frequencies");
+            require(static_cast<Size>(panels.shape(2)) == panel,
+                    "a panel must have 64 frequencies");
             require(static_cast<Size>(panels.shape(1)) == rows.n_columns,
                     "panels must have one row per column of x");
             require(static_cast<Size>(panels.shape(0)) * panel >= map.n_frequencies,
@@ -233,7 +253,8 @@ template <class T> void bind_operations(nb::module_& m) {
                     "z and out do not agree on the number of frequencies");
             const TailParameters<T> parameters = tail.parameters<T>(rows.n_columns);
             nb::gil_scoped_release release;
-            return finish<T>(parameters, rows.values, rows.stride, rows.n_rows, rows.n_columns, target);
+            return finish<T>(parameters, rows.values, rows.stride, rows.n_rows, rows.n_columns,
+                             target);
         },
         "z"_a.noconvert(), "out"_a.noconvert(), "tail"_a);
 }
@@ -246,7 +267,8 @@ template <class T, auto Fill> void bind_random(nb::module_& m, const char* name)
         name,
         [](std::uint64_t seed, std::uint64_t stream, std::uint64_t first_block,
            nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu> out) {
-            const Size blocks = static_cast<Size>(out.shape(0)), count = static_cast<Size>(out.shape(1));
+            const Size blocks = static_cast<Size>(out.shape(0)),
+                       count = static_cast<Size>(out.shape(1));
             require(count <= Size{1} << 31 || sizeof(T) != sizeof(std::int32_t),
                     "a block has at most 2^31 numbers");
             nb::gil_scoped_release release;
@@ -279,8 +301,8 @@ NB_MODULE(_core, m) {
         "__init__",
         [](TailSpecification* self, const std::string& kind, double amplitude, nb::object terms,
            double unpaired_offset, double row_weight) {
-            new (self) TailSpecification{tail_named(kind), amplitude, std::move(terms), unpaired_offset,
-                                         row_weight};
+            new (self) TailSpecification{tail_named(kind), amplitude, std::move(terms),
+                                         unpaired_offset, row_weight};
         },
         "kind"_a, "amplitude"_a = 1.0, "terms"_a = nb::none(), "unpaired_offset"_a = 0.0,
         "row_weight"_a = 0.0);

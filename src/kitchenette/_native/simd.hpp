@@ -53,8 +53,12 @@ inline constexpr int vector_bytes = 16;
 template <class T> inline constexpr int lanes = vector_bytes / static_cast<int>(sizeof(T));
 
 template <class T> struct BitsOf;
-template <> struct BitsOf<float> { using type = std::uint32_t; };
-template <> struct BitsOf<double> { using type = std::uint64_t; };
+template <> struct BitsOf<float> {
+    using type = std::uint32_t;
+};
+template <> struct BitsOf<double> {
+    using type = std::uint64_t;
+};
 
 template <int... I> struct Indices {};
 
@@ -69,9 +73,9 @@ template <class T> struct Vec {
     KITCHENETTE_INLINE void set(int i, T value) { raw[i] = value; }
 };
 
-#define KITCHENETTE_BINARY(op)                                                                    \
-    template <class T> KITCHENETTE_INLINE Vec<T> operator op(Vec<T> a, Vec<T> b) {                \
-        return {a.raw op b.raw};                                                                  \
+#define KITCHENETTE_BINARY(op)                                                     \
+    template <class T> KITCHENETTE_INLINE Vec<T> operator op(Vec<T> a, Vec<T> b) { \
+        return {a.raw op b.raw};                                                   \
     }
 KITCHENETTE_BINARY(+)
 KITCHENETTE_BINARY(-)
@@ -81,7 +85,9 @@ KITCHENETTE_BINARY(|)
 KITCHENETTE_BINARY(&)
 #undef KITCHENETTE_BINARY
 
-template <class T> KITCHENETTE_INLINE Vec<T> operator<<(Vec<T> a, int bits) { return {a.raw << bits}; }
+template <class T> KITCHENETTE_INLINE Vec<T> operator<<(Vec<T> a, int bits) {
+    return {a.raw << bits};
+}
 
 template <class T> KITCHENETTE_INLINE Vec<T> broadcast(T value) {
     return {value - typename Vec<T>::raw_type{}};  // lane-wise; compiles to one broadcast
@@ -104,19 +110,10 @@ template <int... I, class T> KITCHENETTE_INLINE Vec<T> shuffle(Vec<T> a, Vec<T> 
 #endif
 
 // Where |a| <= bound does not hold, NaN included, the mask is all ones.
-template <class T>
-KITCHENETTE_INLINE Vec<typename BitsOf<T>::type> outside(Vec<T> a, T bound) {
+template <class T> KITCHENETTE_INLINE Vec<typename BitsOf<T>::type> outside(Vec<T> a, T bound) {
     const auto inside = (a.raw <= broadcast(bound).raw) & (a.raw >= broadcast(-bound).raw);
     using Mask = Vec<typename BitsOf<T>::type>;
     return {~reinterpret_cast<typename Mask::raw_type>(inside)};
-}
-
-// int8 lanes widened to T.
-template <class T> KITCHENETTE_INLINE Vec<T> load_signs(const std::int8_t* p) {
-    typedef std::int8_t narrow __attribute__((vector_size(lanes<T>)));
-    narrow bytes;
-    std::memcpy(&bytes, p, sizeof(bytes));
-    return {__builtin_convertvector(bytes, typename Vec<T>::raw_type)};
 }
 
 #else  // plain arrays
@@ -135,9 +132,9 @@ template <class T, class F> KITCHENETTE_INLINE Vec<T> lanewise(F f) {
     return out;
 }
 
-#define KITCHENETTE_BINARY(op)                                                                    \
-    template <class T> KITCHENETTE_INLINE Vec<T> operator op(Vec<T> a, Vec<T> b) {                \
-        return lanewise<T>([&](int i) { return a.raw[i] op b.raw[i]; });                          \
+#define KITCHENETTE_BINARY(op)                                                     \
+    template <class T> KITCHENETTE_INLINE Vec<T> operator op(Vec<T> a, Vec<T> b) { \
+        return lanewise<T>([&](int i) { return a.raw[i] op b.raw[i]; });           \
     }
 KITCHENETTE_BINARY(+)
 KITCHENETTE_BINARY(-)
@@ -168,21 +165,18 @@ template <int... I, class T> KITCHENETTE_INLINE Vec<T> shuffle(Vec<T> a, Vec<T> 
         [&](int i) { return pick[i] < lanes<T> ? a.raw[pick[i]] : b.raw[pick[i] - lanes<T>]; });
 }
 
-template <class T>
-KITCHENETTE_INLINE Vec<typename BitsOf<T>::type> outside(Vec<T> a, T bound) {
+template <class T> KITCHENETTE_INLINE Vec<typename BitsOf<T>::type> outside(Vec<T> a, T bound) {
     using Bits = typename BitsOf<T>::type;
     return lanewise<Bits>([&](int i) {
         return a.raw[i] <= bound && a.raw[i] >= -bound ? Bits{0} : static_cast<Bits>(~Bits{0});
     });
 }
 
-template <class T> KITCHENETTE_INLINE Vec<T> load_signs(const std::int8_t* p) {
-    return lanewise<T>([&](int i) { return p[i]; });
-}
-
 #endif
 
-template <class T> KITCHENETTE_INLINE Vec<T> zero() { return broadcast(T{0}); }
+template <class T> KITCHENETTE_INLINE Vec<T> zero() {
+    return broadcast(T{0});
+}
 
 template <class T> KITCHENETTE_INLINE Vec<T> load(const T* p) {
     Vec<T> out;
@@ -190,7 +184,9 @@ template <class T> KITCHENETTE_INLINE Vec<T> load(const T* p) {
     return out;
 }
 
-template <class T> KITCHENETTE_INLINE void store(T* p, Vec<T> a) { std::memcpy(p, &a, sizeof(a)); }
+template <class T> KITCHENETTE_INLINE void store(T* p, Vec<T> a) {
+    std::memcpy(p, &a, sizeof(a));
+}
 
 template <class Bits> KITCHENETTE_INLINE bool any(Vec<Bits> mask) {
 #if KITCHENETTE_X86_BYTES == 64
@@ -241,9 +237,13 @@ namespace detail {
 
 // The lists of lane numbers that the shuffles below need, built from a rule.
 template <class Rule, int N, int... I> struct Build : Build<Rule, N - 1, Rule::at(N - 1), I...> {};
-template <class Rule, int... I> struct Build<Rule, 0, I...> { using type = Indices<I...>; };
+template <class Rule, int... I> struct Build<Rule, 0, I...> {
+    using type = Indices<I...>;
+};
 
-template <int H> struct Partner { static constexpr int at(int i) { return i ^ H; } };
+template <int H> struct Partner {
+    static constexpr int at(int i) { return i ^ H; }
+};
 
 // Interleave the low (or high) halves of every run of 2 * Half lanes, in pieces of
 // `Piece` lanes: for Piece 1 the unpack instructions, for larger pieces their
@@ -302,7 +302,8 @@ template <class T> KITCHENETTE_INLINE void transpose(Vec<T>* v) {
         }
     } else if constexpr (N == 4 * quarter) {
         for (int j = 0; j < quarter; ++j) {
-            const Vec<T> a = v[j], b = v[j + quarter], c = v[j + 2 * quarter], d = v[j + 3 * quarter];
+            const Vec<T> a = v[j], b = v[j + quarter], c = v[j + 2 * quarter],
+                         d = v[j + 3 * quarter];
             const Vec<T> ac_low = unpack<N / 2, quarter, false>(a, c);
             const Vec<T> ac_high = unpack<N / 2, quarter, true>(a, c);
             const Vec<T> bd_low = unpack<N / 2, quarter, false>(b, d);

@@ -27,8 +27,7 @@ template <class T> KITCHENETTE_INLINE T scaled(const Structured<T>& map, T value
 }
 
 // One row, scaled and padded with zeros to a block.
-template <class T>
-void read_row(const Structured<T>& map, const Rows<T>& rows, Size row, T* x) {
+template <class T> void read_row(const Structured<T>& map, const Rows<T>& rows, Size row, T* x) {
     if (rows.sparse()) {
         std::memset(x, 0, sizeof(T) * map.block);
         for (Size k = rows.starts[row]; k < rows.starts[row + 1]; ++k)
@@ -48,7 +47,7 @@ void read_lanes(const Structured<T>& map, const Rows<T>& rows, Size row, Size co
         std::memset(x, 0, sizeof(T) * N * map.block);
         for (Size r = 0; r < count; ++r)
             for (Size k = rows.starts[row + r]; k < rows.starts[row + r + 1]; ++k)
-                x[rows.indices[k] * N + r] += scaled(map, rows.values[k], rows.indices[k]);
+                x[Size{rows.indices[k]} * N + r] += scaled(map, rows.values[k], rows.indices[k]);
         return;
     }
     const T* source = rows.values + row * rows.stride;
@@ -75,50 +74,35 @@ void read_lanes(const Structured<T>& map, const Rows<T>& rows, Size row, Size co
 template <class T, bool RowLayout> struct Coordinates {
     static constexpr Size unit = RowLayout ? lanes<T> : 1;
     static KITCHENETTE_INLINE Vec<T> per_coordinate(const T* table, Size i) {
-        if constexpr (RowLayout) return load(table + i);
-        else return broadcast(table[i]);
-    }
-    static KITCHENETTE_INLINE Vec<T> sign(const std::int8_t* signs, Size i) {
-        if constexpr (RowLayout) return load_signs<T>(signs + i);
-        else return broadcast(static_cast<T>(signs[i]));
-    }
-    // The coordinates permutation[i] ... of the block that starts at `base`.
-    static KITCHENETTE_INLINE Vec<T> gather(const T* work, const std::int32_t* permutation, Size i,
-                                            Size block) {
-        if constexpr (RowLayout) {
-            Vec<T> out = zero<T>();
-            KITCHENETTE_UNROLL
-            for (int k = 0; k < lanes<T>; ++k)
-                out.set(k, work[((i + k) & ~(block - 1)) + permutation[i + k]]);
-            return out;
-        } else {
-            return load(work + ((i & ~(block - 1)) + permutation[i]) * lanes<T>);
-        }
+        if constexpr (RowLayout)
+            return load(table + i);
+        else
+            return broadcast(table[i]);
     }
 };
 
-// H(signs * x) of one tile into `work`.
+// H(signs * x) of one tile into `work`; `table` has room for a tile of numbers.
 template <class T, bool RowLayout>
 KITCHENETTE_INLINE void first_transform(const Structured<T>& map, const T* x, Size tile_start,
-                                        T* work) {
+                                        T* work, T* table) {
     constexpr Size N = lanes<T>;
     using At = Coordinates<T, RowLayout>;
     const Size block = map.block, length = map.tile() / At::unit;
-    const std::int8_t* signs = map.signs + tile_start;
     const SumDifference<T> butterfly;
+    // A plain loop, which compilers vectorise; widening single bytes they do not.
+    for (Size i = 0; i < map.tile(); ++i) table[i] = static_cast<T>(map.signs[tile_start + i]);
     const auto signed_input = [&](Size i) {
         const Size coordinate = i * At::unit;
-        if constexpr (RowLayout) {
-            if (block < N) {  // several blocks in a vector, each starts with x again
-                Vec<T> value = zero<T>();
-                for (int k = 0; k < N; ++k) value.set(k, x[(coordinate + k) & (block - 1)]);
-                return value * At::sign(signs, coordinate);
-            }
+        Vec<T> value = zero<T>();
+        if (RowLayout && block < N) {  // several blocks in a vector, each starts with x again
+            for (int k = 0; k < N; ++k) value.set(k, x[(coordinate + k) & (block - 1)]);
+        } else {
+            value = load(x + (coordinate & (block - 1)) / At::unit * N);
         }
-        return load(x + (coordinate & (block - 1)) / At::unit * N) * At::sign(signs, coordinate);
+        return value * At::per_coordinate(table, coordinate);
     };
     const Size top = block / 2 / At::unit;
-    const Size left = RowLayout ? strides_left(length, block < N ? 1 : block / N) : 1;
+    const Size left = RowLayout ? strides_left(block / N) : 1;
     const auto finished = [&](T* piece, Size offset, Size count) {
         if constexpr (RowLayout)
             finish_rows(piece, offset, count, left, block, butterfly,
@@ -147,17 +131,24 @@ KITCHENETTE_INLINE void fastfood_transform(const Structured<T>& map, Size tile_s
     const std::int32_t* permutation = map.permutation + tile_start;
     const T* gaussians = map.gaussians + tile_start;
     const SumDifference<T> butterfly;
+    if constexpr (RowLayout) {
+        // Numbers are permuted one by one; there is nothing to gain from a vector here.
+        for (Size base = 0; base < map.tile(); base += block)
+            for (Size i = base; i < base + block; ++i) other[i] = work[base + permutation[i]];
+    }
     const auto mixed = [&](Size i) {
-        return At::gather(work, permutation, i * At::unit, block) *
-               At::per_coordinate(gaussians, i * At::unit);
+        const Vec<T> permuted = RowLayout ? load(other + i * N)
+                                          : load(work + ((i & ~(block - 1)) + permutation[i]) * N);
+        return permuted * At::per_coordinate(gaussians, i * At::unit);
     };
     const Size top = block / 2 / At::unit;
     if (top >= 32) {
         pass<8>(other, length, top / 4, At::unit, Size{0}, butterfly, mixed);
         const Size part = top / 4;
         for (Size start = 0; start < length; start += part)
-            descend(other + start * N, part, top / 8, left, At::unit, start, butterfly,
-                    [&](T* piece, Size offset, Size count) { done(butterfly, piece, offset, count); });
+            descend(
+                other + start * N, part, top / 8, left, At::unit, start, butterfly,
+                [&](T* piece, Size offset, Size count) { done(butterfly, piece, offset, count); });
     } else {
         for (Size i = 0; i < length; ++i) store(other + i * N, mixed(i));
         descend(other, length, top, left, At::unit, Size{0}, butterfly,
@@ -169,14 +160,16 @@ template <class T, bool RowLayout, class Done>
 KITCHENETTE_INLINE void rotation_transform(const Structured<T>& map, Size tile_start, T* work,
                                            Size left, const Done& done) {
     using At = Coordinates<T, RowLayout>;
-    const Rotation<T, RowLayout> butterfly{map.cosines + tile_start, map.sines + tile_start, map.block};
-    descend(work, map.tile() / At::unit, map.block / 2 / At::unit, left, At::unit, Size{0}, butterfly,
+    const Rotation<T, RowLayout> butterfly{map.cosines + tile_start, map.sines + tile_start,
+                                           map.block};
+    descend(work, map.tile() / At::unit, map.block / 2 / At::unit, left, At::unit, Size{0},
+            butterfly,
             [&](T* piece, Size offset, Size count) { done(butterfly, piece, offset, count); });
 }
 
 template <class T, bool RowLayout, class Done>
-KITCHENETTE_INLINE void second_transform(const Structured<T>& map, Size tile_start, T* work, T* other,
-                                         Size left, const Done& done) {
+KITCHENETTE_INLINE void second_transform(const Structured<T>& map, Size tile_start, T* work,
+                                         T* other, Size left, const Done& done) {
     if (map.permutation)
         fastfood_transform<T, RowLayout>(map, tile_start, work, other, left, done);
     else
@@ -195,17 +188,19 @@ bool structured_lanes_with(const Structured<T>& map, const Function& function, c
     T* x = scratch;
     T* work = x + map.block * N;
     T* other = work + tile * N;
+    T* table = other + tile * N;
     read_lanes(map, rows, row, count, x);
     Writer writer{function, map.tail, out, row, count, zero<T>()};
     if constexpr (Function::has_row_terms) {
         Vec<T> norm = zero<T>();
-        for (Size j = 0; j < rows.n_columns; ++j) norm = mul_add(load(x + j * N), load(x + j * N), norm);
+        for (Size j = 0; j < rows.n_columns; ++j)
+            norm = mul_add(load(x + j * N), load(x + j * N), norm);
         writer.row_terms = norm * broadcast(map.tail.row_weight);
     }
-    const Size left = strides_left(tile, map.block);
+    const Size left = strides_left(map.block);
     for (Size t = first_tile; t < last_tile; ++t) {
         const Size tile_start = t * tile;
-        first_transform<T, false>(map, x, tile_start, work);
+        first_transform<T, false>(map, x, tile_start, work, table);
         const auto finish = [&](const auto& butterfly, const T* piece, Size offset, Size length) {
             for (Size i = 0; i < length; i += Writer::chunk) {
                 const Size f = tile_start + offset + i;
@@ -213,9 +208,11 @@ bool structured_lanes_with(const Structured<T>& map, const Function& function, c
                 Vec<T> z[Writer::chunk];
                 KITCHENETTE_UNROLL
                 for (int k = 0; k < Writer::chunk; ++k) z[k] = load(piece + (i + k) * N);
-                KITCHENETTE_UNROLL
-                for (int k = 0; k < Writer::chunk; k += 8)
-                    last_stages(z + k, left, Size{1}, offset + i + k, butterfly);
+                if (left == 8) [[likely]] {
+                    KITCHENETTE_UNROLL
+                    for (int k = 0; k < Writer::chunk; k += 8)
+                        butterflies<8>(z + k, butterfly, Size{1}, offset + i + k);
+                }
                 KITCHENETTE_UNROLL
                 for (int k = 0; k < Writer::chunk; ++k) z[k] = z[k] * broadcast(map.scales[f + k]);
                 writer.write(f, z);
@@ -226,9 +223,9 @@ bool structured_lanes_with(const Structured<T>& map, const Function& function, c
     return !writer.overflow;
 }
 
-template <class T>
-bool structured_lanes(const Structured<T>& map, const Rows<T>& rows, Size row, Size count,
-                      Size first_tile, Size last_tile, const Output<T>& out, T* scratch) {
+template <class T> bool structured_lanes(const Structured<T>& map, const Rows<T>& rows, Size row,
+                                         Size count, Size first_tile, Size last_tile,
+                                         const Output<T>& out, T* scratch) {
     return with_tail<T>(map.tail, [&](const auto& function) {
         return structured_lanes_with(map, function, rows, row, count, first_tile, last_tile, out,
                                      scratch);
@@ -239,12 +236,14 @@ bool structured_lanes(const Structured<T>& map, const Rows<T>& rows, Size row, S
 
 template <class T, class Function>
 bool structured_row_with(const Structured<T>& map, const Function& function, const Rows<T>& rows,
-                         Size row, Size first_tile, Size last_tile, const Output<T>& out, T* scratch) {
+                         Size row, Size first_tile, Size last_tile, const Output<T>& out,
+                         T* scratch) {
     constexpr Size N = lanes<T>;
     const Size tile = map.tile();
     T* x = scratch;
     T* work = x + (map.block < N ? N : map.block);
     T* other = work + tile;
+    T* table = other + tile;
     read_row(map, rows, row, x);
     RowWriter<T, Function> writer{function, map.tail, out.data + row * out.stride, out.n_columns,
                                   zero<T>()};
@@ -253,10 +252,10 @@ bool structured_row_with(const Structured<T>& map, const Function& function, con
         for (Size j = 0; j < rows.n_columns; ++j) norm = square_and_add(x[j], norm);
         writer.row_term = broadcast(norm * map.tail.row_weight);
     }
-    const Size left = strides_left(tile / N, map.block < N ? 1 : map.block / N);
+    const Size left = strides_left(map.block / N);
     for (Size t = first_tile; t < last_tile; ++t) {
         const Size tile_start = t * tile;
-        first_transform<T, true>(map, x, tile_start, work);
+        first_transform<T, true>(map, x, tile_start, work, table);
         const auto finish = [&](const auto& butterfly, const T* piece, Size offset, Size length) {
             if (tile_start + offset * N >= map.n_frequencies) return;
             finish_rows(piece, offset, length, left, map.block, butterfly, [&](Size i, Vec<T> z) {
@@ -269,17 +268,17 @@ bool structured_row_with(const Structured<T>& map, const Function& function, con
     return !writer.overflow;
 }
 
-template <class T>
-bool structured_row(const Structured<T>& map, const Rows<T>& rows, Size row, Size first_tile,
-                    Size last_tile, const Output<T>& out, T* scratch) {
+template <class T> bool structured_row(const Structured<T>& map, const Rows<T>& rows, Size row,
+                                       Size first_tile, Size last_tile, const Output<T>& out,
+                                       T* scratch) {
     return with_tail<T>(map.tail, [&](const auto& function) {
         return structured_row_with(map, function, rows, row, first_tile, last_tile, out, scratch);
     });
 }
 
-template <class T> Size structured_scratch(const Structured<T>& map, Size) {
+template <class T> Size structured_scratch(const Structured<T>& map) {
     const Size block = map.block < lanes<T> ? lanes<T> : map.block;
-    return (block + 2 * map.tile()) * lanes<T>;
+    return (block + 2 * map.tile()) * (map.row_by_row() ? 1 : lanes<T>)+map.tile();
 }
 
 }  // namespace kitchenette::KITCHENETTE_VARIANT

@@ -15,8 +15,10 @@ template <class T> struct Identity {
     static constexpr int columns = 1;
     static constexpr bool has_terms = false, has_row_terms = false;
     explicit Identity(const TailParameters<T>&) {}
-    KITCHENETTE_INLINE void operator()(Vec<T> z, Vec<T>, Vec<T>, Vec<T>* out, bool& overflow) const {
-        if (any(outside(z, std::numeric_limits<T>::max()))) [[unlikely]] overflow = true;
+    KITCHENETTE_INLINE void operator()(Vec<T> z, Vec<T>, Vec<T>, Vec<T>* out,
+                                       bool& overflow) const {
+        if (any(outside(z, std::numeric_limits<T>::max()))) [[unlikely]]
+            overflow = true;
         out[0] = z;
     }
 };
@@ -26,7 +28,8 @@ template <class T> struct SineCosine {
     static constexpr bool has_terms = false, has_row_terms = false;
     Vec<T> amplitude;
     explicit SineCosine(const TailParameters<T>& p) : amplitude(broadcast(p.amplitude)) {}
-    KITCHENETTE_INLINE void operator()(Vec<T> z, Vec<T>, Vec<T>, Vec<T>* out, bool& overflow) const {
+    KITCHENETTE_INLINE void operator()(Vec<T> z, Vec<T>, Vec<T>, Vec<T>* out,
+                                       bool& overflow) const {
         cosine_sine(z, amplitude, out[0], out[1], overflow);
     }
 };
@@ -55,10 +58,14 @@ template <class T> struct LocalExponential {
 // Calls `body` with the tail that the parameters name.
 template <class T, class Body> bool with_tail(const TailParameters<T>& p, const Body& body) {
     switch (p.kind) {
-        case Tail::sincos: return body(SineCosine<T>(p));
-        case Tail::offset: return body(OffsetCosine<T>(p));
-        case Tail::local: return body(LocalExponential<T>(p));
-        default: return body(Identity<T>(p));
+        case Tail::sincos:
+            return body(SineCosine<T>(p));
+        case Tail::offset:
+            return body(OffsetCosine<T>(p));
+        case Tail::local:
+            return body(LocalExponential<T>(p));
+        default:
+            return body(Identity<T>(p));
     }
 }
 
@@ -94,7 +101,8 @@ template <class T, class Function> struct LaneWriter {
             KITCHENETTE_UNROLL
             for (int k = 0; k < per_square; ++k) {
                 Vec<T> term = zero<T>();
-                if constexpr (Function::has_terms) term = broadcast(parameters.terms[f + start + k]);
+                if constexpr (Function::has_terms)
+                    term = broadcast(parameters.terms[f + start + k]);
                 function(z[start + k], term, row_terms, square + k * Function::columns, overflow);
             }
             if (column + N > out.n_columns) [[unlikely]] {
@@ -140,8 +148,11 @@ template <class T, class Function> struct RowWriter {
         const bool whole = column + width <= n_columns;
         Vec<T> term = zero<T>();
         if constexpr (Function::has_terms) {
-            if (whole) term = load(parameters.terms + f);
-            else for (int k = 0; k < static_cast<int>(n_columns - column); ++k) term.set(k, parameters.terms[f + k]);
+            if (whole)
+                term = load(parameters.terms + f);
+            else
+                for (int k = 0; k < static_cast<int>(n_columns - column); ++k)
+                    term.set(k, parameters.terms[f + k]);
         }
         Vec<T> values[2];
         function(z, term, row_term, values, overflow);

@@ -7,14 +7,12 @@
 
 namespace kitchenette::KITCHENETTE_VARIANT {
 
-template <class T>
-void hadamard_pass(T* x, Size length, Size q, Size run, Size begin, Size end) {
+template <class T> void hadamard_pass(T* x, Size length, Size q, Size run, Size begin, Size end) {
     pass_runs<8>(x, length, q, run, begin, end);
 }
 
-template <class T>
-bool finish_row(const TailParameters<T>& tail, const T* z, Size begin, Size count, T row_term,
-                T* out_row, Size n_columns) {
+template <class T> bool finish_row(const TailParameters<T>& tail, const T* z, Size begin,
+                                   Size count, T row_term, T* out_row, Size n_columns) {
     constexpr Size N = lanes<T>;
     return with_tail<T>(tail, [&](const auto& function) {
         using Function = std::remove_cvref_t<decltype(function)>;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 from abc import ABC, abstractmethod
+from math import isfinite
 from typing import Any, Self
 
 import numpy as np
@@ -31,10 +32,10 @@ class Kernel(ValueParameters, ABC):
         -------
         K : ndarray of shape (n_rows, m_rows)
         """
-        X, Y = check_pair(X, Y)
-        self.check_parameters(X.shape[1])
+        A, B = check_pair(X, Y)
+        self.check_parameters(A.shape[1])
         with np.errstate(over="ignore", invalid="ignore"):
-            K = self._gram(X, Y)
+            K = self._gram(A, B)
         if not np.isfinite(K).all():
             raise ValueError(
                 f"{self!r} overflows {K.dtype} on these rows; scale them down or pass float64."
@@ -114,9 +115,9 @@ def check_number(
     owner: Kernel, name: str, *, least: float = 0.0, open_end: bool = True, whole: bool = False
 ) -> None:
     """Refuse a parameter that is not a finite number above (or at) ``least``."""
-    value = getattr(owner, name)
+    value: Any = getattr(owner, name)
     kind = numbers.Integral if whole else numbers.Real
-    is_number = isinstance(value, kind) and not isinstance(value, bool) and np.isfinite(value)
+    is_number = isinstance(value, kind) and not isinstance(value, bool) and isfinite(value)
     if is_number and (value > least or (value == least and not open_end)):
         return
     noun = "a whole number" if whole else "a number"

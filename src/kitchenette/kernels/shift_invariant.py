@@ -15,7 +15,7 @@ from sklearn.utils.extmath import row_norms
 
 from kitchenette.kernels._base import Kernel, check_number, check_rows
 
-LengthScale = float | ArrayLike | str
+LengthScale = Any  # a number, an array of them, or "median"
 
 
 class ShiftInvariantKernel(Kernel):
@@ -64,16 +64,17 @@ class ShiftInvariantKernel(Kernel):
         """
         if not self.needs_sample():
             return self
-        X = check_rows(X)
-        distances = self._distances(X, X)[np.triu_indices(X.shape[0], k=1)]
+        rows = check_rows(X)
+        n_rows, n_columns = rows.shape
+        distances = self._distances(rows, rows)[np.triu_indices(n_rows, k=1)]
         # Equal rows say nothing about the scale.
         distances = distances[distances > 0]
         if distances.size == 0:
             raise ValueError(
                 "length_scale='median' needs at least two different rows to measure a distance; "
-                f"got n_samples = {X.shape[0]}. Pass a number instead."
+                f"got n_samples = {n_rows}. Pass a number instead."
             )
-        median = float(np.median(distances)) * self._median_factor(X.shape[1])
+        median = float(np.median(distances)) * self._median_factor(n_columns)
         return clone(self).set_params(length_scale=median)
 
     def _distances(self, X: Any, Y: Any) -> NDArray[Any]:

@@ -132,7 +132,7 @@ class Fastfood(FourierFeatureMap):
     ):
         self.kernel = kernel
         self.n_components = n_components
-        self.transform = transform
+        self.transform = transform  # type: ignore[method-assign,assignment]
         self.features = features
         self.random_state = random_state
 

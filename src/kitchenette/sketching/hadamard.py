@@ -68,7 +68,7 @@ def fwht(
         )
     dtype = given.dtype if given.dtype in (np.float32, np.float64) else np.dtype(np.float64)
     # A copy unless X may be overwritten and can be; byte order and type are native after it.
-    copy = None if overwrite_x and given.flags.writeable else True
+    copy = None if overwrite_x and given.flags.writeable and given.flags.aligned else True
     work = np.array(given, dtype=dtype.newbyteorder("="), order="K", copy=copy)
     if not (work.flags.c_contiguous or work.flags.f_contiguous):
         work = np.ascontiguousarray(work)

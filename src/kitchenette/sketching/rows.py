@@ -15,7 +15,8 @@ BLOCK_BYTES = 1 << 20  # of a temporary block of rows: stays in a second-level c
 def native_rows(X: Any) -> Any:
     """Rows as the core takes them: a matrix with contiguous rows, or the parts of a CSR matrix."""
     if not sp.issparse(X):
-        return X if X.strides[1] == X.itemsize or X.shape[1] == 1 else np.ascontiguousarray(X)
+        contiguous = X.strides[1] == X.itemsize or X.shape[1] == 1
+        return X if contiguous and X.flags.aligned else np.array(X, order="C")
     if not X.has_canonical_format:
         # Equal rows must have equal features in whatever order their values are stored.
         X = X.copy()

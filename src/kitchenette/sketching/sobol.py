@@ -35,4 +35,4 @@ def scrambled_sobol(dimensions: int, seed: int, block: int) -> Iterator[NDArray[
         for bit in range(BITS):
             is_set = (digits >> np.uint32(BITS - 1 - bit)) & np.uint32(1)
             scrambled ^= is_set * columns[bit]
-        yield (scrambled + 0.5) * 2.0**-BITS
+        yield (scrambled.astype(np.float64) + 0.5) * 2.0**-BITS

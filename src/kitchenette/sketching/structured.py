@@ -56,7 +56,7 @@ class StructuredProjection(ABC):
         """The same projection with all its real numbers in this precision."""
         if self.scales.dtype == dtype:
             return self
-        changes = {
+        changes: dict[str, Any] = {
             name: value.astype(dtype)
             for name, value in vars(self).items()
             if isinstance(value, np.ndarray) and value.dtype.kind == "f"

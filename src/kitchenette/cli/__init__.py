@@ -1,0 +1,19 @@
+"""The command ``kitchenette``."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """Run the command; says what to install if its libraries are missing."""
+    try:
+        from kitchenette.cli.app import app
+    except ModuleNotFoundError as missing:
+        if missing.name not in {"typer", "rich"}:
+            raise
+        sys.exit(
+            f"The command needs {missing.name}, which is not installed. "
+            "Install it with: pip install 'kitchenette[cli]'"
+        )
+    app()

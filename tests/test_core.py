@@ -1,0 +1,185 @@
+"""The native core refuses what would make it read or write outside its arrays."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kitchenette import _core
+
+pytestmark = pytest.mark.native
+
+IDENTITY = _core.Tail("identity")
+
+
+def fastfood_arguments(**changes):
+    arguments = {
+        "block": 4,
+        "signs": np.ones(128, np.int8),
+        "permutation": np.tile(np.arange(4, dtype=np.int32), 32),
+        "gaussians": np.ones(128),
+        "scales": np.ones(128),
+    }
+    return {**arguments, **changes}
+
+
+def csr(values=(1.0, 2.0), indices=(0, 2), starts=(0, 1, 2), n_columns=3):
+    return (
+        np.array(values),
+        np.array(indices, np.int32),
+        np.array(starts, np.int64),
+        n_columns,
+    )
+
+
+def test_the_arguments_are_good_before_they_are_spoilt():
+    assert _core.structured_features(
+        np.ones((2, 3)), np.empty((2, 100)), IDENTITY, **fastfood_arguments()
+    )
+    assert _core.structured_features(csr(), np.empty((2, 128)), IDENTITY, **fastfood_arguments())
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"block": 3}, "block must be a power of two"),
+        ({"block": 0}, "block must be a power of two"),
+        ({"block": 2}, "more columns than a block"),
+        ({"block": 256}, "whole tiles"),
+        ({"signs": np.ones(64, np.int8)}, "whole tiles"),
+        ({"signs": np.ones(0, np.int8)}, "whole tiles"),
+        ({"scales": np.ones(127)}, "scales must be as long"),
+        ({"gaussians": None}, "permutation and gaussians"),
+        ({"gaussians": np.ones(64)}, "permutation and gaussians"),
+        ({"permutation": np.zeros(64, np.int32)}, "permutation and gaussians"),
+        ({"permutation": np.full(128, 4, np.int32)}, "outside its block"),
+        ({"permutation": np.full(128, -1, np.int32)}, "outside its block"),
+        ({"permutation": None}, "cosines and sines"),
+        ({"permutation": None, "cosines": np.ones(128)}, "cosines and sines"),
+        ({"column_scales": np.ones(4)}, "one number per column"),
+    ],
+)
+def test_structured_features_refuse_bad_parameters(changes, sentence):
+    out = np.empty((2, 100))
+    with pytest.raises(ValueError, match=sentence):
+        _core.structured_features(np.ones((2, 3)), out, IDENTITY, **fastfood_arguments(**changes))
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"indices": (0, 3)}, "outside the matrix"),
+        ({"indices": (0, -1)}, "outside the matrix"),
+        ({"indices": (0,)}, "differ in length"),
+        ({"starts": (0, 1, 3)}, "do not fit"),
+        ({"starts": (-1, 1, 2)}, "do not fit"),
+        ({"starts": (0, 2, 1)}, "must not decrease"),
+        ({"starts": ()}, "must not be empty"),
+        ({"n_columns": 5}, "more columns than a block"),
+    ],
+)
+def test_sparse_rows_that_lie_are_refused(changes, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        _core.structured_features(
+            csr(**changes), np.empty((2, 100)), IDENTITY, **fastfood_arguments()
+        )
+
+
+@pytest.mark.parametrize(
+    ("out", "sentence"),
+    [
+        (np.empty((3, 100)), "as many rows"),
+        (np.empty((2, 0)), "must have columns"),
+        (np.empty((2, 129)), "whole tiles"),
+        (np.empty((100, 2)).T, "rows of out must be contiguous"),
+    ],
+)
+def test_output_of_the_wrong_shape_is_refused(out, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        _core.structured_features(np.ones((2, 3)), out, IDENTITY, **fastfood_arguments())
+
+
+def test_terms_are_counted():
+    for kind in ("offset", "local"):
+        with pytest.raises(ValueError, match="needs a term"):
+            _core.finish_features(np.ones((1, 5)), np.ones((1, 5)), _core.Tail(kind))
+        with pytest.raises(ValueError, match="fewer terms"):
+            _core.finish_features(
+                np.ones((1, 5)), np.ones((1, 5)), _core.Tail(kind, terms=np.ones(4))
+            )
+    with pytest.raises(ValueError, match="unknown tail"):
+        _core.Tail("sine")
+    with pytest.raises(ValueError, match="do not agree"):
+        _core.finish_features(np.ones((1, 5)), np.ones((1, 11)), _core.Tail("sincos"))
+
+
+def test_dense_features_refuse_bad_panels():
+    X, out = np.ones((2, 3)), np.empty((2, 70))
+    for panels, sentence in [
+        (np.ones((1, 3, 64)), "fewer frequencies"),
+        (np.ones((2, 4, 64)), "one row per column"),
+        (np.ones((2, 3, 32)), "64 frequencies"),
+    ]:
+        with pytest.raises(ValueError, match=sentence):
+            _core.dense_features(X, out, IDENTITY, panels=panels)
+    with pytest.raises(ValueError, match="rows of x must be contiguous"):
+        _core.dense_features(np.ones((3, 2)).T, out, IDENTITY, panels=np.ones((2, 3, 64)))
+
+
+def test_types_are_not_converted_behind_the_back():
+    with pytest.raises(TypeError):
+        _core.structured_features(
+            np.ones((2, 3), np.float32), np.empty((2, 100)), IDENTITY, **fastfood_arguments()
+        )
+    with pytest.raises(TypeError):
+        _core.fwht(np.ones((1, 4, 1), np.int64))
+    frozen = np.ones((1, 4, 1))
+    frozen.flags.writeable = False
+    with pytest.raises(TypeError):
+        _core.fwht(frozen)
+
+
+def unaligned(count):
+    return np.frombuffer(bytearray(8 * count + 1), dtype=np.uint8)[1:].view(np.float64)
+
+
+def test_arrays_that_are_not_aligned_are_refused():
+    for x, out in [
+        (unaligned(6).reshape(2, 3), np.empty((2, 70))),
+        (np.ones((2, 3)), unaligned(140).reshape(2, 70)),
+    ]:
+        with pytest.raises(ValueError, match="not aligned"):
+            _core.dense_features(x, out, IDENTITY, panels=np.ones((2, 3, 64)))
+    with pytest.raises(ValueError, match="not aligned"):
+        _core.fwht(unaligned(8).reshape(1, 8, 1))
+
+
+def test_empty_input_is_no_work():
+    _core.fwht(np.ones((0, 4, 3)))
+    _core.fwht(np.ones((3, 4, 0)))
+    out = np.empty((0, 100))
+    assert _core.structured_features(np.ones((0, 3)), out, IDENTITY, **fastfood_arguments())
+    assert _core.dense_features(np.ones((0, 3)), out, IDENTITY, panels=np.ones((2, 3, 64)))
+
+
+@pytest.mark.parametrize("block", [2**16, 2**17])
+def test_the_longest_blocks_are_done_row_by_row_with_the_same_result(simd, block):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(9, block - 3))
+    arguments = {
+        "block": block,
+        "signs": rng.choice([-1, 1], block).astype(np.int8),
+        "permutation": rng.permutation(block).astype(np.int32),
+        "gaussians": rng.normal(size=block),
+        "scales": np.full(block, 1 / block),
+    }
+    out = np.empty((9, block))
+    assert _core.structured_features(X, out, IDENTITY, **arguments)
+    work = np.zeros((9, block, 1))
+    work[:, : block - 3, 0] = X
+    work *= arguments["signs"][:, None]
+    _core.fwht(work)
+    work = np.ascontiguousarray(work[:, arguments["permutation"]])
+    work *= arguments["gaussians"][:, None]
+    _core.fwht(work)
+    np.testing.assert_allclose(out, work[:, :, 0] / block, rtol=1e-9, atol=1e-9)
