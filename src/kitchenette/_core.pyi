@@ -22,6 +22,10 @@ class Tail:
         terms: NDArray[Any] | None = None,
         unpaired_offset: float = 0.0,
         row_weight: float = 0.0,
+        degrees: NDArray[np.int32] | None = None,
+        slopes: NDArray[Any] | None = None,
+        drags: NDArray[Any] | None = None,
+        row_power: int = -1,
     ) -> None: ...
 
 def fwht(x: NDArray[Any]) -> None: ...
@@ -39,6 +43,7 @@ def structured_features(
     sines: NDArray[np.float32] | None = None,
     scales: NDArray[np.float32],
     column_scales: NDArray[np.float32] | None = None,
+    constant: float = 0.0,
 ) -> bool: ...
 @overload
 def structured_features(
@@ -54,6 +59,7 @@ def structured_features(
     sines: NDArray[np.float64] | None = None,
     scales: NDArray[np.float64],
     column_scales: NDArray[np.float64] | None = None,
+    constant: float = 0.0,
 ) -> bool: ...
 @overload
 def dense_features(
@@ -70,6 +76,50 @@ def dense_features(
     tail: Tail,
     *,
     panels: NDArray[np.float64],
+) -> bool: ...
+@overload
+def hadamard_products(
+    x: NDArray[np.float32] | Csr32,
+    out: NDArray[np.float32],
+    *,
+    signs: NDArray[np.int8],
+    indices: NDArray[np.int32],
+    depths: NDArray[np.int32],
+    weights: NDArray[np.float32],
+    column_scales: NDArray[np.float32] | None = None,
+) -> bool: ...
+@overload
+def hadamard_products(
+    x: NDArray[np.float64] | Csr64,
+    out: NDArray[np.float64],
+    *,
+    signs: NDArray[np.int8],
+    indices: NDArray[np.int32],
+    depths: NDArray[np.int32],
+    weights: NDArray[np.float64],
+    column_scales: NDArray[np.float64] | None = None,
+) -> bool: ...
+@overload
+def sign_products(
+    x: NDArray[np.float32] | Csr32,
+    out: NDArray[np.float32],
+    *,
+    bits: NDArray[np.uint64],
+    used: NDArray[np.uint64],
+    starts: NDArray[np.int64],
+    weights: NDArray[np.float32],
+    column_scales: NDArray[np.float32] | None = None,
+) -> bool: ...
+@overload
+def sign_products(
+    x: NDArray[np.float64] | Csr64,
+    out: NDArray[np.float64],
+    *,
+    bits: NDArray[np.uint64],
+    used: NDArray[np.uint64],
+    starts: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    column_scales: NDArray[np.float64] | None = None,
 ) -> bool: ...
 @overload
 def finish_features(z: NDArray[np.float32], out: NDArray[np.float32], tail: Tail) -> bool: ...

@@ -77,7 +77,7 @@ template <class T, class Column> KITCHENETTE_INLINE void multiply_row(const T* v
 template <class T, class Function>
 KITCHENETTE_INLINE bool write_panel(const Dense<T>& map, const Function& function, const T* sums,
                                     Size f, T* row, Size n_columns) {
-    RowWriter<T, Function> writer{function, map.tail, row, n_columns, zero<T>()};
+    RowWriter<T, Function> writer{function, map.tail, row, n_columns, {}};
     for (Size k = 0; k < panel; k += lanes<T>) writer.write(f + k, load(sums + k));
     return !writer.overflow;
 }

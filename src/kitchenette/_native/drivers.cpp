@@ -204,64 +204,121 @@ Size ceil_divide(Size a, Size b) {
     return (a + b - 1) / b;
 }
 
+// How work on rows is cut into tasks: units of rows, whose parts are shares of all the parts
+// (tiles, panels) that the features come in. With few rows the threads share a row's parts.
+struct Shares {
+    Shares(Size units, Size parts, Size parts_per_thread)
+        : parts_(parts),
+          count_(units >= 2 * max_threads()
+                     ? 1
+                     : std::min(parts, ceil_divide(parts_per_thread * max_threads(), units))),
+          size_(ceil_divide(parts, count_)) {}
+    Size count() const { return count_; }
+    Size first(Size task) const { return std::min(parts_, task % count_ * size_); }
+    Size last(Size task) const { return std::min(parts_, first(task) + size_); }
+
+  private:
+    Size parts_, count_, size_;
+};
+
+// Calls `lanes_body(row, count, first, last, scratch)` for rows that fill the lanes and
+// `row_body(row, first, last, scratch)` for single ones; both say whether all went well.
+template <class T, class LanesBody, class RowBody>
+bool in_lanes_or_rows(Size n_rows, Size lanes, bool row_by_row, Size parts, Size work, Size scratch,
+                      const LanesBody& lanes_body, const RowBody& row_body) {
+    // A last group that fills less than half of the lanes is cheaper row by row.
+    const Size rest = n_rows % lanes;
+    const Size singles = row_by_row ? n_rows : 2 * rest <= lanes ? rest : 0;
+    const Size groups = ceil_divide(n_rows - singles, lanes);
+    const Shares shares(groups + singles, parts, 2);
+    std::atomic<bool> fine{true};
+    parallel<T>((groups + singles) * shares.count(), work, scratch, [&](Size task, T* memory) {
+        const Size unit = task / shares.count();
+        const Size first = shares.first(task), last = shares.last(task);
+        const Size row = unit * lanes;
+        const bool good =
+            unit < groups
+                ? lanes_body(row, std::min(lanes, n_rows - singles - row), first, last, memory)
+                : row_body(groups * lanes + unit - groups, first, last, memory);
+        if (!good) fine.store(false, std::memory_order_relaxed);
+    });
+    return fine;
+}
+
+constexpr Size dense_group = 192;  // rows that share one reading of the weights
+
+// Calls `body(row, count, first, last, scratch)` for groups of rows and shares of panels.
+template <class T, class Scratch, class Body>
+bool in_panels(Size n_rows, Size panels, Size work, const Scratch& scratch, const Body& body) {
+    const Size groups = ceil_divide(n_rows, dense_group);
+    const Shares shares(groups, panels, 4);
+    std::atomic<bool> fine{true};
+    parallel<T>(groups * shares.count(), work, scratch(std::min(dense_group, n_rows)),
+                [&](Size task, T* memory) {
+                    const Size row = task / shares.count() * dense_group;
+                    if (!body(row, std::min(dense_group, n_rows - row), shares.first(task),
+                              shares.last(task), memory))
+                        fine.store(false, std::memory_order_relaxed);
+                });
+    return fine;
+}
+
 }  // namespace
 
 template <class T>
 bool structured(const Structured<T>& map, const Rows<T>& rows, const Output<T>& out) {
     if (rows.n_rows == 0) return true;
     const Kernels<T>& kernels = kernels_of<T>(current_variant());
-    const Size lanes = kernels.lanes;
-    // A last group that fills less than half of the lanes is cheaper row by row.
-    const Size rest = rows.n_rows % lanes;
-    const Size singles = map.row_by_row() ? rows.n_rows : 2 * rest <= lanes ? rest : 0;
-    const Size groups = ceil_divide(rows.n_rows - singles, lanes);
-    const Size tiles = ceil_divide(map.n_frequencies, map.tile());
-    // With few rows the threads share the tiles of a row, too.
-    const Size shares = groups + singles >= 2 * max_threads()
-                            ? 1
-                            : std::min(tiles, ceil_divide(2 * max_threads(), groups + singles));
-    const Size share = ceil_divide(tiles, shares);
-    std::atomic<bool> fine{true};
-    parallel<T>((groups + singles) * shares, rows.n_rows * map.n_frequencies,
-                kernels.structured_scratch(map), [&](Size task, T* scratch) {
-                    const Size first_tile = task % shares * share;
-                    const Size last_tile = std::min(tiles, first_tile + share);
-                    const Size unit = task / shares;
-                    bool good;
-                    if (unit < groups) {
-                        const Size row = unit * lanes;
-                        const Size count = std::min(lanes, rows.n_rows - singles - row);
-                        good = kernels.structured_lanes(map, rows, row, count, first_tile,
-                                                        last_tile, out, scratch);
-                    } else {
-                        good = kernels.structured_row(map, rows, groups * lanes + unit - groups,
-                                                      first_tile, last_tile, out, scratch);
-                    }
-                    if (!good) fine.store(false, std::memory_order_relaxed);
-                });
-    return fine;
+    return in_lanes_or_rows<T>(
+        rows.n_rows, kernels.lanes, map.row_by_row(), ceil_divide(map.n_frequencies, map.tile()),
+        rows.n_rows * map.n_frequencies, kernels.structured_scratch(map),
+        [&](Size row, Size count, Size first, Size last, T* scratch) {
+            return kernels.structured_lanes(map, rows, row, count, first, last, out, scratch);
+        },
+        [&](Size row, Size first, Size last, T* scratch) {
+            return kernels.structured_row(map, rows, row, first, last, out, scratch);
+        });
 }
 
 template <class T> bool dense(const Dense<T>& map, const Rows<T>& rows, const Output<T>& out) {
     if (rows.n_rows == 0) return true;
     const Kernels<T>& kernels = kernels_of<T>(current_variant());
-    constexpr Size group = 192;  // rows that share one reading of the weights
-    const Size groups = ceil_divide(rows.n_rows, group);
-    const Size panels = ceil_divide(map.n_frequencies, panel);
-    const Size shares =
-        groups >= 2 * max_threads() ? 1 : std::min(panels, ceil_divide(4 * max_threads(), groups));
-    const Size share = ceil_divide(panels, shares);
-    std::atomic<bool> fine{true};
-    parallel<T>(groups * shares, rows.n_rows * map.n_frequencies * (rows.n_columns / 8 + 1),
-                kernels.dense_scratch(std::min(group, rows.n_rows)), [&](Size task, T* scratch) {
-                    const Size row = task / shares * group;
-                    const Size first_panel = task % shares * share;
-                    const Size last_panel = std::min(panels, first_panel + share);
-                    if (!kernels.dense_rows(map, rows, row, std::min(group, rows.n_rows - row),
-                                            first_panel, last_panel, out, scratch))
-                        fine.store(false, std::memory_order_relaxed);
-                });
-    return fine;
+    return in_panels<T>(
+        rows.n_rows, ceil_divide(map.n_frequencies, panel),
+        rows.n_rows * map.n_frequencies * (rows.n_columns / 8 + 1), kernels.dense_scratch,
+        [&](Size row, Size count, Size first, Size last, T* scratch) {
+            return kernels.dense_rows(map, rows, row, count, first, last, out, scratch);
+        });
+}
+
+template <class T>
+bool hadamard_products(const HadamardProducts<T>& map, const Rows<T>& rows, const Output<T>& out) {
+    if (rows.n_rows == 0) return true;
+    const Kernels<T>& kernels = kernels_of<T>(current_variant());
+    return in_lanes_or_rows<T>(
+        rows.n_rows, kernels.lanes, map.row_by_row(), ceil_divide(map.n_features, product_group),
+        rows.n_rows * (map.n_features + map.n_factors * map.block),
+        kernels.hadamard_products_scratch(map),
+        [&](Size row, Size count, Size first, Size last, T* scratch) {
+            return kernels.hadamard_products_lanes(map, rows, row, count, first, last, out,
+                                                   scratch);
+        },
+        [&](Size row, Size first, Size last, T* scratch) {
+            return kernels.hadamard_products_row(map, rows, row, first, last, out, scratch);
+        });
+}
+
+template <class T>
+bool sign_products(const SignProducts<T>& map, const Rows<T>& rows, const Output<T>& out) {
+    if (rows.n_rows == 0) return true;
+    const Kernels<T>& kernels = kernels_of<T>(current_variant());
+    const Size panels = ceil_divide(map.n_features, panel);
+    return in_panels<T>(
+        rows.n_rows, panels, rows.n_rows * map.starts[panels] * panel * (rows.n_columns / 8 + 1),
+        kernels.sign_products_scratch,
+        [&](Size row, Size count, Size first, Size last, T* scratch) {
+            return kernels.sign_products_rows(map, rows, row, count, first, last, out, scratch);
+        });
 }
 
 template <class T> bool finish(const TailParameters<T>& tail, const T* z, Size stride, Size n_rows,
@@ -269,17 +326,20 @@ template <class T> bool finish(const TailParameters<T>& tail, const T* z, Size s
     const Kernels<T>& kernels = kernels_of<T>(current_variant());
     std::atomic<bool> fine{true};
     parallel<T>(n_rows, n_rows * n_frequencies, 0, [&](Size row, T*) {
-        if (!kernels.finish_row(tail, z + row * stride, Size{0}, n_frequencies, T{0},
+        if (!kernels.finish_row(tail, z + row * stride, Size{0}, n_frequencies,
                                 out.data + row * out.stride, out.n_columns))
             fine.store(false, std::memory_order_relaxed);
     });
     return fine;
 }
 
-#define KITCHENETTE_INSTANTIATE(T)                                                       \
-    template void fwht<T>(T*, Size, Size, Size);                                         \
-    template bool structured<T>(const Structured<T>&, const Rows<T>&, const Output<T>&); \
-    template bool dense<T>(const Dense<T>&, const Rows<T>&, const Output<T>&);           \
+#define KITCHENETTE_INSTANTIATE(T)                                                            \
+    template void fwht<T>(T*, Size, Size, Size);                                              \
+    template bool structured<T>(const Structured<T>&, const Rows<T>&, const Output<T>&);      \
+    template bool dense<T>(const Dense<T>&, const Rows<T>&, const Output<T>&);                \
+    template bool hadamard_products<T>(const HadamardProducts<T>&, const Rows<T>&,            \
+                                       const Output<T>&);                                     \
+    template bool sign_products<T>(const SignProducts<T>&, const Rows<T>&, const Output<T>&); \
     template bool finish<T>(const TailParameters<T>&, const T*, Size, Size, Size, const Output<T>&);
 KITCHENETTE_INSTANTIATE(float)
 KITCHENETTE_INSTANTIATE(double)

@@ -38,14 +38,21 @@ enum class Tail {
     sincos,    // amplitude cos z, amplitude sin z, side by side
     offset,    // amplitude cos(z + term)
     local,     // exp(z - term - row_weight |x|^2)
+    power,     // term |x|^row_power p(z / |x|), or term p(z): polynomials p by a recurrence
 };
 
 template <class T> struct TailParameters {
     Tail kind = Tail::identity;
     T amplitude = 1;
-    const T* terms = nullptr;  // one per frequency (offset, local)
+    const T* terms = nullptr;  // one per frequency (offset, local, power)
     T unpaired_offset = 0;     // sincos with an odd number of columns: the last is an offset cosine
     T row_weight = 0;          // local
+    // power: p_0 = 1, p_1 = slopes[0] t, p_{n+1} = slopes[n] t p_n + drags[n] p_{n-1}; frequency
+    // f takes degree degrees[f].
+    const std::int32_t* degrees = nullptr;
+    const T* slopes = nullptr;
+    const T* drags = nullptr;
+    Size row_power = -1;  // negative: rows are not normalised
 };
 
 template <class T> struct Output {
@@ -68,7 +75,11 @@ template <class T> struct Structured {
     const T* sines = nullptr;                   // orthogonal
     const T* scales = nullptr;
     const T* column_scales = nullptr;  // one per input column, or none
+    T constant = 0;                    // one more column that is the same in every row, or none
     TailParameters<T> tail;
+    KITCHENETTE_INLINE Size width(const Rows<T>& rows) const {
+        return rows.n_columns + (constant != 0);
+    }
     // Several rows at a time need several times the cache: not for the longest blocks.
     KITCHENETTE_INLINE bool row_by_row() const { return block > Size{1} << 16; }
     KITCHENETTE_INLINE Size tile() const { return block < 128 ? 128 : block; }
@@ -83,6 +94,40 @@ template <class T> struct Dense {
     Size n_frequencies = 0;  // how many are wanted
     const T* panels = nullptr;
     TailParameters<T> tail;
+};
+
+// ---------------------------------------------------------------- products of projections
+
+// A feature is weight * z_1 ... z_n, each z_j a projection of the row on signs: see products.hpp.
+// Numbers per feature come in whole groups of `product_group`.
+inline constexpr Size product_group = 16;
+
+// z_j is coordinate indices[j][feature] of H (signs[j] * x); the coordinate `block` is one.
+template <class T> struct HadamardProducts {
+    Size n_features = 0;  // how many are wanted
+    Size n_padded = 0;    // the length of the arrays: whole groups
+    Size n_factors = 0;
+    Size block = 128;                       // a power of two, at least 128
+    const std::int8_t* signs = nullptr;     // (n_factors, block)
+    const std::int32_t* indices = nullptr;  // (n_factors, n_padded)
+    const std::int32_t* depths = nullptr;   // per group: the factors that are not all one
+    const T* weights = nullptr;
+    const T* column_scales = nullptr;
+    KITCHENETTE_INLINE bool row_by_row() const {
+        return block > Size{1} << 16 || n_factors * block > Size{1} << 18;
+    }
+};
+
+// z_j = <bits, x> with bit k of a word as the sign of feature 64 p + k of panel p, a word per
+// column. A panel owns the factors starts[p] ... starts[p + 1]; where a bit of `used` is not
+// set, the feature has no such factor.
+template <class T> struct SignProducts {
+    Size n_features = 0;
+    const std::uint64_t* bits = nullptr;  // (all factors of all panels, n_columns)
+    const std::uint64_t* used = nullptr;  // (all factors of all panels)
+    const std::int64_t* starts = nullptr;
+    const T* weights = nullptr;
+    const T* column_scales = nullptr;
 };
 
 // ---------------------------------------------------------------- the table
@@ -110,10 +155,24 @@ template <class T> struct Kernels {
     bool (*dense_rows)(const Dense<T>& map, const Rows<T>& rows, Size row, Size count,
                        Size first_panel, Size last_panel, const Output<T>& out, T* scratch);
 
+    // Products of the rows [row, row + count): count <= lanes and groups of features
+    // [first_group, last_group), or any count and panels [first_panel, last_panel).
+    Size (*hadamard_products_scratch)(const HadamardProducts<T>& map);
+    bool (*hadamard_products_lanes)(const HadamardProducts<T>& map, const Rows<T>& rows, Size row,
+                                    Size count, Size first_group, Size last_group,
+                                    const Output<T>& out, T* scratch);
+    bool (*hadamard_products_row)(const HadamardProducts<T>& map, const Rows<T>& rows, Size row,
+                                  Size first_group, Size last_group, const Output<T>& out,
+                                  T* scratch);
+    Size (*sign_products_scratch)(Size count);
+    bool (*sign_products_rows)(const SignProducts<T>& map, const Rows<T>& rows, Size row,
+                               Size count, Size first_panel, Size last_panel, const Output<T>& out,
+                               T* scratch);
+
     // The tail alone, on projections that were computed elsewhere: frequencies
     // [begin, begin + count) of one row.
     bool (*finish_row)(const TailParameters<T>& tail, const T* z, Size begin, Size count,
-                       T row_term, T* out_row, Size n_columns);
+                       T* out_row, Size n_columns);
 };
 
 // One instruction set.

@@ -26,6 +26,7 @@ namespace {
 
 template <class T> using Vector = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <class T> using Matrix = nb::ndarray<T, nb::ndim<2>, nb::device::cpu>;
+template <class T> using Table = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 template <class T> using OptionalVector = std::optional<Vector<const T>>;
 
 void require(bool condition, const char* what) {
@@ -127,6 +128,7 @@ Tail tail_named(const std::string& name) {
     if (name == "sincos") return Tail::sincos;
     if (name == "offset") return Tail::offset;
     if (name == "local") return Tail::local;
+    if (name == "power") return Tail::power;
     throw std::invalid_argument("unknown tail '" + name + "'");
 }
 
@@ -136,10 +138,21 @@ struct TailSpecification {
     nb::object terms;
     double unpaired_offset;
     double row_weight;
+    std::optional<Vector<const std::int32_t>> degrees;
+    nb::object slopes;
+    nb::object drags;
+    Size row_power;
 
     // The frequencies that n_columns output columns need.
     Size frequencies_for(Size n_columns) const {
         return kind == Tail::sincos ? (n_columns + 1) / 2 : n_columns;
+    }
+
+    template <class T> static const T* numbers(const nb::object& object, Size length) {
+        require(!object.is_none(), "this tail needs more numbers");
+        const auto array = nb::cast<Vector<const T>>(object, false);
+        require(static_cast<Size>(array.size()) >= length, "the tail has too few numbers");
+        return array.data();
     }
 
     // `length`: how many terms will be read.
@@ -149,12 +162,19 @@ struct TailSpecification {
         tail.amplitude = static_cast<T>(amplitude);
         tail.unpaired_offset = static_cast<T>(unpaired_offset);
         tail.row_weight = static_cast<T>(row_weight);
-        if (kind == Tail::offset || kind == Tail::local) {
-            require(!terms.is_none(), "this tail needs a term for every frequency");
-            const auto array = nb::cast<Vector<const T>>(terms, false);
-            require(static_cast<Size>(array.size()) >= length,
-                    "there are fewer terms than frequencies");
-            tail.terms = array.data();
+        if (kind == Tail::offset || kind == Tail::local || kind == Tail::power)
+            tail.terms = numbers<T>(terms, length);
+        if (kind == Tail::power) {
+            require(length_of(degrees) >= length, "this tail needs a degree for every frequency");
+            std::int32_t highest = 0;
+            for (Size f = 0; f < length; ++f) {
+                require(degrees->data()[f] >= 0, "a degree is negative");
+                highest = degrees->data()[f] > highest ? degrees->data()[f] : highest;
+            }
+            tail.degrees = degrees->data();
+            tail.slopes = numbers<T>(slopes, highest);
+            tail.drags = numbers<T>(drags, highest);
+            tail.row_power = row_power;
         }
         return tail;
     }
@@ -181,7 +201,7 @@ template <class T> void bind_operations(nb::module_& m) {
            const Vector<const std::int8_t>& signs, const OptionalVector<std::int32_t>& permutation,
            const OptionalVector<T>& gaussians, const OptionalVector<T>& cosines,
            const OptionalVector<T>& sines, const Vector<const T>& scales,
-           const OptionalVector<T>& column_scales) {
+           const OptionalVector<T>& column_scales, double constant) {
             const Rows<T> rows = rows_of<T>(x);
             const Output<T> target = output_of(out, rows.n_rows);
             Structured<T> map;
@@ -189,7 +209,8 @@ template <class T> void bind_operations(nb::module_& m) {
             map.n_frequencies = tail.frequencies_for(target.n_columns);
             map.n_padded = static_cast<Size>(signs.size());
             require(is_power_of_two(block), "block must be a power of two");
-            require(rows.n_columns <= block, "x has more columns than a block");
+            map.constant = static_cast<T>(constant);
+            require(map.width(rows) <= block, "x has more columns than a block");
             require(map.n_padded % map.tile() == 0 && map.n_padded >= map.n_frequencies,
                     "signs must fill whole tiles for all frequencies");
             require(static_cast<Size>(scales.size()) == map.n_padded,
@@ -221,7 +242,7 @@ template <class T> void bind_operations(nb::module_& m) {
         "signs"_a.noconvert(), "permutation"_a.noconvert() = nb::none(),
         "gaussians"_a.noconvert() = nb::none(), "cosines"_a.noconvert() = nb::none(),
         "sines"_a.noconvert() = nb::none(), "scales"_a.noconvert(),
-        "column_scales"_a.noconvert() = nb::none());
+        "column_scales"_a.noconvert() = nb::none(), "constant"_a = 0.0);
 
     m.def(
         "dense_features",
@@ -243,6 +264,84 @@ template <class T> void bind_operations(nb::module_& m) {
             return dense<T>(map, rows, target);
         },
         "x"_a.noconvert(), "out"_a.noconvert(), "tail"_a, nb::kw_only(), "panels"_a.noconvert());
+
+    m.def(
+        "hadamard_products",
+        [](const AnyRows<T>& x, const Matrix<T>& out, const Table<const std::int8_t>& signs,
+           const Table<const std::int32_t>& indices, const Vector<const std::int32_t>& depths,
+           const Vector<const T>& weights, const OptionalVector<T>& column_scales) {
+            const Rows<T> rows = rows_of<T>(x);
+            const Output<T> target = output_of(out, rows.n_rows);
+            HadamardProducts<T> map;
+            map.n_features = target.n_columns;
+            map.n_padded = static_cast<Size>(weights.size());
+            map.n_factors = static_cast<Size>(signs.shape(0));
+            map.block = static_cast<Size>(signs.shape(1));
+            require(is_power_of_two(map.block) && map.block >= 128 && map.block < Size{1} << 31,
+                    "a block must be a power of two of at least 128");
+            require(rows.n_columns <= map.block, "x has more columns than a block");
+            require(map.n_padded % product_group == 0 && map.n_padded >= map.n_features,
+                    "weights must fill whole groups for all features");
+            require(static_cast<Size>(indices.shape(0)) == map.n_factors &&
+                        static_cast<Size>(indices.shape(1)) == map.n_padded,
+                    "indices must have a row per factor and a column per weight");
+            require(all_below(indices.data(), indices.size(), map.block + 1),
+                    "a coordinate lies outside its block");
+            require(static_cast<Size>(depths.size()) * product_group == map.n_padded,
+                    "there must be a depth for every group of features");
+            require(all_below(depths.data(), depths.size(), map.n_factors + 1),
+                    "a group of features has more factors than there are");
+            require(!column_scales || length_of(column_scales) == rows.n_columns,
+                    "column_scales must have one number per column of x");
+            map.signs = signs.data();
+            map.indices = indices.data();
+            map.depths = depths.data();
+            map.weights = weights.data();
+            map.column_scales = pointer_of(column_scales);
+            nb::gil_scoped_release release;
+            return hadamard_products<T>(map, rows, target);
+        },
+        "x"_a.noconvert(), "out"_a.noconvert(), nb::kw_only(), "signs"_a.noconvert(),
+        "indices"_a.noconvert(), "depths"_a.noconvert(), "weights"_a.noconvert(),
+        "column_scales"_a.noconvert() = nb::none());
+
+    m.def(
+        "sign_products",
+        [](const AnyRows<T>& x, const Matrix<T>& out, const Table<const std::uint64_t>& bits,
+           const Vector<const std::uint64_t>& used, const Vector<const std::int64_t>& starts,
+           const Vector<const T>& weights, const OptionalVector<T>& column_scales) {
+            const Rows<T> rows = rows_of<T>(x);
+            const Output<T> target = output_of(out, rows.n_rows);
+            SignProducts<T> map;
+            map.n_features = target.n_columns;
+            const Size panels = static_cast<Size>(starts.size()) - 1;
+            const Size factors = static_cast<Size>(bits.shape(0));
+            require(panels >= 1 && panels * panel >= map.n_features,
+                    "there are fewer panels than out has columns for");
+            require(static_cast<Size>(weights.size()) == panels * panel,
+                    "weights must fill whole panels");
+            require(starts.data()[0] == 0 && starts.data()[panels] == factors,
+                    "the starts of the panels do not fit the number of factors");
+            for (Size p = 0; p < panels; ++p)
+                require(starts.data()[p] <= starts.data()[p + 1],
+                        "the starts of the panels must not decrease");
+            require(static_cast<Size>(used.size()) == factors,
+                    "there must be a word of used features for every factor");
+            require(static_cast<Size>(bits.shape(1)) == rows.n_columns,
+                    "bits must have one word per column of x");
+            require(!column_scales || length_of(column_scales) == rows.n_columns,
+                    "column_scales must have one number per column of x");
+            map.bits = bits.data();
+            map.used = used.data();
+            map.starts = starts.data();
+            map.weights = weights.data();
+            map.column_scales = pointer_of(column_scales);
+            nb::gil_scoped_release release;
+            return sign_products<T>(map, rows, target);
+        },
+        "x"_a.noconvert(), "out"_a.noconvert(), nb::kw_only(), "bits"_a.noconvert(),
+        "used"_a.noconvert(), "starts"_a.noconvert(), "weights"_a.noconvert(),
+        "column_scales"_a.noconvert() = nb::none());
 
     m.def(
         "finish_features",
@@ -300,12 +399,16 @@ NB_MODULE(_core, m) {
     nb::class_<TailSpecification>(m, "Tail").def(
         "__init__",
         [](TailSpecification* self, const std::string& kind, double amplitude, nb::object terms,
-           double unpaired_offset, double row_weight) {
-            new (self) TailSpecification{tail_named(kind), amplitude, std::move(terms),
-                                         unpaired_offset, row_weight};
+           double unpaired_offset, double row_weight,
+           std::optional<Vector<const std::int32_t>> degrees, nb::object slopes, nb::object drags,
+           Size row_power) {
+            new (self) TailSpecification{tail_named(kind),  amplitude,        std::move(terms),
+                                         unpaired_offset,   row_weight,       std::move(degrees),
+                                         std::move(slopes), std::move(drags), row_power};
         },
         "kind"_a, "amplitude"_a = 1.0, "terms"_a = nb::none(), "unpaired_offset"_a = 0.0,
-        "row_weight"_a = 0.0);
+        "row_weight"_a = 0.0, "degrees"_a = nb::none(), "slopes"_a = nb::none(),
+        "drags"_a = nb::none(), "row_power"_a = -1);
 
     bind_operations<float>(m);
     bind_operations<double>(m);

@@ -37,6 +37,7 @@ template <class T> void read_row(const Structured<T>& map, const Rows<T>& rows, 
         for (Size j = 0; j < rows.n_columns; ++j) x[j] = scaled(map, source[j], j);
         std::memset(x + rows.n_columns, 0, sizeof(T) * (map.block - rows.n_columns));
     }
+    if (map.constant != 0) x[rows.n_columns] = map.constant;
 }
 
 // Up to N rows, transposed: vector j of x holds column j.
@@ -48,6 +49,7 @@ void read_lanes(const Structured<T>& map, const Rows<T>& rows, Size row, Size co
         for (Size r = 0; r < count; ++r)
             for (Size k = rows.starts[row + r]; k < rows.starts[row + r + 1]; ++k)
                 x[Size{rows.indices[k]} * N + r] += scaled(map, rows.values[k], rows.indices[k]);
+        if (map.constant != 0) store(x + rows.n_columns * N, broadcast(map.constant));
         return;
     }
     const T* source = rows.values + row * rows.stride;
@@ -66,6 +68,7 @@ void read_lanes(const Structured<T>& map, const Rows<T>& rows, Size row, Size co
         for (Size r = 0; r < N; ++r)
             x[j * N + r] = r < count ? scaled(map, source[r * rows.stride + j], j) : T{0};
     std::memset(x + rows.n_columns * N, 0, sizeof(T) * N * (map.block - rows.n_columns));
+    if (map.constant != 0) store(x + rows.n_columns * N, broadcast(map.constant));
 }
 
 // ---------------------------------------------------------------- both layouts
@@ -190,12 +193,12 @@ bool structured_lanes_with(const Structured<T>& map, const Function& function, c
     T* other = work + tile * N;
     T* table = other + tile * N;
     read_lanes(map, rows, row, count, x);
-    Writer writer{function, map.tail, out, row, count, zero<T>()};
+    Writer writer{function, map.tail, out, row, count, {}};
     if constexpr (Function::has_row_terms) {
         Vec<T> norm = zero<T>();
-        for (Size j = 0; j < rows.n_columns; ++j)
+        for (Size j = 0; j < map.width(rows); ++j)
             norm = mul_add(load(x + j * N), load(x + j * N), norm);
-        writer.row_terms = norm * broadcast(map.tail.row_weight);
+        writer.row_terms = function.row_terms(norm);
     }
     const Size left = strides_left(map.block);
     for (Size t = first_tile; t < last_tile; ++t) {
@@ -245,12 +248,12 @@ bool structured_row_with(const Structured<T>& map, const Function& function, con
     T* other = work + tile;
     T* table = other + tile;
     read_row(map, rows, row, x);
-    RowWriter<T, Function> writer{function, map.tail, out.data + row * out.stride, out.n_columns,
-                                  zero<T>()};
+    RowWriter<T, Function> writer{
+        function, map.tail, out.data + row * out.stride, out.n_columns, {}};
     if constexpr (Function::has_row_terms) {
         T norm = 0;
-        for (Size j = 0; j < rows.n_columns; ++j) norm = square_and_add(x[j], norm);
-        writer.row_term = broadcast(norm * map.tail.row_weight);
+        for (Size j = 0; j < map.width(rows); ++j) norm = square_and_add(x[j], norm);
+        writer.row_terms = function.row_terms(broadcast(norm));
     }
     const Size left = strides_left(map.block / N);
     for (Size t = first_tile; t < last_tile; ++t) {

@@ -8,14 +8,20 @@
 
 namespace kitchenette::KITCHENETTE_VARIANT {
 
+// What a tail wants to know of a row.
+template <class T> struct RowTerms {
+    Vec<T> first = zero<T>(), second = zero<T>();
+};
+
 // Each tail maps a vector of projections, the frequencies' terms and the rows' terms to
-// `columns` output vectors. It is the same whether the lanes are rows or frequencies.
+// `columns` output vectors. It is the same whether the lanes are rows or frequencies, unless
+// it says that it goes by frequency; it is then told which one, or the first of them.
 
 template <class T> struct Identity {
     static constexpr int columns = 1;
-    static constexpr bool has_terms = false, has_row_terms = false;
+    static constexpr bool has_terms = false, has_row_terms = false, by_frequency = false;
     explicit Identity(const TailParameters<T>&) {}
-    KITCHENETTE_INLINE void operator()(Vec<T> z, Vec<T>, Vec<T>, Vec<T>* out,
+    KITCHENETTE_INLINE void operator()(Vec<T> z, Vec<T>, const RowTerms<T>&, Vec<T>* out,
                                        bool& overflow) const {
         if (any(outside(z, std::numeric_limits<T>::max()))) [[unlikely]]
             overflow = true;
@@ -25,10 +31,10 @@ template <class T> struct Identity {
 
 template <class T> struct SineCosine {
     static constexpr int columns = 2;
-    static constexpr bool has_terms = false, has_row_terms = false;
+    static constexpr bool has_terms = false, has_row_terms = false, by_frequency = false;
     Vec<T> amplitude;
     explicit SineCosine(const TailParameters<T>& p) : amplitude(broadcast(p.amplitude)) {}
-    KITCHENETTE_INLINE void operator()(Vec<T> z, Vec<T>, Vec<T>, Vec<T>* out,
+    KITCHENETTE_INLINE void operator()(Vec<T> z, Vec<T>, const RowTerms<T>&, Vec<T>* out,
                                        bool& overflow) const {
         cosine_sine(z, amplitude, out[0], out[1], overflow);
     }
@@ -36,10 +42,10 @@ template <class T> struct SineCosine {
 
 template <class T> struct OffsetCosine {
     static constexpr int columns = 1;
-    static constexpr bool has_terms = true, has_row_terms = false;
+    static constexpr bool has_terms = true, has_row_terms = false, by_frequency = false;
     Vec<T> amplitude;
     explicit OffsetCosine(const TailParameters<T>& p) : amplitude(broadcast(p.amplitude)) {}
-    KITCHENETTE_INLINE void operator()(Vec<T> z, Vec<T> term, Vec<T>, Vec<T>* out,
+    KITCHENETTE_INLINE void operator()(Vec<T> z, Vec<T> term, const RowTerms<T>&, Vec<T>* out,
                                        bool& overflow) const {
         out[0] = cosine(z + term, amplitude, overflow);
     }
@@ -47,11 +53,83 @@ template <class T> struct OffsetCosine {
 
 template <class T> struct LocalExponential {
     static constexpr int columns = 1;
-    static constexpr bool has_terms = true, has_row_terms = true;
-    explicit LocalExponential(const TailParameters<T>&) {}
-    KITCHENETTE_INLINE void operator()(Vec<T> z, Vec<T> term, Vec<T> row_term, Vec<T>* out,
+    static constexpr bool has_terms = true, has_row_terms = true, by_frequency = false;
+    T row_weight;
+    explicit LocalExponential(const TailParameters<T>& p) : row_weight(p.row_weight) {}
+    KITCHENETTE_INLINE RowTerms<T> row_terms(Vec<T> squared_norm) const {
+        return {squared_norm * broadcast(row_weight), zero<T>()};
+    }
+    KITCHENETTE_INLINE void operator()(Vec<T> z, Vec<T> term, const RowTerms<T>& row, Vec<T>* out,
                                        bool& overflow) const {
-        out[0] = exponential(z - term - row_term, overflow);
+        out[0] = exponential(z - term - row.first, overflow);
+    }
+};
+
+// Orthogonal polynomials of the cosine between row and frequency, or plain powers.
+template <class T> struct PolynomialOf {
+    static constexpr int columns = 1;
+    static constexpr bool has_terms = true, has_row_terms = true, by_frequency = true;
+    const TailParameters<T>& p;
+    explicit PolynomialOf(const TailParameters<T>& parameters) : p(parameters) {}
+
+    // 1 / |x| and |x|^row_power; of a zero row no power is left but the zeroth.
+    KITCHENETTE_INLINE RowTerms<T> row_terms(Vec<T> squared_norm) const {
+        if (p.row_power < 0) return {broadcast(T{1}), broadcast(T{1})};
+        Vec<T> inverse = zero<T>(), norm = zero<T>();
+        for (int k = 0; k < lanes<T>; ++k) {
+            norm.set(k, std::sqrt(squared_norm[k]));
+            inverse.set(k, norm[k] > 0 ? 1 / norm[k] : T{0});
+        }
+        Vec<T> power = broadcast(T{1});
+        for (Size r = p.row_power; r > 0; r /= 2) {
+            if (r % 2) power = power * norm;
+            norm = norm * norm;
+        }
+        return {inverse, power};
+    }
+
+    KITCHENETTE_INLINE Vec<T> next(Size n, Vec<T> t, Vec<T> current, Vec<T> previous) const {
+        return mul_add(t * broadcast(p.slopes[n]), current, previous * broadcast(p.drags[n]));
+    }
+    KITCHENETTE_INLINE Vec<T> finished(Vec<T> value, Vec<T> term, const RowTerms<T>& row,
+                                       bool& overflow) const {
+        const Vec<T> out = value * term * row.second;
+        if (any(outside(out, std::numeric_limits<T>::max()))) [[unlikely]]
+            overflow = true;
+        return out;
+    }
+
+    // All lanes are of frequency f.
+    KITCHENETTE_INLINE void operator()(Size f, Vec<T> z, Vec<T> term, const RowTerms<T>& row,
+                                       Vec<T>* out, bool& overflow) const {
+        const Vec<T> t = z * row.first;
+        Vec<T> current = broadcast(T{1}), previous = zero<T>();
+        const Size degree = p.degrees[f];
+        for (Size n = 0; n < degree; ++n) {
+            const Vec<T> value = next(n, t, current, previous);
+            previous = current;
+            current = value;
+        }
+        out[0] = finished(current, term, row, overflow);
+    }
+
+    // The lanes are the frequencies f, f + 1, ..., `count` of them.
+    KITCHENETTE_INLINE void across(Size f, int count, Vec<T> z, Vec<T> term, const RowTerms<T>& row,
+                                   Vec<T>* out, bool& overflow) const {
+        const Vec<T> t = z * row.first;
+        Vec<T> current = broadcast(T{1}), previous = zero<T>(), picked = zero<T>();
+        for (Size n = 0, left = count; left > 0; ++n) {
+            for (int k = 0; k < count; ++k)
+                if (p.degrees[f + k] == n) {
+                    picked.set(k, current[k]);
+                    --left;
+                }
+            if (left == 0) break;
+            const Vec<T> value = next(n, t, current, previous);
+            previous = current;
+            current = value;
+        }
+        out[0] = finished(picked, term, row, overflow);
     }
 };
 
@@ -64,6 +142,8 @@ template <class T, class Body> bool with_tail(const TailParameters<T>& p, const 
             return body(OffsetCosine<T>(p));
         case Tail::local:
             return body(LocalExponential<T>(p));
+        case Tail::power:
+            return body(PolynomialOf<T>(p));
         default:
             return body(Identity<T>(p));
     }
@@ -88,7 +168,7 @@ template <class T, class Function> struct LaneWriter {
     const Output<T>& out;
     Size first_row;
     Size count;
-    Vec<T> row_terms;
+    RowTerms<T> row_terms;
     bool overflow = false;
 
     // z holds `chunk` frequencies starting with f.
@@ -103,7 +183,11 @@ template <class T, class Function> struct LaneWriter {
                 Vec<T> term = zero<T>();
                 if constexpr (Function::has_terms)
                     term = broadcast(parameters.terms[f + start + k]);
-                function(z[start + k], term, row_terms, square + k * Function::columns, overflow);
+                Vec<T>* place = square + k * Function::columns;
+                if constexpr (Function::by_frequency)
+                    function(f + start + k, z[start + k], term, row_terms, place, overflow);
+                else
+                    function(z[start + k], term, row_terms, place, overflow);
             }
             if (column + N > out.n_columns) [[unlikely]] {
                 for (int k = 0; k < per_square; ++k)
@@ -137,7 +221,7 @@ template <class T, class Function> struct RowWriter {
     const TailParameters<T>& parameters;
     T* row;
     Size n_columns;
-    Vec<T> row_term;
+    RowTerms<T> row_terms;
     bool overflow = false;
 
     // z holds the N frequencies that start with f.
@@ -155,7 +239,11 @@ template <class T, class Function> struct RowWriter {
                     term.set(k, parameters.terms[f + k]);
         }
         Vec<T> values[2];
-        function(z, term, row_term, values, overflow);
+        if constexpr (Function::by_frequency)
+            function.across(f, whole ? N : static_cast<int>(n_columns - column), z, term, row_terms,
+                            values, overflow);
+        else
+            function(z, term, row_terms, values, overflow);
         if (!whole) [[unlikely]] {
             for (int k = 0; k < N; ++k)
                 if (is_unpaired<T, Function>(f + k, n_columns))

@@ -3,6 +3,7 @@
 #include <type_traits>
 
 #include "dense.hpp"
+#include "products.hpp"
 #include "structured.hpp"
 
 namespace kitchenette::KITCHENETTE_VARIANT {
@@ -12,11 +13,11 @@ template <class T> void hadamard_pass(T* x, Size length, Size q, Size run, Size 
 }
 
 template <class T> bool finish_row(const TailParameters<T>& tail, const T* z, Size begin,
-                                   Size count, T row_term, T* out_row, Size n_columns) {
+                                   Size count, T* out_row, Size n_columns) {
     constexpr Size N = lanes<T>;
     return with_tail<T>(tail, [&](const auto& function) {
         using Function = std::remove_cvref_t<decltype(function)>;
-        RowWriter<T, Function> writer{function, tail, out_row, n_columns, broadcast(row_term)};
+        RowWriter<T, Function> writer{function, tail, out_row, n_columns, {}};
         Size i = 0;
         for (; i + N <= count; i += N) writer.write(begin + i, load(z + i));
         if (i < count) {
@@ -45,6 +46,11 @@ const Kernels<Number> KITCHENETTE_TABLE = {
     structured_row<Number>,
     dense_scratch<Number>,
     dense_rows<Number>,
+    hadamard_products_scratch<Number>,
+    hadamard_products_lanes<Number>,
+    hadamard_products_row<Number>,
+    sign_products_scratch<Number>,
+    sign_products_rows<Number>,
     finish_row<Number>,
 };
 

@@ -31,6 +31,7 @@ from kitchenette.kernels.shift_invariant import (
     RationalQuadratic,
     ShiftInvariantKernel,
 )
+from kitchenette.kernels.spherical import SphericalPolynomial
 
 __all__ = [
     "BesselMatern",
@@ -47,6 +48,7 @@ __all__ = [
     "RadialKernel",
     "RationalQuadratic",
     "ShiftInvariantKernel",
+    "SphericalPolynomial",
     "VovkInfinite",
     "VovkPolynomial",
 ]

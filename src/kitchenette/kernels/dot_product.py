@@ -7,13 +7,37 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import special
 from sklearn.utils.extmath import safe_sparse_dot
 
 from kitchenette.kernels._base import Kernel, check_number
 
 
 class DotProductKernel(Kernel):
-    """f(<x, y>) with a function f whose Maclaurin coefficients are not negative."""
+    """f(<x, y>) with a function f whose Maclaurin coefficients are not negative.
+
+    Attributes
+    ----------
+    last_degree : int or None
+        The highest power in f; None if the series is infinite.
+    radius : float
+        The series converges for |<x, y>| below this.
+    """
+
+    radius: float = np.inf
+
+    @property
+    @abstractmethod
+    def last_degree(self) -> int | None:
+        """The highest power in f, or None."""
+
+    @abstractmethod
+    def log_coefficients(self, n: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Logarithms of the Maclaurin coefficients of these degrees; -inf for zeros.
+
+        Logarithms, because 1 / n! and its kind leave the range of numbers long before
+        the terms that they belong to do.
+        """
 
     def _gram(self, X: Any, Y: Any) -> NDArray[Any]:
         return self.function(safe_sparse_dot(X, Y.T, dense_output=True))
@@ -53,6 +77,17 @@ class Polynomial(DotProductKernel):
         check_number(self, "coef0", open_end=False)
         check_number(self, "gamma")
 
+    @property
+    def last_degree(self) -> int:
+        return self.degree
+
+    def log_coefficients(self, n: NDArray[np.int64]) -> NDArray[np.float64]:
+        r = self.degree
+        log_binomial = special.gammaln(r + 1) - special.gammaln(n + 1) - special.gammaln(r - n + 1)
+        # 0^0 is one here: the last power of a homogeneous kernel has the coefficient gamma^r.
+        log_constant = special.xlogy(r - n, self.coef0)
+        return np.where(n <= r, log_binomial + n * np.log(self.gamma) + log_constant, -np.inf)
+
     def function(self, t: NDArray[Any]) -> NDArray[Any]:
         return (self.gamma * t + self.coef0) ** self.degree
 
@@ -77,6 +112,13 @@ class Exponential(DotProductKernel):
 
     def check_parameters(self, n_columns: int) -> None:
         check_number(self, "scale")
+
+    @property
+    def last_degree(self) -> None:
+        return None
+
+    def log_coefficients(self, n: NDArray[np.int64]) -> NDArray[np.float64]:
+        return -special.gammaln(n + 1) - 2 * n * np.log(self.scale)
 
     def function(self, t: NDArray[Any]) -> NDArray[Any]:
         return np.exp(t / self.scale**2)
@@ -105,6 +147,13 @@ class VovkPolynomial(DotProductKernel):
     def check_parameters(self, n_columns: int) -> None:
         check_number(self, "degree", least=1, open_end=False, whole=True)
 
+    @property
+    def last_degree(self) -> int:
+        return self.degree - 1
+
+    def log_coefficients(self, n: NDArray[np.int64]) -> NDArray[np.float64]:
+        return np.where(n < self.degree, 0.0, -np.inf)
+
     def function(self, t: NDArray[Any]) -> NDArray[Any]:
         return _horner(np.ones(self.degree), t)
 
@@ -119,8 +168,17 @@ class VovkInfinite(DotProductKernel):
     array([[2.]])
     """
 
+    radius = 1.0
+
     def check_parameters(self, n_columns: int) -> None:
         pass
+
+    @property
+    def last_degree(self) -> None:
+        return None
+
+    def log_coefficients(self, n: NDArray[np.int64]) -> NDArray[np.float64]:
+        return np.zeros(n.shape)
 
     def function(self, t: NDArray[Any]) -> NDArray[Any]:
         if t.size and np.max(np.abs(t)) >= 1:
@@ -150,16 +208,31 @@ class Maclaurin(DotProductKernel):
         self.coefficients = coefficients
 
     def check_parameters(self, n_columns: int) -> None:
-        a = np.asarray(self.coefficients)
-        good = a.ndim == 1 and a.size > 0 and a.dtype.kind in "iuf" and np.isfinite(a).all()
-        if not good or (a < 0).any() or not (a > 0).any():
-            raise ValueError(
-                "Maclaurin needs a list of coefficients that are not negative, at least one of "
-                f"them positive; got {self.coefficients!r}."
-            )
+        check_coefficients(self, self.coefficients)
+
+    @property
+    def last_degree(self) -> int:
+        return int(np.flatnonzero(self.coefficients)[-1])
+
+    def log_coefficients(self, n: NDArray[np.int64]) -> NDArray[np.float64]:
+        a = np.asarray(self.coefficients, dtype=np.float64)
+        known = np.where(n < a.size, a[np.minimum(n, a.size - 1)], 0.0)
+        with np.errstate(divide="ignore"):
+            return np.log(known)
 
     def function(self, t: NDArray[Any]) -> NDArray[Any]:
         return _horner(np.asarray(self.coefficients), t)
+
+
+def check_coefficients(owner: Kernel, coefficients: ArrayLike) -> None:
+    """Refuse what is no list of coefficients of a positive definite series."""
+    a = np.asarray(coefficients)
+    good = a.ndim == 1 and a.size > 0 and a.dtype.kind in "iuf" and np.isfinite(a).all()
+    if not good or (a < 0).any() or not (a > 0).any():
+        raise ValueError(
+            f"{type(owner).__name__} needs a list of coefficients that are not negative, at least "
+            f"one of them positive; got {coefficients!r}."
+        )
 
 
 def _horner(coefficients: NDArray[Any], t: NDArray[Any]) -> NDArray[Any]:

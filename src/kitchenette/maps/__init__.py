@@ -2,5 +2,6 @@
 
 from kitchenette.maps.fastfood import Fastfood
 from kitchenette.maps.kitchen_sinks import RandomKitchenSinks
+from kitchenette.maps.random_maclaurin import RandomMaclaurin
 
-__all__ = ["Fastfood", "RandomKitchenSinks"]
+__all__ = ["Fastfood", "RandomKitchenSinks", "RandomMaclaurin"]

@@ -33,6 +33,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParamet
     kernel: Kernel
     n_components: int
     random_state: Any
+    _overflow_advice = "Scale the data down or use a larger length_scale."
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -64,7 +65,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParamet
             self.kernel_.check_parameters(X.shape[1])
             # What transform needs is kept apart from the parameters, which may be set anew.
             self._n_features_out = int(self.n_components)
-            self._draw(sample)
+            self._draw(X, sample)
         return self
 
     def transform(self, X: Any) -> NDArray[Any]:
@@ -85,7 +86,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParamet
         if not self._write(X, out):
             raise ValueError(
                 f"{type(self).__name__} overflowed {X.dtype} on these rows, whose largest entry is "
-                f"{abs(X).max():g}. Scale the data down or use a larger length_scale."
+                f"{abs(X).max():g}. {self._overflow_advice}"
             )
         return out
 
@@ -119,8 +120,8 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParamet
             raise ValueError(f"n_components must be a whole number of at least 1; got {n!r}.")
 
     @abstractmethod
-    def _draw(self, sample: Any) -> None:
-        """Set the random parameters. ``sample`` has the width and precision of the data."""
+    def _draw(self, X: Any, sample: Any) -> None:
+        """Set the random parameters for checked rows, of which ``sample`` is a sample."""
 
     @abstractmethod
     def _write(self, X: Any, out: NDArray[Any]) -> bool:

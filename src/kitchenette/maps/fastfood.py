@@ -10,10 +10,24 @@ from numpy.typing import NDArray
 
 from kitchenette import _core
 from kitchenette._params import SharedName
-from kitchenette.kernels import Gaussian, Kernel, RadialKernel, ShiftInvariantKernel
+from kitchenette.kernels import (
+    DotProductKernel,
+    Gaussian,
+    Kernel,
+    RadialKernel,
+    ShiftInvariantKernel,
+    SphericalPolynomial,
+)
 from kitchenette.maps._base import check_choice
 from kitchenette.maps.fourier import FourierFeatureMap
 from kitchenette.maps.spectra import RadialSpectrum, spectrum_of
+from kitchenette.maps.spherical import (
+    PolynomialFeatures,
+    check_unit_rows,
+    choose_features,
+    data_constant,
+    needs_unit_rows,
+)
 from kitchenette.sketching.random import Stream
 from kitchenette.sketching.structured import (
     HadamardProjection,
@@ -23,9 +37,11 @@ from kitchenette.sketching.structured import (
     draw_orthogonal,
 )
 
+PAIR_ROWS = 256  # whose pairs tell how large the variance of each degree is
+
 
 class Fastfood(FourierFeatureMap):
-    """Random Fourier features in loglinear time, for any radial kernel.
+    """Random features in loglinear time, for any radial kernel and any dot-product kernel.
 
     Projections on random frequencies are made by Walsh-Hadamard transforms and diagonal
     matrices instead of a dense matrix: O(n_components log n_columns) per row instead of
@@ -34,8 +50,10 @@ class Fastfood(FourierFeatureMap):
 
     Parameters
     ----------
-    kernel : RadialKernel, default=Gaussian()
-        Gaussian, Matern, RationalQuadratic or BesselMatern.
+    kernel : RadialKernel, DotProductKernel or SphericalPolynomial, default=Gaussian()
+        Gaussian, Matern, RationalQuadratic or BesselMatern: cosines and sines. Polynomial, and
+        Exponential, VovkPolynomial and Maclaurin for rows of norm one: polynomials of the
+        cosine between row and direction. SphericalPolynomial: plain powers.
     n_components : int, default=1024
         The number of features, any number.
     transform : {"hadamard", "orthogonal", "fourier"}, default="hadamard"
@@ -47,7 +65,8 @@ class Fastfood(FourierFeatureMap):
         Cosine and sine of each projection; the cosine of a randomly shifted one; or, for the
         Gaussian kernel, positive features that are large near a random template (section
         3.4 of the paper). "local" suits rows of small norm: its relative error grows
-        exponentially with |x + y|^2.
+        exponentially with |x + y|^2. Dot-product kernels have features of their own; leave
+        "sincos" then.
     random_state : int, NumPy generator or None, default=None
         The seed. None draws one; see ``seed_``.
 
@@ -99,6 +118,16 @@ class Fastfood(FourierFeatureMap):
       paper's ratio of a and b is chosen in ``fit`` so that this is least for the mean
       |x+y|^2 of a sample: a = 2 / t, b = a^2 - 2 a.
 
+    Dot-product kernels (sections 3.3 and 4.5): with p_n the polynomials that are orthonormal for
+    one coordinate of a uniform unit vector and L_n = p_n / p_n(1), features
+    sqrt(lambda_n / count_n) p_n(<x, v>) estimate f(<x, y>) = sum of lambda_n L_n(<x, y>) on the
+    unit sphere of d dimensions. The counts make the variance least on a sample of the rows seen
+    in ``fit``; the polynomials come from their three-term recurrence, which is stable. For
+    Polynomial, sqrt(coef0 / gamma) is appended to the rows and |x|^degree taken out, which is
+    exact for rows of any norm. Expectation: the kernel (of Exponential, all but a share of 1e-7).
+    Variance with independent directions: the sum of lambda_n^2 (sum of q_nk^2 L_k(<x, y>)
+    - L_n(<x, y>)^2) / count_n, with q_nk the mean of p_n^2 p_k.
+
     Cost: O(n_components log d) per row, 13 bytes per frequency for float32.
 
     References
@@ -145,6 +174,17 @@ class Fastfood(FourierFeatureMap):
                 f"Fastfood needs a kernel of the distance |x - y|, which {kernel!r} is not; "
                 "RandomKitchenSinks serves it."
             )
+        if isinstance(kernel, DotProductKernel | SphericalPolynomial):
+            if self._transform_kind == "fourier":
+                raise ValueError(
+                    "Dot-product kernels need directions that are uniform on the sphere, which "
+                    "transform='fourier' has not; use 'hadamard' or 'orthogonal'."
+                )
+            if self.features != "sincos":
+                raise ValueError(
+                    f"features={self.features!r} is for radial kernels; leave 'sincos' for "
+                    f"{kernel!r}, whose features are polynomials."
+                )
         if self.features != "local":
             return
         if not isinstance(kernel, Gaussian):
@@ -163,8 +203,12 @@ class Fastfood(FourierFeatureMap):
         # The attribute `transform` is the method.
         return str(vars(self)["transform"])
 
-    def _draw(self, sample: Any) -> None:
-        super()._draw(sample)
+    def _draw(self, X: Any, sample: Any) -> None:
+        self._polynomials: PolynomialFeatures | None = None
+        if isinstance(self.kernel_, DotProductKernel | SphericalPolynomial):
+            self._draw_polynomials(X, sample)
+            return
+        super()._draw(X, sample)
         n_columns, dtype = sample.shape[1], sample.dtype
         spectrum = spectrum_of(self.kernel_)
         assert isinstance(spectrum, RadialSpectrum)
@@ -185,6 +229,21 @@ class Fastfood(FourierFeatureMap):
         else:
             self.projection_ = directions.stretched(lengths, inverse_scale)
         self._draw_offsets(self.projection_.scales.size, dtype)
+
+    def _draw_polynomials(self, X: Any, sample: Any) -> None:
+        """Directions on the sphere, and polynomials of the projections on them."""
+        if needs_unit_rows(self.kernel_):
+            check_unit_rows(self.kernel_, X)
+        n = self.n_frequencies_ = self._n_features_out
+        n_columns, dtype = sample.shape[1], sample.dtype
+        # There is no sphere in one dimension.
+        width = max(2, n_columns + (data_constant(self.kernel_) > 0))
+        draw = _DRAW[self._transform_kind]
+        self.projection_ = draw(n, n_columns, self.seed_, dtype, width=width)
+        rows = sample[Stream(self.seed_, "pairs").sample(sample.shape[0], PAIR_ROWS)]
+        self._polynomials = choose_features(
+            self.kernel_, n, self.projection_.block, rows, self.seed_
+        )
 
     def _draw_templates(
         self,
@@ -226,6 +285,11 @@ class Fastfood(FourierFeatureMap):
 
     def _write(self, X: Any, out: NDArray[Any]) -> bool:
         projection = self.projection_.astype(X.dtype)
+        if self._polynomials is not None:
+            if needs_unit_rows(self.kernel_):
+                check_unit_rows(self.kernel_, X)
+            tail = self._polynomials.tail(projection.scales.size, X.dtype)
+            return projection.features(X, out, tail, self._polynomials.constant)
         if self._feature_kind == "local":
             terms = self.template_terms_.astype(X.dtype, copy=False)
             tail = _core.Tail("local", terms=terms, row_weight=1.0)
@@ -234,7 +298,11 @@ class Fastfood(FourierFeatureMap):
         return projection.features(X, out, tail)
 
 
-_DRAW = {"hadamard": draw_fastfood, "orthogonal": draw_orthogonal, "fourier": draw_fourier}
+_DRAW: dict[str, Any] = {
+    "hadamard": draw_fastfood,
+    "orthogonal": draw_orthogonal,
+    "fourier": draw_fourier,
+}
 
 # `transform` is a parameter (the paper's word) and the method of every scikit-learn map.
 Fastfood.transform = SharedName("transform", Fastfood.transform)  # type: ignore[method-assign,assignment]

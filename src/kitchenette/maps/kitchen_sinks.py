@@ -115,8 +115,8 @@ class RandomKitchenSinks(FourierFeatureMap):
         super()._check_parameters()
         check_choice("frequencies", self.frequencies, ("independent", "orthogonal", "quasi"))
 
-    def _draw(self, sample: Any) -> None:
-        super()._draw(sample)
+    def _draw(self, X: Any, sample: Any) -> None:
+        super()._draw(X, sample)
         n_columns, dtype = sample.shape[1], sample.dtype
         spectrum = spectrum_of(self.kernel_)
         draw = {

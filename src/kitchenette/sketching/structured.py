@@ -115,7 +115,7 @@ class HadamardProjection(StructuredProjection):
     cosines: NDArray[Any] | None = None
     sines: NDArray[Any] | None = None
 
-    def features(self, X: Any, out: NDArray[Any], tail: _core.Tail) -> bool:
+    def features(self, X: Any, out: NDArray[Any], tail: _core.Tail, constant: float = 0.0) -> bool:
         return _core.structured_features(
             native_rows(X),
             out,
@@ -128,16 +128,20 @@ class HadamardProjection(StructuredProjection):
             sines=self.sines,
             scales=self.scales,
             column_scales=self.column_scales,
+            constant=constant,
         )
 
 
-def draw_fastfood(n_rows: int, n_columns: int, seed: int, dtype: DTypeLike) -> HadamardProjection:
+def draw_fastfood(
+    n_rows: int, n_columns: int, seed: int, dtype: DTypeLike, *, width: int = 0
+) -> HadamardProjection:
     """Directions H G Pi H B (Le, Sarlos and Smola 2013, eq. 33).
 
     Each row is uniform on the sphere, because a row of H G is a vector of independent
     normals and Pi H B is orthogonal up to scale. Rows of a block are not independent.
+    ``width`` asks for room for more than the columns of the data.
     """
-    block = padded_block(n_columns)
+    block = padded_block(max(n_columns, width))
     padded = whole_tiles(n_rows, block)
     shape = (padded // block, block)
     gaussians = Stream(seed, "fastfood gaussians").normals(*shape)
@@ -155,7 +159,9 @@ def draw_fastfood(n_rows: int, n_columns: int, seed: int, dtype: DTypeLike) -> H
     )
 
 
-def draw_orthogonal(n_rows: int, n_columns: int, seed: int, dtype: DTypeLike) -> HadamardProjection:
+def draw_orthogonal(
+    n_rows: int, n_columns: int, seed: int, dtype: DTypeLike, *, width: int = 0
+) -> HadamardProjection:
     """Directions R H B: orthogonal inside a block, each uniform on the sphere.
 
     R is a butterfly like H, with an angle of its own for every pair instead of 45
@@ -167,7 +173,7 @@ def draw_orthogonal(n_rows: int, n_columns: int, seed: int, dtype: DTypeLike) ->
     eight and 0.005 for sixteen.) H B spreads the data before, so that the rows' joint
     law is close to that of a random orthogonal matrix.
     """
-    block = padded_block(n_columns)
+    block = padded_block(max(n_columns, width))
     padded = whole_tiles(n_rows, block)
     shape = (padded // block, block)
     cosines, sines = _random_angles(seed, *shape)

@@ -1,0 +1,221 @@
+"""How many features the powers of a series get.
+
+The maps for dot-product kernels estimate a sum of terms, one per degree, by features that are
+each of one degree. Here is which degrees there are and how the features are shared among them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kitchenette.kernels import DotProductKernel
+from kitchenette.sketching.random import Stream
+
+TOLERANCE = 1e-7  # of an infinite series' value: what may be cut off
+MOST_TERMS = 500
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """The terms of f(t) = sum of a_n t^n that matter for t up to ``largest``.
+
+    Attributes
+    ----------
+    degrees : ndarray of shape (n_terms,)
+        Those n whose coefficient is not zero, ascending.
+    logs : ndarray of shape (n_terms,)
+        Logarithms of the terms a_n largest^n.
+    largest : float
+        Where the series was cut.
+    """
+
+    degrees: NDArray[np.int64]
+    logs: Array
+    largest: float
+
+    @property
+    def terms(self) -> Array:
+        """a_n largest^n: coefficients for rows that are scaled so that the largest t is one."""
+        return np.exp(self.logs)
+
+    def without(self, degrees: tuple[int, ...]) -> Series:
+        """The terms of all other degrees."""
+        keep = ~np.isin(self.degrees, degrees)
+        return Series(self.degrees[keep], self.logs[keep], self.largest)
+
+    def term(self, degree: int) -> float:
+        """a_n largest^n of one degree, zero if it has none."""
+        return float(self.terms[self.degrees == degree].sum())
+
+
+def cut_series(kernel: DotProductKernel, largest: float) -> Series:
+    """The series of a kernel where inner products are at most ``largest``.
+
+    A finite series is kept whole. An infinite one ends where the rest, at ``largest``, is
+    below TOLERANCE of the whole.
+    """
+    if largest >= kernel.radius:
+        raise ValueError(
+            f"The series of {kernel!r} converges for rows of norms below {kernel.radius**0.5:g} "
+            f"only; the largest norm here is {largest**0.5:g}. Scale the rows down."
+        )
+    if largest <= 0:  # zero rows tell nothing: cut where it is likely to be needed
+        largest = 1.0 if kernel.radius == np.inf else kernel.radius / 2
+    last = kernel.last_degree
+    n = np.arange(20 * MOST_TERMS if last is None else last + 1)
+    logs = kernel.log_coefficients(n) + n * np.log(largest)
+    if last is None:
+        share = np.exp(logs - logs.max())
+        # The largest terms come first or in the middle; from behind, small ones add up first.
+        rest = np.cumsum(share[::-1])[::-1]
+        n_terms = int(np.count_nonzero(rest > TOLERANCE * rest[0]))
+        if n_terms > MOST_TERMS:
+            raise ValueError(
+                f"The series of {kernel!r} needs more than {MOST_TERMS} terms for rows of norm "
+                f"{largest**0.5:g}. Scale the rows down."
+            )
+        n, logs = n[:n_terms], logs[:n_terms]
+    keep = logs > -np.inf
+    return Series(n[keep], logs[keep], largest)
+
+
+def missing_share(kernel: DotProductKernel, series: Series, largest: float) -> float:
+    """What part of f(largest) a series leaves out that was cut for smaller inner products."""
+    if largest <= series.largest:
+        return 0.0
+    logs = kernel.log_coefficients(series.degrees) + series.degrees * np.log(largest)
+    whole = float(kernel.function(np.array([largest]))[0])
+    return max(0.0, 1 - float(np.exp(logs).sum()) / whole)
+
+
+# ---------------------------------------------------------------- shares
+
+
+def geometric_probabilities(degrees: NDArray[np.int64], base: float) -> Array:
+    """Kar and Karnick's P[N = n] ~ base^-(n + 1), on these degrees alone."""
+    logs = -degrees * np.log(base)
+    p = np.exp(logs - logs.max())
+    return np.asarray(p / p.sum())
+
+
+def draw_degrees(probabilities: Array, n_features: int, seed: int) -> NDArray[np.int64]:
+    """Independent draws; positions in ``probabilities``."""
+    u = Stream(seed, "degrees").uniforms(1, n_features)[0]
+    return np.minimum(
+        np.searchsorted(np.cumsum(probabilities), u, side="right"), probabilities.size - 1
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """What is known of one feature of each degree, averaged over pairs of rows.
+
+    Attributes
+    ----------
+    variance, second_moment : ndarray of shape (n_terms,)
+        Of the product of a feature at the two rows, for a term of size one.
+    mean_products : ndarray of shape (n_terms, n_terms)
+        The mean of the products of the expectations of two degrees.
+    """
+
+    variance: Array
+    second_moment: Array
+    mean_products: Array
+
+
+def moments_of(means: Array, second_moment: Array) -> Moments:
+    """From the expectation at every pair, shape (n_terms, n_pairs), and mean second moments."""
+    products = means @ means.T / means.shape[1]
+    variance = np.maximum(second_moment - np.diag(products), 0.0)
+    variance[variance < 1e-12 * second_moment] = 0.0  # rounding: exact, as in one column
+    return Moments(variance, second_moment, products)
+
+
+def optimal_counts(
+    terms: Array, moments: Moments, n_features: int, seed: int
+) -> tuple[NDArray[np.int64], Array]:
+    """Features per degree for the least total variance.
+
+    Degree n with terms[n]^2 variance[n] / count[n] wants a count in proportion to
+    terms[n] sqrt(variance[n]). Degrees that deserve less than one feature share some: each
+    of those takes a random degree. How many degrees share is tried out, so any number
+    of features, down to one, has an unbiased answer.
+
+    Returns
+    -------
+    counts : ndarray of shape (n_terms,)
+        Whole numbers, n_features in all.
+    expected : ndarray of shape (n_terms,)
+        Their expectations. A feature's squared weight is terms / expected.
+    """
+    root = terms * np.sqrt(moments.variance)
+    # What a degree costs if its feature may be missing: nothing is certain then.
+    sharing = terms * np.sqrt(moments.second_moment)
+    order = np.argsort(-np.where(moments.variance > 0, root, sharing), kind="stable")
+    best: tuple[float, int, NDArray[np.int64]] | None = None
+    for n_fixed in range(min(terms.size, n_features), -1, -1):
+        fixed, shared = order[:n_fixed], order[n_fixed:]
+        cost = 0.0
+        left = n_features
+        if shared.size:
+            spread = sharing[shared].sum() ** 2 - float(
+                terms[shared] @ moments.mean_products[np.ix_(shared, shared)] @ terms[shared]
+            )
+            spread = max(spread, 0.0)
+            of_fixed = root[fixed].sum()
+            share = np.sqrt(spread) / max(np.sqrt(spread) + of_fixed, np.finfo(float).tiny)
+            n_shared = int(np.clip(round(n_features * share), 1, n_features - n_fixed))
+            if n_shared < 1 or n_features - n_shared < n_fixed:
+                continue
+            left -= n_shared
+            cost += spread / n_shared
+        if n_fixed == 0 and left > 0:
+            continue
+        counts = _whole_shares(root[fixed], left)
+        cost += float((root[fixed] ** 2 / np.maximum(counts, 1)).sum())
+        if best is None or cost < best[0]:
+            best = cost, n_fixed, counts
+    assert best is not None
+    _, n_fixed, fixed_counts = best
+    fixed, shared = order[:n_fixed], order[n_fixed:]
+    counts = np.zeros(terms.size, dtype=np.int64)
+    expected = np.ones(terms.size)
+    counts[fixed] = expected[fixed] = fixed_counts
+    if shared.size:
+        n_shared = n_features - int(fixed_counts.sum())
+        expected[shared] = n_shared * sharing[shared] / sharing[shared].sum()
+        # Systematic sampling: a degree's count is its expectation, rounded up or down.
+        offset = Stream(seed, "shared degrees").uniforms(1, 1)[0, 0]
+        marks = np.floor(np.cumsum(expected[shared]) + offset)
+        marks[-1] = n_shared
+        counts[shared] = np.diff(marks, prepend=0.0).astype(np.int64)
+    return counts, expected
+
+
+def _whole_shares(roots: Array, total: int) -> NDArray[np.int64]:
+    """Whole numbers of at least one, in proportion to ``roots``, ``total`` in all."""
+    if roots.size == 0:
+        return np.zeros(0, dtype=np.int64)
+    counts = np.ones(roots.size, dtype=np.int64)
+    free = roots > 0
+    # Those that would get less than one keep their one; the others share what is left.
+    while free.any():
+        left = total - int(np.count_nonzero(~free))
+        targets = left * roots / roots[free].sum()
+        small = free & (targets < 1)
+        if not small.any():
+            counts[free] = np.floor(targets[free]).astype(np.int64)
+            break
+        free &= ~small
+    gains = roots**2
+    for _ in range(total - int(counts.sum())):
+        counts[np.argmax(gains / (counts * (counts + 1)))] += 1
+        if not free.any():  # exact features: more of one is as good as anything
+            counts[0] += total - int(counts.sum())
+            break
+    return counts

@@ -1,0 +1,269 @@
+"""Features for dot-product kernels from directions on the sphere (Le et al. 2013, section 3.3).
+
+With v uniform on the unit sphere of d dimensions and p_n the polynomials that are orthonormal for
+the distribution of one coordinate of v (Gegenbauer's, or Legendre's in d dimensions),
+
+    E p_n(<x, v>) p_n(<y, v>) = L_n(<x, y>),   L_n = p_n / p_n(1),
+
+for unit vectors x and y. So a function with an expansion in the L_n, f = sum of lambda_n L_n, is
+estimated by features sqrt(lambda_n / count_n) p_n(<x, v>). (The p_n(1)^2 are the numbers N(d, n)
+of spherical harmonics.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+from scipy.linalg import eigh_tridiagonal
+from sklearn.utils.extmath import row_norms, safe_sparse_dot
+
+from kitchenette import _core
+from kitchenette.kernels import DotProductKernel, Polynomial, SphericalPolynomial
+from kitchenette.kernels.spherical import moment_weights
+from kitchenette.maps.degrees import Moments, cut_series, moments_of, optimal_counts
+
+UNIT_TOLERANCE = 1e-4  # how far from one the squared norm of a unit vector may be
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class PolynomialFeatures:
+    """What becomes of projections z on unit directions: weight |x|^row_power p(z / |x|).
+
+    Attributes
+    ----------
+    degrees : ndarray of shape (n_features,)
+        Descending.
+    weights : ndarray of shape (n_features,)
+    slopes, drags : ndarray of shape (largest degree,)
+        p_{n+1}(t) = slopes[n] t p_n(t) + drags[n] p_{n-1}(t), p_0 = 1.
+    row_power : int
+        -1 if rows are taken as they are, without dividing by |x|.
+    constant : float
+        One more column of the data.
+    """
+
+    degrees: NDArray[np.int32]
+    weights: Array
+    slopes: Array
+    drags: Array
+    row_power: int = -1
+    constant: float = 0.0
+
+    def tail(self, padded: int, dtype: DTypeLike) -> _core.Tail:
+        """For the native core, which computes ``padded`` projections."""
+        degrees = np.zeros(padded, dtype=np.int32)
+        degrees[: self.degrees.size] = self.degrees
+        terms = np.zeros(padded, dtype=dtype)
+        terms[: self.weights.size] = self.weights
+        return _core.Tail(
+            "power",
+            terms=terms,
+            degrees=degrees,
+            slopes=self.slopes.astype(dtype),
+            drags=self.drags.astype(dtype),
+            row_power=self.row_power,
+        )
+
+
+def needs_unit_rows(kernel: Any) -> bool:
+    """Whether features exist for rows on the unit sphere only."""
+    return not isinstance(kernel, Polynomial | SphericalPolynomial)
+
+
+def check_unit_rows(kernel: Any, X: Any) -> None:
+    """Refuse rows that are not unit vectors."""
+    squares = row_norms(X, squared=True)
+    if np.abs(squares - 1).max() > UNIT_TOLERANCE:
+        low, high = np.sqrt([squares.min(), squares.max()])
+        raise ValueError(
+            f"Fastfood serves {kernel!r} for rows of norm 1 only; these have norms from {low:g} to "
+            f"{high:g}. Normalise them, as sklearn.preprocessing.normalize does, or use "
+            "RandomMaclaurin."
+        )
+
+
+def data_constant(kernel: Any) -> float:
+    """The column that makes (gamma <x, y> + coef0)^r a power of an inner product, or none."""
+    return float(np.sqrt(kernel.coef0 / kernel.gamma)) if isinstance(kernel, Polynomial) else 0.0
+
+
+def choose_features(
+    kernel: Any, n_features: int, dimension: int, sample: Any, seed: int
+) -> PolynomialFeatures:
+    """Degrees and weights for the least variance on pairs of a sample of rows.
+
+    Directions are uniform on the sphere of ``dimension`` coordinates, of which the first hold
+    the data.
+    """
+    if isinstance(kernel, SphericalPolynomial):
+        return _powers(kernel, n_features, dimension, sample, seed)
+    constant = data_constant(kernel)
+    cosines, sizes = _cosines(sample, constant)
+    if isinstance(kernel, Polynomial):
+        row_power = int(kernel.degree)
+        monomials = np.zeros(row_power + 1)
+        monomials[-1] = 1.0
+        # |x|^r |y|^r, in units of the largest: what a pair's error counts.
+        pair_sizes = np.outer(sizes, sizes) / sizes.max() ** 2 if sizes.max() > 0 else 0 * cosines
+        pair_sizes = pair_sizes**row_power
+        factor = float(kernel.gamma) ** (row_power / 2)
+    else:
+        assert isinstance(kernel, DotProductKernel)
+        row_power, factor = -1, 1.0
+        series = cut_series(kernel, 1.0)
+        monomials = np.zeros(int(series.degrees[-1]) + 1)
+        monomials[series.degrees] = series.terms
+        pair_sizes = np.ones_like(cosines)
+    lambdas = legendre_coefficients(monomials, dimension)
+    slopes, drags = recurrence(lambdas.size - 1, dimension)
+    present = np.flatnonzero(lambdas > 0)
+    moments = _moments(present, cosines, pair_sizes, dimension)
+    counts, expected = optimal_counts(lambdas[present], moments, n_features, seed)
+    picks = np.repeat(np.arange(counts.size), counts)[::-1]
+    return PolynomialFeatures(
+        degrees=present[picks].astype(np.int32),
+        weights=factor * np.sqrt(lambdas[present] / expected)[picks],
+        slopes=slopes,
+        drags=drags,
+        row_power=row_power,
+        constant=constant,
+    )
+
+
+def _powers(
+    kernel: SphericalPolynomial, n_features: int, dimension: int, sample: Any, seed: int
+) -> PolynomialFeatures:
+    """Plain powers <x, v>^p, for the kernel that is defined by them."""
+    coefficients = np.asarray(kernel.coefficients, dtype=np.float64)
+    present = np.flatnonzero(coefficients > 0)
+    degrees: list[int] = present.tolist()
+    n_columns = sample.shape[1]
+    # Data meets only a part of a direction of the padded space; all moments of its length count.
+    correction = np.array([_length_correction(p, dimension, n_columns) for p in degrees])
+    rows = sample.astype(np.float64)
+    dots = safe_sparse_dot(rows, rows.T, dense_output=True)
+    norms = np.sqrt(np.outer(np.diag(dots), np.diag(dots)))
+    largest = max(norms.max(), np.finfo(float).tiny)
+    dots, norms = dots / largest, norms / largest
+
+    def mean_power(p: int) -> Array:
+        """Of (<x, v> <y, v>)^p over the directions."""
+        weights = moment_weights(p, dimension)
+        powers = zip(range(p, -1, -2), weights, strict=True)
+        return np.asarray(sum(w * dots**j * norms ** (p - j) for j, w in powers))
+
+    means = np.stack([c * mean_power(p).ravel() for c, p in zip(correction, degrees, strict=True)])
+    seconds = [np.mean(c**2 * mean_power(2 * p)) for c, p in zip(correction, degrees, strict=True)]
+    moments = moments_of(means, np.array(seconds))
+    terms = coefficients[present] * largest**present
+    counts, expected = optimal_counts(terms, moments, n_features, seed)
+    picks = np.repeat(np.arange(counts.size), counts)[::-1]
+    # Projections are of the size of 1 / sqrt(dimension): their powers are kept near one.
+    size = np.sqrt(dimension)
+    weights = np.sqrt(coefficients[present] * correction / expected) / size**present
+    n_steps = int(present[-1])
+    return PolynomialFeatures(
+        degrees=present[picks].astype(np.int32),
+        weights=weights[picks],
+        slopes=np.full(n_steps, size),
+        drags=np.zeros(n_steps),
+    )
+
+
+def _length_correction(p: int, dimension: int, n_columns: int) -> float:
+    """One over the moment of order 2p of the part of a unit vector that n_columns see."""
+    steps = 2.0 * np.arange(p)
+    return float(np.prod((dimension + steps) / (n_columns + steps)))
+
+
+# ---------------------------------------------------------------- polynomials
+
+
+def recurrence(largest_degree: int, dimension: int) -> tuple[Array, Array]:
+    """Slopes and drags of the p_n, from t p_n = b_{n+1} p_{n+1} + b_n p_{n-1}."""
+    b = _jacobi(largest_degree + 1, dimension)
+    return 1 / b[:largest_degree], -np.concatenate([[0.0], b])[:largest_degree] / b[:largest_degree]
+
+
+def _jacobi(count: int, dimension: int) -> Array:
+    """b_1, b_2, ..."""
+    n = np.arange(2, count + 1)
+    d = dimension
+    rest = np.sqrt(n * (n + d - 3) / ((2 * n + d - 2.0) * (2 * n + d - 4.0)))
+    return np.concatenate([[1 / np.sqrt(d)], rest])[:count]
+
+
+def evaluate(t: Array, largest_degree: int, dimension: int) -> Array:
+    """p_0(t), ..., p_n(t), stacked."""
+    slopes, drags = recurrence(largest_degree, dimension)
+    values = [np.ones_like(t), np.zeros_like(t)]
+    out = [values[0]]
+    for slope, drag in zip(slopes, drags, strict=True):
+        values = [slope * t * values[0] + drag * values[1], values[0]]
+        out.append(values[0])
+    return np.stack(out)
+
+
+def legendre_coefficients(monomials: Array, dimension: int) -> Array:
+    """The expansion of sum of monomials[r] t^r in the L_n.
+
+    By t L_n = ((n + d - 2) L_{n+1} + n L_{n-1}) / (2n + d - 2), whose coefficients are not
+    negative: nothing cancels.
+    """
+    d = dimension
+    n = np.arange(monomials.size)
+    denominator = np.maximum(2 * n + d - 2.0, 1.0)
+    up = np.where(n == 0, 1.0, (n + d - 2) / denominator)
+    down = n / denominator
+    power = np.zeros(monomials.size)
+    power[0] = 1.0
+    total = monomials[0] * power
+    for a in monomials[1:]:
+        shifted = np.zeros_like(power)
+        shifted[1:] += up[:-1] * power[:-1]
+        shifted[:-1] += down[1:] * power[1:]
+        power = shifted
+        total = total + a * power
+    return total
+
+
+# ---------------------------------------------------------------- moments
+
+
+def _cosines(sample: Any, constant: float) -> tuple[Array, Array]:
+    """Cosines between rows with a constant appended, and the norms of these rows."""
+    rows = sample.astype(np.float64)
+    dots = safe_sparse_dot(rows, rows.T, dense_output=True) + constant**2
+    sizes = np.sqrt(np.diag(dots))
+    safe = np.where(sizes > 0, sizes, 1.0)
+    return np.clip(dots / np.outer(safe, safe), -1, 1), sizes
+
+
+def _moments(degrees: NDArray[np.intp], cosines: Array, pair_sizes: Array, d: int) -> Moments:
+    """Of products p_n(<x, v>) p_n(<y, v>) at pairs with these cosines, times their sizes.
+
+    The second moment is exact: p_n^2 has an expansion in the p_k, of which only
+    E p_k(<x, v>) p_k(<y, v>) = L_k remains.
+    """
+    top = int(degrees[-1])
+    # Gauss quadrature that is exact for p_n^2 p_{2n}.
+    b = _jacobi(2 * top + 1, d)
+    nodes, vectors = eigh_tridiagonal(np.zeros(2 * top + 1), b[: 2 * top])
+    node_weights = vectors[0] ** 2
+    at_nodes = evaluate(nodes, 2 * top, d)
+    t, sizes = cosines.ravel(), pair_sizes.ravel()
+    # L_k at all pairs, for k = 0 ... 2n.
+    at_one = evaluate(np.ones(1), 2 * top, d)
+    ratios = evaluate(t, 2 * top, d) / at_one
+    means = ratios[degrees] * sizes
+    weights = np.mean(ratios * sizes**2, axis=1)
+    seconds = []
+    for n in degrees:
+        squares = at_nodes @ (node_weights * at_nodes[n] ** 2)  # <p_n^2, p_k>
+        seconds.append(float(squares**2 @ weights))
+    return moments_of(means, np.array(seconds))
