@@ -10,8 +10,18 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from kitchenette import Fastfood, RandomKitchenSinks
-from kitchenette.kernels import BesselMatern, Gaussian, Laplacian, Polynomial
+from kitchenette import Fastfood, RandomKitchenSinks, RandomMaclaurin
+from kitchenette.kernels import (
+    BesselMatern,
+    Cauchy,
+    Composition,
+    Exponential,
+    Gaussian,
+    Laplacian,
+    Polynomial,
+    SphericalPolynomial,
+    VovkInfinite,
+)
 
 ESTIMATORS = [
     Fastfood(),
@@ -19,9 +29,14 @@ ESTIMATORS = [
     Fastfood(n_components=8, transform="fourier"),
     Fastfood(n_components=8, features="local"),
     Fastfood(BesselMatern(2), n_components=8),
+    Fastfood(Polynomial(2), n_components=8),
+    Fastfood(SphericalPolynomial(), n_components=8, transform="orthogonal"),
     RandomKitchenSinks(),
     RandomKitchenSinks(Laplacian(), n_components=7, frequencies="orthogonal", features="offset"),
     RandomKitchenSinks(n_components=8, frequencies="quasi"),
+    RandomMaclaurin(Polynomial(2)),
+    RandomMaclaurin(Polynomial(2), n_components=7, projection="rademacher", degrees="geometric"),
+    RandomMaclaurin(Composition(Polynomial(2), Gaussian()), n_components=9),
 ]
 
 
@@ -51,7 +66,25 @@ def X() -> np.ndarray:
         (Fastfood(transform="fourier", features="local"), "uniform on the sphere"),
         (Fastfood(Laplacian()), "Fastfood needs a kernel of the distance.*RandomKitchenSinks"),
         (RandomKitchenSinks(Polynomial()), "not a shift-invariant kernel"),
-        (Fastfood(Polynomial()), "not a shift-invariant kernel"),
+        (Fastfood(Composition()), "not a shift-invariant kernel"),
+        (Fastfood(Polynomial(), transform="fourier"), "uniform on the sphere"),
+        (Fastfood(Polynomial(), features="offset"), "leave 'sincos' for Polynomial"),
+        (Fastfood(Exponential()), "for rows of norm 1 only; these have norms from"),
+        (Fastfood(SphericalPolynomial([-1.0])), "SphericalPolynomial needs a list of coeff"),
+        (RandomMaclaurin(Gaussian()), "needs a kernel of the inner product.*Fastfood serve"),
+        (RandomMaclaurin(Composition(Polynomial(), SphericalPolynomial())), "serves compositions"),
+        (RandomMaclaurin(projection="gauss"), "projection must be one of 'hadamard', 'rademac"),
+        (RandomMaclaurin(degrees="best"), "degrees must be one of 'optimal', 'geometric'"),
+        (RandomMaclaurin(base=1.0), "base must be a number greater than 1; got 1.0"),
+        (RandomMaclaurin(h01="yes"), "h01 must be True or False; got 'yes'"),
+        (RandomMaclaurin(Polynomial(2, 0.0), h01=True), "terms of degree 0 or 1.*has none"),
+        (RandomMaclaurin(Composition(), h01=True), "h01 needs a dot-product kernel"),
+        (RandomMaclaurin(h01=True, n_components=3), "at least 5; got 3"),
+        (RandomMaclaurin(Polynomial(1), h01=True, n_components=3), "at least 4; got 3"),
+        (RandomMaclaurin(VovkInfinite()), "norms below 1 only; the largest norm here is"),
+        (RandomMaclaurin(Polynomial(2000)), "overflows float64 for rows of norm"),
+        (RandomMaclaurin(Polynomial(coef0=-1.0)), "coef0 to be a number at least 0; got -1.0"),
+        (RandomKitchenSinks(Cauchy(), frequencies="best"), "frequencies must be one of"),
         (Fastfood(Gaussian(-1.0)), "length_scale must be a positive number"),
         (Fastfood(Gaussian([1.0, 2.0])), r"length_scale has shape \(2,\) but the data has 3"),
         (Fastfood(random_state=-3), "random_state must be"),

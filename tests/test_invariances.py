@@ -14,8 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
-from kitchenette import Fastfood, RandomKitchenSinks, _core
-from kitchenette.kernels import Gaussian
+from kitchenette import Fastfood, RandomKitchenSinks, RandomMaclaurin, _core
+from kitchenette.kernels import (
+    Composition,
+    Exponential,
+    Gaussian,
+    Maclaurin,
+    Polynomial,
+    SphericalPolynomial,
+)
 
 pytestmark = pytest.mark.native
 
@@ -28,7 +35,29 @@ OPTIONS = [
     (Fastfood, {"transform": "orthogonal"}),
     (Fastfood, {"transform": "orthogonal", "features": "local"}),
     (Fastfood, {"transform": "fourier"}),
+    (Fastfood, {"kernel": Polynomial(degree=4)}),
+    (Fastfood, {"kernel": Polynomial(3, coef0=0.0), "transform": "orthogonal"}),
+    (Fastfood, {"kernel": SphericalPolynomial([1.0, 0.5, 2.0])}),
+    (RandomMaclaurin, {"kernel": Polynomial(degree=4)}),
+    (RandomMaclaurin, {"kernel": Maclaurin([1.0, 0.5, 0.1]), "degrees": "geometric"}),
+    (RandomMaclaurin, {"kernel": Polynomial(degree=3), "projection": "rademacher"}),
+    (
+        RandomMaclaurin,
+        {
+            "kernel": Maclaurin([0.0, 0.0, 1.0, 0.5]),
+            "projection": "rademacher",
+            "degrees": "geometric",
+        },
+    ),
+    (RandomMaclaurin, {"kernel": Composition(Polynomial(2), Gaussian(3.0))}),
+    (RandomMaclaurin, {"kernel": Composition(Exponential(), Polynomial(1, gamma=0.1))}),
 ]
+
+
+def make(kind, options, kernel, n_components, random_state=0):
+    """A map for this kernel, unless the options name another."""
+    defaults = {"kernel": kernel, "n_components": n_components, "random_state": random_state}
+    return kind(**{**defaults, **options})
 
 
 @st.composite
@@ -42,7 +71,7 @@ def fitted_maps(draw):
     X = (rng.normal(size=(n, d)) / np.sqrt(d)).astype(dtype)
     X[rng.random((n, d)) < 0.5] = 0
     scale = draw(st.sampled_from([1.0, 0.03, np.linspace(0.5, 2, d)]))
-    return kind(Gaussian(scale), n_components, random_state=0, **options).fit(X), X
+    return make(kind, options, Gaussian(scale), n_components).fit(X), X
 
 
 def same(a: np.ndarray, b: np.ndarray) -> bool:
@@ -133,7 +162,7 @@ def test_instruction_sets_agree_to_rounding(map_and_rows):
 @pytest.mark.parametrize(("kind", "options"), OPTIONS, ids=str)
 def test_one_row_alone_has_the_bits_it_has_among_others(simd, kind, options, variant):
     X = np.random.default_rng(0).normal(size=(37, 50)).astype(np.float32)
-    feature_map = kind(Gaussian(3.0), 333, random_state=0, **options).fit(X)
+    feature_map = make(kind, options, Gaussian(3.0), 333).fit(X)
     whole = feature_map.transform(X)
     alone = np.concatenate([feature_map.transform(X[i : i + 1]) for i in range(37)])
     assert same(whole, alone)
@@ -142,13 +171,13 @@ def test_one_row_alone_has_the_bits_it_has_among_others(simd, kind, options, var
 @pytest.mark.parametrize(("kind", "options"), OPTIONS, ids=str)
 def test_integers_frames_and_lists_are_taken_as_float64(kind, options):
     X = np.arange(12).reshape(4, 3)
-    feature_map = kind(Gaussian(5.0), 10, random_state=0, **options).fit(X)
+    feature_map = make(kind, options, Gaussian(5.0), 10).fit(X)
     whole = feature_map.transform(X)
     assert whole.dtype == np.float64
     for form in (X.tolist(), X.astype(np.float16), X.astype(np.uint8), sp.csr_array(X)):
         assert same(whole, feature_map.transform(form))
     named = pd.DataFrame(X, columns=["a", "b", "c"])
-    fitted_on_names = kind(Gaussian(5.0), 10, random_state=0, **options).fit(named)
+    fitted_on_names = make(kind, options, Gaussian(5.0), 10).fit(named)
     assert same(whole, fitted_on_names.transform(named))
     framed = fitted_on_names.set_output(transform="pandas").transform(named)
     assert list(framed.columns) == list(fitted_on_names.get_feature_names_out())
@@ -159,8 +188,8 @@ def test_integers_frames_and_lists_are_taken_as_float64(kind, options):
 @pytest.mark.parametrize(("kind", "options"), OPTIONS, ids=str)
 def test_single_precision_agrees_with_double(kind, options):
     X = np.random.default_rng(0).normal(size=(20, 30)) / 6
-    double = kind(Gaussian(1.0), 100, random_state=0, **options).fit(X)
-    single = kind(Gaussian(1.0), 100, random_state=0, **options).fit(X.astype(np.float32))
+    double = make(kind, options, Gaussian(1.0), 100).fit(X)
+    single = make(kind, options, Gaussian(1.0), 100).fit(X.astype(np.float32))
     reference = double.transform(X)
     for Z in (single.transform(X.astype(np.float32)), double.transform(X.astype(np.float32))):
         assert Z.dtype == np.float32

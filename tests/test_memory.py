@@ -12,7 +12,8 @@ resource = pytest.importorskip("resource", reason="peak memory is read with reso
 MEASURE = """
 import resource, sys
 import numpy as np
-from kitchenette import Fastfood, RandomKitchenSinks
+from kitchenette import Fastfood, RandomKitchenSinks, RandomMaclaurin
+from kitchenette.kernels import Composition, Gaussian, Polynomial
 
 def peak():
     unit = 1 if sys.platform == "darwin" else 1024
@@ -33,7 +34,12 @@ print(peak() - before - Z.nbytes)
         "Fastfood(n_components=1024)",
         "Fastfood(n_components=1024, transform='orthogonal')",
         "Fastfood(n_components=1024, transform='fourier')",
+        "Fastfood(Polynomial(), n_components=1024)",
         "RandomKitchenSinks(n_components=1024)",
+        "RandomMaclaurin(n_components=1024)",
+        "RandomMaclaurin(n_components=1024, h01=True)",
+        "RandomMaclaurin(n_components=1024, projection='rademacher')",
+        "RandomMaclaurin(Composition(Polynomial(2), Gaussian()), n_components=1024)",
     ],
 )
 def test_no_temporary_of_the_size_of_the_answer(maker):

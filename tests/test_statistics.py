@@ -29,8 +29,8 @@ def test_the_papers_exponent_of_the_frobenius_norm_is_noticed(samples):
     X, Y, _ = samples
 
     class AsPrinted(Fastfood):
-        def _draw(self, sample):
-            super()._draw(sample)
+        def _draw(self, X, sample):
+            super()._draw(X, sample)
             p = self.projection_
             norms = np.linalg.norm(p.gaussians.reshape(-1, p.block), axis=1)
             p.scales[:] *= np.repeat(np.sqrt(norms), p.block)

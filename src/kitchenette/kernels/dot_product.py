@@ -82,11 +82,11 @@ class Polynomial(DotProductKernel):
         return self.degree
 
     def log_coefficients(self, n: NDArray[np.int64]) -> NDArray[np.float64]:
-        r = self.degree
-        log_binomial = special.gammaln(r + 1) - special.gammaln(n + 1) - special.gammaln(r - n + 1)
+        r, m = self.degree, np.minimum(n, self.degree)
+        log_binomial = special.gammaln(r + 1) - special.gammaln(m + 1) - special.gammaln(r - m + 1)
         # 0^0 is one here: the last power of a homogeneous kernel has the coefficient gamma^r.
-        log_constant = special.xlogy(r - n, self.coef0)
-        return np.where(n <= r, log_binomial + n * np.log(self.gamma) + log_constant, -np.inf)
+        log_constant = special.xlogy(r - m, self.coef0)
+        return np.where(n <= r, log_binomial + m * np.log(self.gamma) + log_constant, -np.inf)
 
     def function(self, t: NDArray[Any]) -> NDArray[Any]:
         return (self.gamma * t + self.coef0) ** self.degree

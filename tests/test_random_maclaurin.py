@@ -1,0 +1,494 @@
+"""Random Maclaurin features against tensor products, expectations and stated variances."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.linalg import hadamard
+from sklearn.datasets import load_digits
+from unbiased import (
+    assert_spread,
+    assert_unbiased,
+    close_pairs,
+    estimates,
+    leaning_pairs,
+)
+
+from kitchenette import RandomMaclaurin
+from kitchenette.kernels import (
+    Composition,
+    Exponential,
+    Gaussian,
+    Laplacian,
+    Maclaurin,
+    Polynomial,
+    VovkInfinite,
+    VovkPolynomial,
+)
+from kitchenette.maps.degrees import TOLERANCE, Moments, cut_series, optimal_counts
+from kitchenette.metrics import kernel_error
+from kitchenette.sketching.products import draw_hadamard_products, draw_rademacher_products
+
+DRAWS = [draw_hadamard_products, draw_rademacher_products]
+PROJECTIONS = ["hadamard", "rademacher"]
+ALLOCATIONS = ["optimal", "geometric"]
+
+# ---------------------------------------------------------------- oracles
+
+
+def tensor_power(x: np.ndarray, n: int) -> np.ndarray:
+    out = np.ones(1)
+    for _ in range(n):
+        out = np.multiply.outer(out, x).ravel()
+    return out
+
+
+@pytest.mark.native
+@pytest.mark.parametrize("draw", DRAWS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("d", [1, 2, 3, 5])
+def test_a_feature_is_an_inner_product_with_a_tensor_product_of_signs(simd, draw, dtype, d):
+    rng = np.random.default_rng(d)
+    degrees = rng.integers(0, 5, size=50).astype(np.int32)
+    weights = rng.normal(size=50)
+    X = rng.normal(size=(13, d)).astype(dtype)
+    products = draw(degrees, weights, d, seed=3, dtype=dtype, input_scale=0.5)
+    out = np.empty((13, 50), dtype=dtype)
+    assert products.features(X, out)
+    factors = [products.factor(j).astype(float) for j in range(4)]
+    expected = np.empty((13, 50))
+    for i, n in enumerate(degrees):
+        signs = np.ones(1)
+        for factor in factors[:n]:
+            assert set(np.abs(factor[i])) == {1.0}
+            signs = np.multiply.outer(signs, factor[i]).ravel()
+        for r, x in enumerate(X.astype(float)):
+            expected[r, i] = weights[i] * signs @ tensor_power(0.5 * x, n)
+    tolerance = 1e-5 if dtype == np.float32 else 1e-13
+    np.testing.assert_allclose(out, expected, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.native
+@pytest.mark.parametrize("draw", DRAWS)
+@pytest.mark.parametrize(("d", "n_features"), [(1, 1), (100, 333), (129, 1000), (784, 2048)])
+def test_wide_rows_against_explicit_signs(simd, draw, d, n_features):
+    rng = np.random.default_rng(d)
+    degrees = rng.integers(0, 4, size=n_features).astype(np.int32)
+    X = rng.normal(size=(21, d)) / np.sqrt(d)
+    products = draw(degrees, np.ones(n_features), d, seed=5, dtype=np.float64)
+    out = np.empty((21, n_features))
+    assert products.features(X, out)
+    expected = np.ones((21, n_features))
+    for j in range(degrees.max()):
+        z = X @ products.factor(j).T.astype(float)
+        expected *= np.where(degrees > j, z, 1.0)
+    np.testing.assert_allclose(out, expected, rtol=1e-11, atol=1e-12)
+
+
+def test_hadamard_factors_are_rows_of_signed_hadamard_matrices_without_repetition():
+    degrees = np.full(300, 3, dtype=np.int32)
+    products = draw_hadamard_products(degrees, np.ones(300), 100, seed=0, dtype=np.float64)
+    H = hadamard(128)
+    for j in range(3):
+        rows = products.indices[j, :300]
+        np.testing.assert_array_equal(
+            products.factor(j), (H[rows] * products.signs[j])[:, :100].astype(np.int8)
+        )
+        for start in (0, 128):
+            assert len(set(rows[start : start + 128])) == 128
+    assert not np.array_equal(products.signs[0], products.signs[1])
+
+
+def test_given_the_signs_the_mean_over_all_rows_is_exact():
+    # The reason why features may share the transforms.
+    x, y = np.random.default_rng(0).normal(size=(2, 100))
+    products = draw_hadamard_products(
+        np.array([2], dtype=np.int32), np.ones(1), 100, seed=0, dtype=np.float64
+    )
+    HB = [hadamard(128)[:, :100] * s[:100] for s in products.signs]
+    zx, zy = (np.multiply.outer(HB[0] @ v, HB[1] @ v).ravel() for v in (x, y))
+    assert np.isclose(np.mean(zx * zy), (x @ y) ** 2, rtol=1e-12)
+
+
+# ---------------------------------------------------------------- expectations
+
+KERNELS = [
+    *[Polynomial(degree) for degree in range(1, 11)],
+    Polynomial(4, coef0=0.0, gamma=0.5),
+    Polynomial(10, coef0=0.0),
+    Exponential(1.5),
+    VovkPolynomial(5),
+    Maclaurin([0.0, 1.0, 0.0, 2.0]),
+]
+
+
+@pytest.mark.parametrize("norm", [0.3, 1.0, 3.0])
+@pytest.mark.parametrize("projection", PROJECTIONS)
+@pytest.mark.parametrize("degrees", ALLOCATIONS)
+@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+def test_unbiased(kernel, degrees, projection, norm):
+    X, Y = leaning_pairs(5, norm=norm)
+    # base 1.3 spends enough on high degrees for the tails of a sum of few features
+    values = estimates(
+        lambda s: RandomMaclaurin(
+            kernel, 256, degrees=degrees, projection=projection, base=1.3, random_state=s
+        ),
+        X,
+        Y,
+        64,
+    )
+    expected = np.diag(kernel(X, Y))
+    assert_unbiased(values, expected)
+    # Powerful: a kernel that is off by two tenths would be noticed.
+    with pytest.raises(AssertionError, match="z-scores"):
+        assert_unbiased(values, 1.2 * expected)
+
+
+@pytest.mark.parametrize("norm", [0.3, 1.0, 3.0])
+@pytest.mark.parametrize("degrees", ALLOCATIONS)
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        Polynomial(2),
+        Polynomial(6),
+        Exponential(1.5),
+        Maclaurin([1.0, 0, 1]),
+        Maclaurin([0, 2.0, 1]),
+    ],
+    ids=str,
+)
+def test_h01_is_unbiased(kernel, degrees, norm):
+    X, Y = leaning_pairs(5, norm=norm)
+    values = estimates(
+        lambda s: RandomMaclaurin(kernel, 256, h01=True, degrees=degrees, base=1.3, random_state=s),
+        X,
+        Y,
+        64,
+    )
+    assert_unbiased(values, np.diag(kernel(X, Y)))
+
+
+@pytest.mark.parametrize("projection", PROJECTIONS)
+def test_unbiased_on_rows_that_lean_nowhere_and_for_any_width(projection):
+    for d in (1, 3, 16, 100):
+        X, Y = close_pairs(d, distance=0.7)
+        values = estimates(
+            lambda s: RandomMaclaurin(Polynomial(3), 500, projection=projection, random_state=s),
+            X,
+            Y,
+            64,
+        )
+        assert_unbiased(values, np.diag(Polynomial(3)(X, Y)))
+
+
+@pytest.mark.parametrize("n_components", [1, 3, 7])
+def test_unbiased_with_fewer_features_than_degrees(n_components):
+    X, Y = leaning_pairs(3, lean=0.9)
+    kernel = Polynomial(6)
+    values = estimates(lambda s: RandomMaclaurin(kernel, n_components, random_state=s), X, Y, 1000)
+    assert_unbiased(values, np.diag(kernel(X, Y)))
+
+
+@pytest.mark.parametrize("norm", [0.3, 0.8])
+def test_vovks_infinite_kernel_is_unbiased_below_norm_one(norm):
+    X, Y = leaning_pairs(4, norm=norm)
+    values = estimates(lambda s: RandomMaclaurin(VovkInfinite(), 512, random_state=s), X, Y, 64)
+    assert_unbiased(values, np.diag(VovkInfinite()(X, Y)))
+
+
+@pytest.mark.parametrize("degrees", ALLOCATIONS)
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        Composition(Polynomial(3), Gaussian(1.0)),
+        Composition(Exponential(), Laplacian(2.0)),
+        Composition(Polynomial(2, coef0=0.0), Polynomial(2)),
+        Composition(Polynomial(2), Composition(Polynomial(2), Gaussian(2.0))),
+    ],
+    ids=str,
+)
+def test_compositions_are_unbiased(kernel, degrees):
+    X, Y = leaning_pairs(3, norm=0.8)
+    values = estimates(
+        lambda s: RandomMaclaurin(kernel, 256, degrees=degrees, random_state=s), X, Y, 100
+    )
+    expected = np.diag(kernel(X, Y))
+    assert_unbiased(values, expected)
+    with pytest.raises(AssertionError, match="z-scores"):
+        assert_unbiased(values, 1.2 * expected)
+
+
+def test_rows_of_one_block_must_not_meet_in_a_product():
+    # The plain shuffle of Hamid et al., section 3.5: two different rows of one block are
+    # biased by O(1 / block), as the mean over all such pairs shows.
+    x, y = np.random.default_rng(0).normal(size=(2, 16))
+    z = hadamard(16) @ x * (hadamard(16) @ y)
+    together = (np.sum(z) ** 2 - np.sum(z**2)) / (16 * 15)
+    assert abs(together / (x @ y) ** 2 - 1) > 0.05
+    apart = np.mean(np.multiply.outer(z, z))
+    assert np.isclose(apart, (x @ y) ** 2)
+
+    class Meeting(RandomMaclaurin):
+        def _draw(self, X, sample):
+            super()._draw(X, sample)
+            self._products.signs[1] = self._products.signs[0]
+            self._products.indices[1] = self._products.indices[0] ^ 1
+
+    X, Y = close_pairs(8, distance=0.5)
+    kernel = Polynomial(2, coef0=0.0)
+    right, wrong = (
+        estimates(lambda s, kind=kind: kind(kernel, 1024, random_state=s), X, Y, 100)
+        for kind in (RandomMaclaurin, Meeting)
+    )
+    assert_unbiased(right, np.diag(kernel(X, Y)))
+    with pytest.raises(AssertionError, match="z-scores"):
+        assert_unbiased(wrong, np.diag(kernel(X, Y)))
+
+
+# ---------------------------------------------------------------- variances
+
+
+def pair_moments(X: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    t = np.einsum("ij,ij->i", X, Y)
+    norms = (X**2).sum(axis=1) * (Y**2).sum(axis=1)
+    return t, norms + 2 * (t**2 - (X**2 * Y**2).sum(axis=1))
+
+
+def coefficients(kernel) -> np.ndarray:
+    return np.exp(kernel.log_coefficients(np.arange(kernel.last_degree + 1)))
+
+
+@pytest.mark.parametrize("kernel", [Polynomial(2), Polynomial(3, coef0=2.0, gamma=0.5)], ids=str)
+def test_the_variance_is_as_stated(kernel):
+    X, Y = leaning_pairs(6, lean=0.9)
+    t, m = pair_moments(X, Y)
+    a = coefficients(kernel)
+    n = np.arange(a.size)[:, None]
+    k = np.diag(kernel(X, Y))
+
+    def make(seed, **options):
+        return RandomMaclaurin(kernel, 64, projection="rademacher", random_state=seed, **options)
+
+    p = 2.0 ** -np.arange(a.size)[:, None]
+    p /= p.sum()
+    geometric = ((a[:, None] ** 2 / p * m**n).sum(axis=0) - k**2) / 64
+    values = estimates(lambda s: make(s, degrees="geometric"), X, Y, 800)
+    assert_spread(values, geometric)
+    counts = np.bincount(make(0).fit(np.concatenate([X, Y])).degrees_, minlength=a.size)
+    optimal = (a[:, None] ** 2 * (m**n - t ** (2 * n)) / counts[:, None]).sum(axis=0)
+    values = estimates(make, X, Y, 800)
+    assert_spread(values, optimal)
+    with pytest.raises(AssertionError, match="variance"):
+        assert_spread(values, 1.5 * optimal)
+    hadamard_values = estimates(lambda s: RandomMaclaurin(kernel, 64, random_state=s), X, Y, 800)
+    assert (hadamard_values.var(axis=0) < 1.15 * optimal).all()
+
+
+def test_features_that_share_transforms_are_not_correlated():
+    # 128 rows per block: with 2048 features each transform is used sixteen times.
+    X, Y = close_pairs(6, distance=0.7)
+    t, m = pair_moments(X, Y)
+    values = estimates(
+        lambda s: RandomMaclaurin(Polynomial(2, coef0=0.0), 2048, random_state=s), X, Y, 400
+    )
+    assert (values.var(axis=0) < 1.25 * (m**2 - t**4) / 2048).all()
+
+
+def test_the_variance_of_an_offset_cosine_inside_a_composition():
+    X, Y = close_pairs(3, distance=1.5)
+    kernel = Composition(Polynomial(2, coef0=0.0), Laplacian(1.0))
+    k, k2 = np.diag(Laplacian(1.0)(X, Y)), np.diag(Laplacian(1.0)(2 * X, 2 * Y))
+    values = estimates(lambda s: RandomMaclaurin(kernel, 64, random_state=s), X, Y, 1000)
+    assert_spread(values, ((1 + k2 / 2) ** 2 - k**4) / 64)
+
+
+@pytest.mark.parametrize("kernel", [Polynomial(7), Exponential(0.7)], ids=str)
+@pytest.mark.parametrize("h01", [False, True])
+def test_optimal_degrees_are_not_worse_than_geometric_ones(kernel, h01):
+    X = load_digits().data[:200]
+    X = X / np.linalg.norm(X, axis=1, keepdims=True)
+
+    def error(degrees):
+        maps = [
+            RandomMaclaurin(kernel, 512, degrees=degrees, h01=h01, random_state=s).fit(X)
+            for s in range(12)
+        ]
+        return np.sqrt(np.mean([kernel_error(m, X) ** 2 for m in maps]))
+
+    assert error("optimal") < 1.1 * error("geometric")
+
+
+# ---------------------------------------------------------------- degrees
+
+
+def moments(variance, second=None, means=None) -> Moments:
+    variance = np.asarray(variance, dtype=float)
+    means = np.zeros(variance.size) if means is None else np.asarray(means, dtype=float)
+    second = variance + means**2 if second is None else np.asarray(second, dtype=float)
+    return Moments(variance, second, np.outer(means, means))
+
+
+def test_counts_are_proportional_to_the_spread_of_a_degree():
+    counts, expected = optimal_counts(np.array([1.0, 2.0, 1.0]), moments([1.0, 1.0, 4.0]), 50, 0)
+    np.testing.assert_array_equal(counts, [10, 20, 20])
+    np.testing.assert_array_equal(expected, counts)
+
+
+@pytest.mark.parametrize("n_features", [1, 2, 3, 5, 17, 100, 1000])
+def test_counts_are_as_good_as_any(n_features):
+    rng = np.random.default_rng(n_features)
+    for _ in range(20):
+        terms = rng.exponential(size=3)
+        m = moments(rng.exponential(size=3), means=rng.normal(size=3))
+        counts, expected = optimal_counts(terms, m, n_features, 0)
+        assert counts.sum() == n_features
+        assert (expected > 0).all()
+        if (counts == expected).all():
+            cost = (terms**2 * m.variance / counts).sum()
+            for i in range(3):
+                for j in range(3):
+                    other = counts.copy()
+                    other[i] += 1
+                    other[j] -= 1
+                    if (other >= 1).all():
+                        assert cost <= (terms**2 * m.variance / other).sum() * (1 + 1e-9)
+
+
+def test_a_constant_gets_one_feature_and_rare_degrees_share():
+    counts, _ = optimal_counts(np.ones(2), moments([0.0, 1.0], means=[1.0, 0.5]), 100, 0)
+    np.testing.assert_array_equal(counts, [1, 99])
+    terms = np.array([1.0, 1e-4, 1e-4, 1e-4, 1e-4])
+    counts, expected = optimal_counts(terms, moments(np.ones(5)), 50, 0)
+    assert counts.sum() == 50
+    assert counts[0] >= 46
+    assert (expected[1:] <= 1).all()
+
+
+def test_random_counts_have_their_expectations():
+    terms = np.array([1.0, 0.2, 0.1, 0.05])
+    m = moments(np.ones(4), means=np.ones(4))
+    draws = [optimal_counts(terms, m, 2, seed) for seed in range(2000)]
+    mean = np.mean([counts for counts, _ in draws], axis=0)
+    np.testing.assert_allclose(mean, draws[0][1], atol=0.06)
+
+
+@pytest.mark.parametrize("largest", [1e-6, 0.1, 1.0, 9.0, 50.0])
+def test_an_infinite_series_is_cut_at_the_tolerance(largest):
+    kernel = Exponential()
+    series = cut_series(kernel, largest)
+    whole = np.exp(largest)
+    assert 1 - series.terms.sum() / whole <= 1.01 * TOLERANCE
+    assert 1 - series.terms[:-1].sum() / whole > TOLERANCE
+
+
+def test_a_finite_series_is_kept_whole():
+    series = cut_series(Polynomial(40, coef0=0.0, gamma=3.0), 1e-4)
+    np.testing.assert_array_equal(series.degrees, [40])
+    np.testing.assert_allclose(series.logs, 40 * np.log(3e-4))
+    np.testing.assert_allclose(cut_series(Maclaurin([0, 1, 0, 5]), 2.0).terms, [2.0, 40.0])
+
+
+def test_slow_series_are_refused():
+    with pytest.raises(ValueError, match=r"needs more than 500 terms for rows of norm 0\.9999"):
+        RandomMaclaurin(VovkInfinite()).fit([[0.9999, 0.0]])
+
+
+def test_longer_rows_than_in_fit_get_a_warning_where_it_matters():
+    X = np.array([[0.5, 0.0], [0.0, 0.5]])
+    exponential = RandomMaclaurin(Exponential(), 64, random_state=0).fit(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        exponential.transform(1.2 * X)
+        RandomMaclaurin(Polynomial(5), 64, random_state=0).fit(X).transform(100 * X)
+    with pytest.warns(UserWarning, match=r"longer than those seen in fit.*missing"):
+        exponential.transform(20 * X)
+    vovk = RandomMaclaurin(VovkInfinite(), 64, random_state=0).fit(X)
+    with pytest.raises(ValueError, match="norms below 1 only"):
+        vovk.transform(2 * X)
+
+
+def test_geometric_degrees_have_the_papers_probabilities():
+    X = np.eye(3)
+    kernel = Maclaurin([1.0, 0.0, 1.0, 1.0])
+    fitted = RandomMaclaurin(kernel, 100_000, degrees="geometric", base=3.0, random_state=0).fit(X)
+    p = np.array([3.0**-1, 0.0, 3.0**-3, 3.0**-4])
+    counts = np.bincount(fitted.degrees_, minlength=4)
+    assert counts[1] == 0
+    expected = 100_000 * p / p.sum()
+    assert np.abs(counts - expected).max() < 4.5 * np.sqrt(100_000) / 2
+
+
+def test_geometric_features_grow():
+    X = np.random.default_rng(0).normal(size=(4, 6))
+    for projection in PROJECTIONS:
+        few, many = (
+            RandomMaclaurin(
+                Polynomial(3), n, degrees="geometric", projection=projection, random_state=0
+            ).fit_transform(X)
+            for n in (50, 400)
+        )
+        np.testing.assert_allclose(
+            np.sqrt(50) * few, np.sqrt(400) * many[:, :50], rtol=1e-12, atol=1e-12
+        )
+
+
+# ---------------------------------------------------------------- H0/1
+
+
+def test_h01_columns_are_the_constant_and_the_row():
+    X = np.random.default_rng(0).normal(size=(5, 4))
+    kernel = Polynomial(3, coef0=2.0, gamma=0.5)
+    fitted = RandomMaclaurin(kernel, 20, h01=True, random_state=0).fit(X)
+    Z = fitted.transform(X)
+    a = coefficients(kernel)
+    np.testing.assert_allclose(Z[:, 0], np.sqrt(a[0]), rtol=1e-14)
+    np.testing.assert_allclose(Z[:, 1:5], np.sqrt(a[1]) * X, rtol=1e-14)
+    np.testing.assert_array_equal(fitted.degrees_[:5], [0, 1, 1, 1, 1])
+    assert (fitted.degrees_[5:] >= 2).all()
+    assert np.array_equal(fitted.transform(sp.csr_array(X)), Z)
+
+
+@pytest.mark.parametrize("n_components", [5, 6, 20])
+def test_h01_is_exact_for_a_linear_kernel(n_components):
+    X = np.random.default_rng(0).normal(size=(5, 4))
+    kernel = Polynomial(1, coef0=2.0)
+    Z = RandomMaclaurin(kernel, n_components, h01=True).fit_transform(X)
+    assert Z.shape == (5, n_components)
+    np.testing.assert_allclose(Z @ Z.T, kernel(X), rtol=1e-12)
+
+
+# ---------------------------------------------------------------- ranges
+
+
+def test_high_degrees_stay_in_the_range_of_single_precision():
+    # 40! and 12^40 leave it; the features do not.
+    X = np.zeros((2, 3), dtype=np.float32)
+    X[:, 0] = 3, 2.9
+    fitted = RandomMaclaurin(Exponential(), 4096, random_state=0).fit(X)
+    assert fitted.degrees_.max() > 25
+    Z = fitted.transform(X)
+    assert Z.dtype == np.float32
+    np.testing.assert_allclose(Z @ Z.T, Exponential()(X), rtol=1e-4)
+
+
+def test_powers_that_overflow_are_refused():
+    X = np.full((3, 2), 1e5, dtype=np.float32)
+    with pytest.raises(ValueError, match="overflows float32 for rows of norm 141421"):
+        RandomMaclaurin(Polynomial(4)).fit(X)
+    fitted = RandomMaclaurin(Polynomial(4)).fit(X.astype(float))
+    with pytest.raises(ValueError, match=r"overflowed float32.*Scale the data down or pass float"):
+        fitted.transform(np.full((3, 2), 1e20, dtype=np.float32))
+    assert np.isfinite(fitted.transform(X.astype(float))).all()
+
+
+@pytest.mark.parametrize("options", [{}, {"projection": "rademacher"}, {"h01": True}], ids=str)
+def test_rows_of_zeros_have_the_constant_alone(options):
+    X = np.zeros((4, 3))
+    for kernel in (Polynomial(2), Exponential(), Maclaurin([3.0])):
+        if options.get("h01") and isinstance(kernel, Maclaurin):
+            continue
+        Z = RandomMaclaurin(kernel, 40, random_state=0, **options).fit_transform(X)
+        np.testing.assert_allclose(Z @ Z.T, kernel(X), rtol=1e-6)
