@@ -100,13 +100,21 @@ def test_output_of_the_wrong_shape_is_refused(out, sentence):
 
 
 def test_terms_are_counted():
-    for kind in ("offset", "local"):
-        with pytest.raises(ValueError, match="needs a term"):
-            _core.finish_features(np.ones((1, 5)), np.ones((1, 5)), _core.Tail(kind))
-        with pytest.raises(ValueError, match="fewer terms"):
-            _core.finish_features(
-                np.ones((1, 5)), np.ones((1, 5)), _core.Tail(kind, terms=np.ones(4))
-            )
+    X, out = np.ones((1, 5)), np.ones((1, 5))
+    for kind in ("offset", "local", "power"):
+        for terms in (None, np.ones(4)):
+            with pytest.raises(ValueError, match="needs a term"):
+                _core.finish_features(X, out, _core.Tail(kind, terms=terms))
+    ones = np.ones(5)
+    for options, sentence in [
+        ({}, "needs a degree"),
+        ({"degrees": np.ones(4, np.int32)}, "needs a degree"),
+        ({"degrees": np.full(5, -1, np.int32)}, "a degree is negative"),
+        ({"degrees": np.full(5, 3, np.int32), "slopes": np.ones(2)}, "needs a slope"),
+        ({"degrees": np.full(5, 3, np.int32), "slopes": ones, "drags": np.ones(2)}, "needs a drag"),
+    ]:
+        with pytest.raises(ValueError, match=sentence):
+            _core.finish_features(X, out, _core.Tail("power", terms=ones, **options))
     with pytest.raises(ValueError, match="unknown tail"):
         _core.Tail("sine")
     with pytest.raises(ValueError, match="do not agree"):
@@ -183,3 +191,68 @@ def test_the_longest_blocks_are_done_row_by_row_with_the_same_result(simd, block
     work *= arguments["gaussians"][:, None]
     _core.fwht(work)
     np.testing.assert_allclose(out, work[:, :, 0] / block, rtol=1e-9, atol=1e-9)
+
+
+# ---------------------------------------------------------------- products
+
+
+def hadamard_products(**changes):
+    arguments = {
+        "signs": np.ones((2, 128), np.int8),
+        "indices": np.zeros((2, 16), np.int32),
+        "depths": np.full(1, 2, np.int32),
+        "weights": np.ones(16),
+        **changes,
+    }
+    return _core.hadamard_products(np.ones((2, 3)), np.empty((2, 10)), **arguments)
+
+
+def sign_products(**changes):
+    arguments = {
+        "bits": np.zeros((2, 3), np.uint64),
+        "used": np.zeros(2, np.uint64),
+        "starts": np.array([0, 2]),
+        "weights": np.ones(64),
+        **changes,
+    }
+    return _core.sign_products(np.ones((2, 3)), np.empty((2, 10)), **arguments)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"signs": np.ones((2, 64), np.int8)}, "at least 128"),
+        ({"signs": np.ones((2, 192), np.int8)}, "power of two"),
+        ({"signs": np.ones((3, 128), np.int8)}, "a row per factor"),
+        ({"indices": np.full((2, 16), 129, np.int32)}, "outside its block"),
+        ({"indices": np.full((2, 16), -1, np.int32)}, "outside its block"),
+        ({"indices": np.zeros((2, 32), np.int32)}, "a column per weight"),
+        ({"weights": np.ones(15), "indices": np.zeros((2, 15), np.int32)}, "whole groups"),
+        ({"depths": np.full(1, 3, np.int32)}, "more factors than there are"),
+        ({"depths": np.full(2, 1, np.int32)}, "a depth for every group"),
+        ({"column_scales": np.ones(2)}, "one number per column"),
+    ],
+)
+def test_hadamard_products_refuse_bad_tables(changes, sentence):
+    assert hadamard_products()
+    with pytest.raises(ValueError, match=sentence):
+        hadamard_products(**changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"bits": np.zeros((2, 4), np.uint64)}, "one word per column"),
+        ({"bits": np.zeros((3, 3), np.uint64)}, "do not fit the number of factors"),
+        ({"used": np.zeros(1, np.uint64)}, "a word of used features"),
+        ({"starts": np.array([0])}, "fewer panels"),
+        ({"starts": np.array([0, 3, 2]), "weights": np.ones(128)}, "must not decrease"),
+        ({"starts": np.array([1, 2])}, "do not fit"),
+        ({"weights": np.ones(63)}, "whole panels"),
+        ({"column_scales": np.ones(2)}, "one number per column"),
+    ],
+)
+def test_sign_products_refuse_bad_tables(changes, sentence):
+    assert sign_products()
+    with pytest.raises(ValueError, match=sentence):
+        sign_products(**changes)

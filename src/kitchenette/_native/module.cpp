@@ -148,10 +148,11 @@ struct TailSpecification {
         return kind == Tail::sincos ? (n_columns + 1) / 2 : n_columns;
     }
 
-    template <class T> static const T* numbers(const nb::object& object, Size length) {
-        require(!object.is_none(), "this tail needs more numbers");
+    template <class T>
+    static const T* numbers(const nb::object& object, Size length, const char* what) {
+        require(!object.is_none(), what);
         const auto array = nb::cast<Vector<const T>>(object, false);
-        require(static_cast<Size>(array.size()) >= length, "the tail has too few numbers");
+        require(static_cast<Size>(array.size()) >= length, what);
         return array.data();
     }
 
@@ -163,7 +164,7 @@ struct TailSpecification {
         tail.unpaired_offset = static_cast<T>(unpaired_offset);
         tail.row_weight = static_cast<T>(row_weight);
         if (kind == Tail::offset || kind == Tail::local || kind == Tail::power)
-            tail.terms = numbers<T>(terms, length);
+            tail.terms = numbers<T>(terms, length, "this tail needs a term for every frequency");
         if (kind == Tail::power) {
             require(length_of(degrees) >= length, "this tail needs a degree for every frequency");
             std::int32_t highest = 0;
@@ -172,8 +173,8 @@ struct TailSpecification {
                 highest = degrees->data()[f] > highest ? degrees->data()[f] : highest;
             }
             tail.degrees = degrees->data();
-            tail.slopes = numbers<T>(slopes, highest);
-            tail.drags = numbers<T>(drags, highest);
+            tail.slopes = numbers<T>(slopes, highest, "this tail needs a slope per degree");
+            tail.drags = numbers<T>(drags, highest, "this tail needs a drag per degree");
             tail.row_power = row_power;
         }
         return tail;

@@ -155,7 +155,9 @@ def optimal_counts(
     """
     root = terms * np.sqrt(moments.variance)
     # What a degree costs if its feature may be missing: nothing is certain then.
+    # Whatever the sample says, no degree is all but excluded: other rows may need it.
     sharing = terms * np.sqrt(moments.second_moment)
+    sharing = np.maximum(sharing, 1e-3 * sharing.max()) if sharing.any() else terms
     order = np.argsort(-np.where(moments.variance > 0, root, sharing), kind="stable")
     best: tuple[float, int, NDArray[np.int64]] | None = None
     for n_fixed in range(min(terms.size, n_features), -1, -1):
