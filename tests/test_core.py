@@ -198,6 +198,7 @@ def test_the_longest_blocks_are_done_row_by_row_with_the_same_result(simd, block
 
 def hadamard_products(**changes):
     arguments = {
+        "block": 4,
         "signs": np.ones((2, 128), np.int8),
         "indices": np.zeros((2, 16), np.int32),
         "depths": np.full(1, 2, np.int32),
@@ -221,8 +222,11 @@ def sign_products(**changes):
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"signs": np.ones((2, 64), np.int8)}, "at least 128"),
-        ({"signs": np.ones((2, 192), np.int8)}, "power of two"),
+        ({"signs": np.ones((2, 64), np.int8)}, "fill a tile"),
+        ({"block": 256}, "fill a tile"),
+        ({"block": 3}, "power of two"),
+        ({"block": 0}, "power of two"),
+        ({"block": 2}, "more columns than a block"),
         ({"signs": np.ones((3, 128), np.int8)}, "a row per factor"),
         ({"indices": np.full((2, 16), 129, np.int32)}, "outside its block"),
         ({"indices": np.full((2, 16), -1, np.int32)}, "outside its block"),

@@ -102,13 +102,14 @@ template <class T> struct Dense {
 // Numbers per feature come in whole groups of `product_group`.
 inline constexpr Size product_group = 16;
 
-// z_j is coordinate indices[j][feature] of H (signs[j] * x); the coordinate `block` is one.
+// z_j is coordinate indices[j][feature] of H (signs[j] * x), in a tile that holds one block or
+// several short ones, each with signs of its own; the coordinate after the last is one.
 template <class T> struct HadamardProducts {
     Size n_features = 0;  // how many are wanted
     Size n_padded = 0;    // the length of the arrays: whole groups
     Size n_factors = 0;
-    Size block = 128;                       // a power of two, at least 128
-    const std::int8_t* signs = nullptr;     // (n_factors, block)
+    Size block = 1;                         // a power of two
+    const std::int8_t* signs = nullptr;     // (n_factors, tile)
     const std::int32_t* indices = nullptr;  // (n_factors, n_padded)
     const std::int32_t* depths = nullptr;   // per group: the factors that are not all one
     const T* weights = nullptr;
@@ -116,6 +117,7 @@ template <class T> struct HadamardProducts {
     KITCHENETTE_INLINE bool row_by_row() const {
         return block > Size{1} << 16 || n_factors * block > Size{1} << 18;
     }
+    KITCHENETTE_INLINE Size tile() const { return block < 128 ? 128 : block; }
 };
 
 // z_j = <bits, x> with bit k of a word as the sign of feature 64 p + k of panel p, a word per

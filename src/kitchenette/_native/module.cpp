@@ -268,25 +268,27 @@ template <class T> void bind_operations(nb::module_& m) {
 
     m.def(
         "hadamard_products",
-        [](const AnyRows<T>& x, const Matrix<T>& out, const Table<const std::int8_t>& signs,
-           const Table<const std::int32_t>& indices, const Vector<const std::int32_t>& depths,
-           const Vector<const T>& weights, const OptionalVector<T>& column_scales) {
+        [](const AnyRows<T>& x, const Matrix<T>& out, Size block,
+           const Table<const std::int8_t>& signs, const Table<const std::int32_t>& indices,
+           const Vector<const std::int32_t>& depths, const Vector<const T>& weights,
+           const OptionalVector<T>& column_scales) {
             const Rows<T> rows = rows_of<T>(x);
             const Output<T> target = output_of(out, rows.n_rows);
             HadamardProducts<T> map;
             map.n_features = target.n_columns;
             map.n_padded = static_cast<Size>(weights.size());
             map.n_factors = static_cast<Size>(signs.shape(0));
-            map.block = static_cast<Size>(signs.shape(1));
-            require(is_power_of_two(map.block) && map.block >= 128 && map.block < Size{1} << 31,
-                    "a block must be a power of two of at least 128");
+            map.block = block;
+            require(is_power_of_two(block) && block < Size{1} << 31,
+                    "block must be a power of two");
+            require(static_cast<Size>(signs.shape(1)) == map.tile(), "signs must fill a tile");
             require(rows.n_columns <= map.block, "x has more columns than a block");
             require(map.n_padded % product_group == 0 && map.n_padded >= map.n_features,
                     "weights must fill whole groups for all features");
             require(static_cast<Size>(indices.shape(0)) == map.n_factors &&
                         static_cast<Size>(indices.shape(1)) == map.n_padded,
                     "indices must have a row per factor and a column per weight");
-            require(all_below(indices.data(), indices.size(), map.block + 1),
+            require(all_below(indices.data(), indices.size(), map.tile() + 1),
                     "a coordinate lies outside its block");
             require(static_cast<Size>(depths.size()) * product_group == map.n_padded,
                     "there must be a depth for every group of features");
@@ -302,7 +304,7 @@ template <class T> void bind_operations(nb::module_& m) {
             nb::gil_scoped_release release;
             return hadamard_products<T>(map, rows, target);
         },
-        "x"_a.noconvert(), "out"_a.noconvert(), nb::kw_only(), "signs"_a.noconvert(),
+        "x"_a.noconvert(), "out"_a.noconvert(), nb::kw_only(), "block"_a, "signs"_a.noconvert(),
         "indices"_a.noconvert(), "depths"_a.noconvert(), "weights"_a.noconvert(),
         "column_scales"_a.noconvert() = nb::none());
 

@@ -28,7 +28,7 @@ template <class T> KITCHENETTE_INLINE Structured<T> transforms_of(const Hadamard
 // Where the transform of factor j starts; after its last coordinate there is a one.
 template <class T>
 KITCHENETTE_INLINE T* factor_at(const HadamardProducts<T>& map, T* factors, Size j, Size unit) {
-    return factors + j * (map.block + product_group) * unit;
+    return factors + j * (map.tile() + product_group) * unit;
 }
 
 template <class T> bool hadamard_products_lanes(const HadamardProducts<T>& map, const Rows<T>& rows,
@@ -38,12 +38,12 @@ template <class T> bool hadamard_products_lanes(const HadamardProducts<T>& map, 
     const Structured<T> transforms = transforms_of(map);
     T* x = scratch;
     T* table = x + map.block * N;
-    T* factors = table + map.block;
+    T* factors = table + map.tile();
     read_lanes(transforms, rows, row, count, x);
     for (Size j = 0; j < map.n_factors; ++j) {
         T* factor = factor_at(map, factors, j, N);
-        first_transform<T, false>(transforms, x, j * map.block, factor, table);
-        store(factor + map.block * N, broadcast(T{1}));
+        first_transform<T, false>(transforms, x, j * map.tile(), factor, table);
+        store(factor + map.tile() * N, broadcast(T{1}));
     }
     const TailParameters<T> tail;
     const Identity<T> identity(tail);
@@ -75,13 +75,13 @@ template <class T> bool hadamard_products_row(const HadamardProducts<T>& map, co
     constexpr Size N = lanes<T>;
     const Structured<T> transforms = transforms_of(map);
     T* x = scratch;
-    T* table = x + map.block;
-    T* factors = table + map.block;
+    T* table = x + (map.block < N ? N : map.block);
+    T* factors = table + map.tile();
     read_row(transforms, rows, row, x);
     for (Size j = 0; j < map.n_factors; ++j) {
         T* factor = factor_at(map, factors, j, Size{1});
-        first_transform<T, true>(transforms, x, j * map.block, factor, table);
-        factor[map.block] = 1;
+        first_transform<T, true>(transforms, x, j * map.tile(), factor, table);
+        factor[map.tile()] = 1;
     }
     const TailParameters<T> tail;
     const Identity<T> identity(tail);
@@ -106,7 +106,8 @@ template <class T> bool hadamard_products_row(const HadamardProducts<T>& map, co
 
 template <class T> Size hadamard_products_scratch(const HadamardProducts<T>& map) {
     const Size unit = map.row_by_row() ? 1 : lanes<T>;
-    return map.block * (unit + 1) + map.n_factors * (map.block + product_group) * unit;
+    const Size block = map.block < lanes<T> ? lanes<T> : map.block;
+    return block * unit + map.tile() + map.n_factors * (map.tile() + product_group) * unit;
 }
 
 // ---------------------------------------------------------------- signs kept as bits

@@ -17,7 +17,7 @@ from numpy.typing import DTypeLike, NDArray
 from kitchenette import _core
 from kitchenette.sketching.random import Stream
 from kitchenette.sketching.rows import native_rows
-from kitchenette.sketching.structured import TILE, padded_block
+from kitchenette.sketching.structured import padded_block, whole_tiles
 
 GROUP = 16  # the core works on so many products at a time
 PANEL = 64  # signs that share a word
@@ -80,14 +80,16 @@ class HadamardProducts(SignedProducts):
     (They are rows of the tensor product of the matrices H B_j, sampled.)
     """
 
-    signs: NDArray[np.int8]  # (n_factors, block)
-    indices: NDArray[np.int32]  # (n_factors, padded features); `block` stands for one
+    block: int
+    signs: NDArray[np.int8]  # (n_factors, tile); a tile holds one block or several short ones
+    indices: NDArray[np.int32]  # (n_factors, padded features); the length of a tile stands for one
     depths: NDArray[np.int32]  # per group of features
 
     def features(self, X: Any, out: NDArray[Any]) -> bool:
         return _core.hadamard_products(
             native_rows(X),
             out,
+            block=self.block,
             signs=self.signs,
             indices=self.indices,
             depths=self.depths,
@@ -97,10 +99,12 @@ class HadamardProducts(SignedProducts):
 
     def factor(self, j: int) -> NDArray[np.int8]:
         rows = self.indices[j, : self.degrees.size]
+        # A feature without this factor has an index after the last block.
+        starts = np.minimum(rows, self.signs.shape[1] - 1) // self.block * self.block
         columns = np.arange(self.n_columns)
         # Sylvester's matrix: the sign is the parity of the bits that row and column share.
-        parity = np.bitwise_count(rows[:, None] & columns[None, :]) & 1
-        signs = self.signs[j, : self.n_columns] * (1 - 2 * parity.astype(np.int8))
+        parity = np.bitwise_count((rows - starts)[:, None] & columns) & 1
+        signs = self.signs[j][starts[:, None] + columns] * (1 - 2 * parity.astype(np.int8))
         return np.where((self.degrees > j)[:, None], signs, np.int8(0))
 
 
@@ -114,15 +118,17 @@ def draw_hadamard_products(
 ) -> HadamardProducts:
     """Rows without repetition inside every run of as many features as a block has rows."""
     n_features, n_factors = degrees.size, int(degrees.max(initial=0))
-    block = max(TILE, padded_block(n_columns))
+    block = padded_block(n_columns)
+    tile = whole_tiles(1, block)
     padded = -(-n_features // GROUP) * GROUP
-    blocks = -(-padded // block)
-    indices = np.full((n_factors, padded), block, dtype=np.int32)
+    indices = np.full((n_factors, padded), tile, dtype=np.int32)
     for j in range(n_factors):
         needed = np.flatnonzero(degrees > j)
-        last = int(needed[-1]) // block + 1 if needed.size else 0
-        rows = Stream(seed, f"hadamard rows {j}").permutations(min(last, blocks), block).ravel()
-        indices[j, needed] = rows[needed]
+        runs = np.arange(int(needed[-1]) // block + 1)
+        rows = Stream(seed, f"hadamard rows {j}").permutations(runs.size, block)
+        # The runs go round the blocks of a tile.
+        rows += (runs * block % tile).astype(np.int32)[:, None]
+        indices[j, needed] = rows.ravel()[needed]
     padded_degrees = np.zeros(padded, dtype=np.int32)
     padded_degrees[:n_features] = degrees
     return HadamardProducts(
@@ -130,7 +136,8 @@ def draw_hadamard_products(
         n_columns=n_columns,
         weights=_padded(weights, padded, dtype),
         input_scale=input_scale,
-        signs=Stream(seed, "hadamard signs").signs(n_factors, block),
+        block=block,
+        signs=Stream(seed, "hadamard signs").signs(n_factors, tile),
         indices=indices,
         depths=padded_degrees.reshape(-1, GROUP).max(axis=1),
     )
