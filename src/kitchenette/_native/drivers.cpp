@@ -264,6 +264,22 @@ template <class T> bool dense(const Dense<T>& map, const Rows<T>& rows, const Ou
     return fine;
 }
 
+template <class T>
+bool tensor_sketch(const TensorSketch<T>& map, const Rows<T>& rows, const Output<T>& out) {
+    if (rows.n_rows == 0) return true;
+    const Kernels<T>& kernels = kernels_of<T>(current_variant());
+    const Size lanes = kernels.lanes;
+    std::atomic<bool> fine{true};
+    parallel<T>(ceil_divide(rows.n_rows, lanes), rows.n_rows * map.length * map.degree,
+                kernels.tensor_sketch_scratch(map, rows), [&](Size task, T* scratch) {
+                    const Size row = task * lanes;
+                    if (!kernels.tensor_sketch_rows(
+                            map, rows, row, std::min(lanes, rows.n_rows - row), out, scratch))
+                        fine.store(false, std::memory_order_relaxed);
+                });
+    return fine;
+}
+
 template <class T> bool finish(const TailParameters<T>& tail, const T* z, Size stride, Size n_rows,
                                Size n_frequencies, const Output<T>& out) {
     const Kernels<T>& kernels = kernels_of<T>(current_variant());
@@ -276,10 +292,11 @@ template <class T> bool finish(const TailParameters<T>& tail, const T* z, Size s
     return fine;
 }
 
-#define KITCHENETTE_INSTANTIATE(T)                                                       \
-    template void fwht<T>(T*, Size, Size, Size);                                         \
-    template bool structured<T>(const Structured<T>&, const Rows<T>&, const Output<T>&); \
-    template bool dense<T>(const Dense<T>&, const Rows<T>&, const Output<T>&);           \
+#define KITCHENETTE_INSTANTIATE(T)                                                            \
+    template void fwht<T>(T*, Size, Size, Size);                                              \
+    template bool structured<T>(const Structured<T>&, const Rows<T>&, const Output<T>&);      \
+    template bool dense<T>(const Dense<T>&, const Rows<T>&, const Output<T>&);                \
+    template bool tensor_sketch<T>(const TensorSketch<T>&, const Rows<T>&, const Output<T>&); \
     template bool finish<T>(const TailParameters<T>&, const T*, Size, Size, Size, const Output<T>&);
 KITCHENETTE_INSTANTIATE(float)
 KITCHENETTE_INSTANTIATE(double)

@@ -31,6 +31,8 @@ template <class T> void fwht(T* x, Size outer, Size length, Size inner);
 template <class T>
 bool structured(const Structured<T>& map, const Rows<T>& rows, const Output<T>& out);
 template <class T> bool dense(const Dense<T>& map, const Rows<T>& rows, const Output<T>& out);
+template <class T>
+bool tensor_sketch(const TensorSketch<T>& map, const Rows<T>& rows, const Output<T>& out);
 
 // Applies the tail to projections z of shape (n_rows, n_frequencies), rows `stride` apart.
 template <class T> bool finish(const TailParameters<T>& tail, const T* z, Size stride, Size n_rows,

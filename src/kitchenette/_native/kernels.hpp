@@ -85,6 +85,24 @@ template <class T> struct Dense {
     TailParameters<T> tail;
 };
 
+// ---------------------------------------------------------------- tensor sketches
+
+// The count sketch of a row's tensor power: see tensor_sketch.hpp. Spectra of a power of
+// two buckets are computed directly, those of any other number by convolution with a chirp.
+template <class T> struct TensorSketch {
+    Size degree = 1;
+    Size n_inputs = 0;                      // the columns of a row, or one more that is always 1
+    Size n_buckets = 1;                     // D
+    const std::int32_t* buckets = nullptr;  // one per factor and input
+    const T* weights = nullptr;             // likewise: a sign and a scale
+    Size length = 1;            // of the transforms: D, or a power of two of at least 2 D - 1
+    const T* roots = nullptr;   // six numbers for each fourth of the length, see fourier.hpp
+    const T* chirp = nullptr;   // D complex numbers, or none if D is a power of two
+    const T* filter = nullptr;  // the chirp's spectrum
+    const std::int32_t* order = nullptr;  // where in the spectrum each output column is, or none
+    const T* factors = nullptr;           // what it is multiplied with
+};
+
 // ---------------------------------------------------------------- the table
 
 template <class T> struct Kernels {
@@ -109,6 +127,11 @@ template <class T> struct Kernels {
     Size (*dense_scratch)(Size count);
     bool (*dense_rows)(const Dense<T>& map, const Rows<T>& rows, Size row, Size count,
                        Size first_panel, Size last_panel, const Output<T>& out, T* scratch);
+
+    // Tensor sketches of the rows [row, row + count), count <= lanes.
+    Size (*tensor_sketch_scratch)(const TensorSketch<T>& map, const Rows<T>& rows);
+    bool (*tensor_sketch_rows)(const TensorSketch<T>& map, const Rows<T>& rows, Size row,
+                               Size count, const Output<T>& out, T* scratch);
 
     // The tail alone, on projections that were computed elsewhere: frequencies
     // [begin, begin + count) of one row.

@@ -4,6 +4,7 @@
 
 #include "dense.hpp"
 #include "structured.hpp"
+#include "tensor_sketch.hpp"
 
 namespace kitchenette::KITCHENETTE_VARIANT {
 
@@ -45,6 +46,8 @@ const Kernels<Number> KITCHENETTE_TABLE = {
     structured_row<Number>,
     dense_scratch<Number>,
     dense_rows<Number>,
+    tensor_sketch_scratch<Number>,
+    tensor_sketch_rows<Number>,
     finish_row<Number>,
 };
 
