@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from kitchenette import Fastfood, RandomKitchenSinks
+from kitchenette import Fastfood, RandomKitchenSinks, TensorSketch
 from kitchenette.kernels import BesselMatern, Gaussian, Laplacian, Polynomial
 
 ESTIMATORS = [
@@ -22,6 +22,8 @@ ESTIMATORS = [
     RandomKitchenSinks(),
     RandomKitchenSinks(Laplacian(), n_components=7, frequencies="orthogonal", features="offset"),
     RandomKitchenSinks(n_components=8, frequencies="quasi"),
+    TensorSketch(),
+    TensorSketch(Polynomial(3, coef0=0), n_components=7, output="frequency"),
 ]
 
 

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
-from kitchenette import Fastfood, RandomKitchenSinks, _core
-from kitchenette.kernels import Gaussian
+from kitchenette import Fastfood, RandomKitchenSinks, TensorSketch, _core
+from kitchenette.kernels import Gaussian, Polynomial
 
 pytestmark = pytest.mark.native
 
@@ -28,7 +28,14 @@ OPTIONS = [
     (Fastfood, {"transform": "orthogonal"}),
     (Fastfood, {"transform": "orthogonal", "features": "local"}),
     (Fastfood, {"transform": "fourier"}),
+    (TensorSketch, {}),
+    (TensorSketch, {"output": "frequency"}),
 ]
+
+
+def kernel_for(kind, length_scale):
+    """A kernel that this map serves."""
+    return Polynomial(3, coef0=0.5) if kind is TensorSketch else Gaussian(length_scale)
 
 
 @st.composite
@@ -42,7 +49,7 @@ def fitted_maps(draw):
     X = (rng.normal(size=(n, d)) / np.sqrt(d)).astype(dtype)
     X[rng.random((n, d)) < 0.5] = 0
     scale = draw(st.sampled_from([1.0, 0.03, np.linspace(0.5, 2, d)]))
-    return kind(Gaussian(scale), n_components, random_state=0, **options).fit(X), X
+    return kind(kernel_for(kind, scale), n_components, random_state=0, **options).fit(X), X
 
 
 def same(a: np.ndarray, b: np.ndarray) -> bool:
@@ -133,7 +140,7 @@ def test_instruction_sets_agree_to_rounding(map_and_rows):
 @pytest.mark.parametrize(("kind", "options"), OPTIONS, ids=str)
 def test_one_row_alone_has_the_bits_it_has_among_others(simd, kind, options, variant):
     X = np.random.default_rng(0).normal(size=(37, 50)).astype(np.float32)
-    feature_map = kind(Gaussian(3.0), 333, random_state=0, **options).fit(X)
+    feature_map = kind(kernel_for(kind, 3.0), 333, random_state=0, **options).fit(X)
     whole = feature_map.transform(X)
     alone = np.concatenate([feature_map.transform(X[i : i + 1]) for i in range(37)])
     assert same(whole, alone)
@@ -142,13 +149,13 @@ def test_one_row_alone_has_the_bits_it_has_among_others(simd, kind, options, var
 @pytest.mark.parametrize(("kind", "options"), OPTIONS, ids=str)
 def test_integers_frames_and_lists_are_taken_as_float64(kind, options):
     X = np.arange(12).reshape(4, 3)
-    feature_map = kind(Gaussian(5.0), 10, random_state=0, **options).fit(X)
+    feature_map = kind(kernel_for(kind, 5.0), 10, random_state=0, **options).fit(X)
     whole = feature_map.transform(X)
     assert whole.dtype == np.float64
     for form in (X.tolist(), X.astype(np.float16), X.astype(np.uint8), sp.csr_array(X)):
         assert same(whole, feature_map.transform(form))
     named = pd.DataFrame(X, columns=["a", "b", "c"])
-    fitted_on_names = kind(Gaussian(5.0), 10, random_state=0, **options).fit(named)
+    fitted_on_names = kind(kernel_for(kind, 5.0), 10, random_state=0, **options).fit(named)
     assert same(whole, fitted_on_names.transform(named))
     framed = fitted_on_names.set_output(transform="pandas").transform(named)
     assert list(framed.columns) == list(fitted_on_names.get_feature_names_out())
@@ -159,8 +166,8 @@ def test_integers_frames_and_lists_are_taken_as_float64(kind, options):
 @pytest.mark.parametrize(("kind", "options"), OPTIONS, ids=str)
 def test_single_precision_agrees_with_double(kind, options):
     X = np.random.default_rng(0).normal(size=(20, 30)) / 6
-    double = kind(Gaussian(1.0), 100, random_state=0, **options).fit(X)
-    single = kind(Gaussian(1.0), 100, random_state=0, **options).fit(X.astype(np.float32))
+    double = kind(kernel_for(kind, 1.0), 100, random_state=0, **options).fit(X)
+    single = kind(kernel_for(kind, 1.0), 100, random_state=0, **options).fit(X.astype(np.float32))
     reference = double.transform(X)
     for Z in (single.transform(X.astype(np.float32)), double.transform(X.astype(np.float32))):
         assert Z.dtype == np.float32

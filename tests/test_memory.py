@@ -12,7 +12,7 @@ resource = pytest.importorskip("resource", reason="peak memory is read with reso
 MEASURE = """
 import resource, sys
 import numpy as np
-from kitchenette import Fastfood, RandomKitchenSinks
+from kitchenette import Fastfood, RandomKitchenSinks, TensorSketch
 
 def peak():
     unit = 1 if sys.platform == "darwin" else 1024
@@ -34,6 +34,8 @@ print(peak() - before - Z.nbytes)
         "Fastfood(n_components=1024, transform='orthogonal')",
         "Fastfood(n_components=1024, transform='fourier')",
         "RandomKitchenSinks(n_components=1024)",
+        "TensorSketch(n_components=1024)",
+        "TensorSketch(n_components=1000, output='frequency')",
     ],
 )
 def test_no_temporary_of_the_size_of_the_answer(maker):

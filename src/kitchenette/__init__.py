@@ -17,7 +17,7 @@ from importlib.metadata import version
 
 from kitchenette import kernels, metrics
 from kitchenette._config import choose_instruction_set, show_config
-from kitchenette.maps import Fastfood, RandomKitchenSinks
+from kitchenette.maps import Fastfood, RandomKitchenSinks, TensorSketch
 from kitchenette.sketching import fwht
 
 choose_instruction_set()
@@ -27,6 +27,7 @@ __version__ = version("kitchenette")
 __all__ = [
     "Fastfood",
     "RandomKitchenSinks",
+    "TensorSketch",
     "__version__",
     "fwht",
     "kernels",

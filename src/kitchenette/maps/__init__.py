@@ -2,5 +2,6 @@
 
 from kitchenette.maps.fastfood import Fastfood
 from kitchenette.maps.kitchen_sinks import RandomKitchenSinks
+from kitchenette.maps.tensor_sketch import TensorSketch
 
-__all__ = ["Fastfood", "RandomKitchenSinks"]
+__all__ = ["Fastfood", "RandomKitchenSinks", "TensorSketch"]

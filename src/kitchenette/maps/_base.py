@@ -33,6 +33,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParamet
     kernel: Kernel
     n_components: int
     random_state: Any
+    _overflow_advice = "Scale the data down or use a larger length_scale."
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -85,7 +86,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParamet
         if not self._write(X, out):
             raise ValueError(
                 f"{type(self).__name__} overflowed {X.dtype} on these rows, whose largest entry is "
-                f"{abs(X).max():g}. Scale the data down or use a larger length_scale."
+                f"{abs(X).max():g}. {self._overflow_advice}"
             )
         return out
 
