@@ -143,6 +143,7 @@ def tensor_sketch_arguments(**changes):
     arguments = {
         "buckets": np.full((2, 3), 15, np.int32),
         "weights": np.ones((2, 3)),
+        "length": 16,
         "roots": np.ones((4, 6)),
     }
     return {**arguments, **changes}
@@ -160,13 +161,19 @@ def tensor_sketch_arguments(**changes):
         ({"weights": np.ones((2, 4))}, "the shape of buckets"),
         ({"roots": np.ones((3, 6))}, "six numbers for a fourth"),
         ({"roots": np.ones((4, 4))}, "six numbers for a fourth"),
+        ({"length": 8}, "the transform is too short"),
+        ({"length": 0}, "the transform is too short"),
+        ({"length": -16}, "the transform is too short"),
+        ({"length": 30}, "the transform is too short"),
+        ({"length": 33}, "power of two"),
+        ({"length": 32}, "six numbers for a fourth"),
+        ({"length": 32, "order": np.zeros(16, np.int32)}, "the transform is too short"),
         ({"chirp": np.ones((16, 2))}, "needs its filter"),
-        ({"chirp": np.ones((15, 2)), "filter": np.ones((32, 2))}, "must be complex"),
-        ({"chirp": np.ones((16, 1)), "filter": np.ones((32, 2))}, "must be complex"),
-        ({"chirp": np.ones((16, 2)), "filter": np.ones((32, 1))}, "must be complex"),
-        ({"chirp": np.ones((16, 2)), "filter": np.ones((16, 2))}, "twice as long"),
-        ({"chirp": np.ones((16, 2)), "filter": np.ones((33, 2))}, "power of two"),
-        ({"chirp": np.ones((16, 2)), "filter": np.ones((32, 2))}, "six numbers for a fourth"),
+        ({"chirp": np.ones((15, 2)), "filter": np.ones((16, 2))}, "must be complex"),
+        ({"chirp": np.ones((16, 1)), "filter": np.ones((16, 2))}, "must be complex"),
+        ({"chirp": np.ones((16, 2)), "filter": np.ones((16, 1))}, "must be complex"),
+        ({"chirp": np.ones((16, 2)), "filter": np.ones((32, 2))}, "must be complex"),
+        ({"chirp": np.ones((16, 2)), "filter": np.ones((16, 2))}, "too short for a chirp"),
         ({"order": np.zeros(16, np.int32)}, "order and factors"),
         ({"order": np.zeros(15, np.int32), "factors": np.ones(16)}, "order and factors"),
         ({"order": np.full(16, 16, np.int32), "factors": np.ones(16)}, "outside the spectrum"),
@@ -181,7 +188,7 @@ def test_tensor_sketches_refuse_bad_parameters(changes, sentence):
             _core.tensor_sketch_features(x, out, **tensor_sketch_arguments(**changes))
     with pytest.raises(ValueError, match="power of two"):
         _core.tensor_sketch_features(
-            x, np.empty((2, 17)), **tensor_sketch_arguments(roots=np.ones((99, 6)))
+            x, np.empty((2, 17)), **tensor_sketch_arguments(length=17, roots=np.ones((99, 6)))
         )
 
 

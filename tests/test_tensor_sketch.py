@@ -13,7 +13,7 @@ from unbiased import assert_spread, assert_unbiased, close_pairs, estimates
 
 from kitchenette import TensorSketch
 from kitchenette.kernels import Exponential, Gaussian, Polynomial
-from kitchenette.sketching.count_sketch import real_spectrum, reversed_fractions
+from kitchenette.sketching.count_sketch import real_spectrum, reversed_fractions, transform_plan
 
 OUTPUTS = ["time", "frequency"]
 SIZES = [1, 2, 3, 4, 5, 7, 8, 12, 16, 31, 32, 64, 100, 127, 128]
@@ -71,7 +71,8 @@ def test_features_are_a_count_sketch_of_the_tensor_power(simd, n_components, deg
 @pytest.mark.parametrize("n_components", [512, 1000, 1009, 1024, 2048, 4096, 8192, 65536])
 def test_long_sketches_agree_with_numpys_transforms(simd, n_components):
     X = np.random.default_rng(0).normal(size=(9, 40))
-    sketch = TensorSketch(Polynomial(3, coef0=0), n_components, random_state=5).fit(X)
+    degree = 3 if n_components % 2 == 0 else 7  # the latter by chirps
+    sketch = TensorSketch(Polynomial(degree, coef0=0), n_components, random_state=5).fit(X)
     spectrum = np.ones((9, n_components // 2 + 1), dtype=complex)
     for buckets, signs in zip(sketch.buckets_, sketch.signs_, strict=True):
         C = np.zeros((n_components, 9))
@@ -81,6 +82,15 @@ def test_long_sketches_agree_with_numpys_transforms(simd, n_components):
     scale = np.linalg.norm(expected, axis=1).max()
     np.testing.assert_allclose(sketch.transform(X), expected, atol=1e-14 * scale)
     np.testing.assert_allclose(sketch.transform(X.astype(np.float32)), expected, atol=2e-6 * scale)
+
+
+def test_no_transform_is_longer_than_the_plan_promises():
+    assert transform_plan(4096, 7, False) == (4096, False)
+    assert transform_plan(4096, 7, True) == (4096, False)
+    assert transform_plan(4000, 2, False) == (8192, False)
+    assert transform_plan(4000, 2, True) == (8192, True)
+    assert transform_plan(4000, 7, False) == (8192, True)
+    assert transform_plan(3, 2, True) == (8, True)
 
 
 @pytest.mark.parametrize("n_components", [1, 2, 3, 64, 101, 4096])

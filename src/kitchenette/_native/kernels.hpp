@@ -87,17 +87,16 @@ template <class T> struct Dense {
 
 // ---------------------------------------------------------------- tensor sketches
 
-// The count sketch of a row's tensor power: see tensor_sketch.hpp. Spectra of a power of
-// two buckets are computed directly, those of any other number by convolution with a chirp.
+// The count sketch of a row's tensor power: see tensor_sketch.hpp.
 template <class T> struct TensorSketch {
     Size degree = 1;
     Size n_inputs = 0;                      // the columns of a row, or one more that is always 1
     Size n_buckets = 1;                     // D
     const std::int32_t* buckets = nullptr;  // one per factor and input
     const T* weights = nullptr;             // likewise: a sign and a scale
-    Size length = 1;            // of the transforms: D, or a power of two of at least 2 D - 1
+    Size length = 1;                        // of the transforms, a power of two
     const T* roots = nullptr;   // six numbers for each fourth of the length, see fourier.hpp
-    const T* chirp = nullptr;   // D complex numbers, or none if D is a power of two
+    const T* chirp = nullptr;   // D complex numbers, or none
     const T* filter = nullptr;  // the chirp's spectrum
     const std::int32_t* order = nullptr;  // where in the spectrum each output column is, or none
     const T* factors = nullptr;           // what it is multiplied with

@@ -253,9 +253,9 @@ template <class T> void bind_operations(nb::module_& m) {
     m.def(
         "tensor_sketch_features",
         [](const AnyRows<T>& x, const Matrix<T>& out, const Table<std::int32_t>& buckets,
-           const Table<T>& weights, const Table<T>& roots, const std::optional<Table<T>>& chirp,
-           const std::optional<Table<T>>& filter, const OptionalVector<std::int32_t>& order,
-           const OptionalVector<T>& factors) {
+           const Table<T>& weights, Size length, const Table<T>& roots,
+           const std::optional<Table<T>>& chirp, const std::optional<Table<T>>& filter,
+           const OptionalVector<std::int32_t>& order, const OptionalVector<T>& factors) {
             const Rows<T> rows = rows_of<T>(x);
             const Output<T> target = output_of(out, rows.n_rows);
             TensorSketch<T> map;
@@ -269,15 +269,19 @@ template <class T> void bind_operations(nb::module_& m) {
                     "weights must have the shape of buckets");
             require(all_below(buckets.data(), buckets.size(), map.n_buckets),
                     "a bucket lies outside out");
-            map.length = map.n_buckets;
+            map.length = length;
             if (chirp) {
                 require(filter.has_value(), "a chirp needs its filter");
-                map.length = static_cast<Size>(filter->shape(0));
-                require(has_shape(*chirp, map.n_buckets, 2) && has_shape(*filter, map.length, 2) &&
-                            map.length >= 2 * map.n_buckets - 1,
-                        "chirp and filter must be complex, the filter twice as long");
+                require(has_shape(*chirp, map.n_buckets, 2) && has_shape(*filter, length, 2),
+                        "chirp and filter must be complex, one for the buckets, one for the "
+                        "transform");
+                require(length >= 2 * map.n_buckets - 1, "the transform is too short for a chirp");
                 map.chirp = chirp->data();
                 map.filter = filter->data();
+            } else {
+                require(length == map.n_buckets ||
+                            (!order && (length - 1) / map.degree >= map.n_buckets - 1),
+                        "the transform is too short");
             }
             require(is_power_of_two(map.length), "a transform's length must be a power of two");
             require(roots.shape(1) == 6 && 4 * static_cast<Size>(roots.shape(0)) >= map.length &&
@@ -299,9 +303,9 @@ template <class T> void bind_operations(nb::module_& m) {
             return tensor_sketch<T>(map, rows, target);
         },
         "x"_a.noconvert(), "out"_a.noconvert(), nb::kw_only(), "buckets"_a.noconvert(),
-        "weights"_a.noconvert(), "roots"_a.noconvert(), "chirp"_a.noconvert() = nb::none(),
-        "filter"_a.noconvert() = nb::none(), "order"_a.noconvert() = nb::none(),
-        "factors"_a.noconvert() = nb::none());
+        "weights"_a.noconvert(), "length"_a, "roots"_a.noconvert(),
+        "chirp"_a.noconvert() = nb::none(), "filter"_a.noconvert() = nb::none(),
+        "order"_a.noconvert() = nb::none(), "factors"_a.noconvert() = nb::none());
 
     m.def(
         "finish_features",

@@ -4,6 +4,10 @@
 // Everything from the count sketch to the last store happens in one thread's cache. A row's
 // columns are added in their order whether it is dense or sparse; a column that is
 // zero adds a zero to a sum that is not a negative zero, so leaving it out changes no bit.
+//
+// Spectra are those of a power of two. For any other number D of buckets there are two ways:
+// transforms so long that the convolution does not come round, which is then folded; or
+// transforms of length D by convolution with a chirp.
 #pragma once
 
 #include "fourier.hpp"
@@ -13,13 +17,14 @@ namespace kitchenette::KITCHENETTE_VARIANT {
 
 // ---------------------------------------------------------------- count sketches
 
-// Sketch number `factor` of up to N rows; x holds them transposed if they are dense.
+// Sketch number `factor` of up to N rows, padded with zeros to the length of a transform; x
+// holds the rows transposed if they are dense.
 template <class T> void count_sketch(const TensorSketch<T>& map, const Rows<T>& rows, Size row,
                                      Size count, const T* x, Size factor, T* sketch) {
     constexpr Size N = lanes<T>;
     const std::int32_t* buckets = map.buckets + factor * map.n_inputs;
     const T* weights = map.weights + factor * map.n_inputs;
-    std::memset(sketch, 0, sizeof(T) * N * map.n_buckets);
+    std::memset(sketch, 0, sizeof(T) * N * map.length);
     if (map.n_inputs > rows.n_columns)  // one more input, which is always 1
         store(sketch + buckets[rows.n_columns] * N, broadcast(weights[rows.n_columns]));
     if (rows.sparse()) {
@@ -36,36 +41,31 @@ template <class T> void count_sketch(const TensorSketch<T>& map, const Rows<T>& 
     }
 }
 
-// ---------------------------------------------------------------- power of two
+// ---------------------------------------------------------------- real transforms
 
 // The product of the sketches' spectra, in the order of evaluate_real.
 template <class T, class Sketch>
 void multiply_spectra(const TensorSketch<T>& map, const Sketch& sketch, T* product, T* work) {
     constexpr Size N = lanes<T>;
-    const Size D = map.n_buckets;
     sketch(Size{0}, product);
-    evaluate_real(product, D, map.roots, Store<T>());
+    evaluate_real(product, map.length, map.roots, Store<T>());
     for (Size factor = 1; factor < map.degree; ++factor) {
         sketch(factor, work);
-        evaluate_real(work, D, map.roots, [&](T* re, T* im, Complex<T> value) {
+        evaluate_real(work, map.length, map.roots, [&](T* re, T* im, Complex<T> value) {
             T *to_re = product + (re - work), *to_im = product + (im - work);
             store(to_re, to_im, load(to_re, to_im) * value);
         });
-        for (Size k = 0; k < (D < 2 ? D : 2); ++k)
+        for (Size k = 0; k < (map.length < 2 ? map.length : 2); ++k)
             store(product + k * N, load(product + k * N) * load(work + k * N));
     }
 }
 
-// ---------------------------------------------------------------- any other length
+// ---------------------------------------------------------------- chirps
 
-// The spectrum at 0 ... D - 1 of z_j chirp_j, j < D, which the caller has put in `re`
-// and `im`, but for a factor chirp_k: Bluestein's convolution with a chirp, whose spectrum
-// is in the table.
+// The spectrum of z_j chirp_j, j < D, padded with zeros, at the frequencies 0 ... D - 1, but
+// for a factor chirp_k: Bluestein's convolution with a chirp, whose spectrum is in the table.
 template <class T> void convolve_with_chirp(const TensorSketch<T>& map, T* re, T* im) {
     constexpr Size N = lanes<T>;
-    const Size rest = sizeof(T) * N * (map.length - map.n_buckets);
-    std::memset(re + map.n_buckets * N, 0, rest);
-    std::memset(im + map.n_buckets * N, 0, rest);
     evaluate(re, im, map.length, Size{0}, map.roots, [&](T* to_re, T* to_im, Complex<T> value) {
         const T* filter = map.filter + 2 * (to_re - re) / N;
         store(to_re, to_im, broadcast(filter, filter + 1) * value);
@@ -73,27 +73,44 @@ template <class T> void convolve_with_chirp(const TensorSketch<T>& map, T* re, T
     interpolate(re, im, map.length, Size{0}, map.roots);
 }
 
+template <class T> KITCHENETTE_INLINE Complex<T> chirp_at(const TensorSketch<T>& map, Size k) {
+    return broadcast(map.chirp + 2 * k, map.chirp + 2 * k + 1);
+}
+
 // The product of the sketches' spectra at the frequencies 0 ... D/2: real parts, then
-// imaginary parts.
+// imaginary parts. Two sketches A and B at a time are transformed as A + i B; with Z its
+// spectrum and Y[k] the conjugate of Z[-k], A's is (Z + Y) / 2 and B's is (Z - Y) / 2i.
 template <class T, class Sketch> void multiply_spectra_by_chirps(const TensorSketch<T>& map,
                                                                  const Sketch& sketch, T* product,
                                                                  T* work) {
     constexpr Size N = lanes<T>;
-    const Size half = map.n_buckets / 2 + 1;
+    const Size D = map.n_buckets, half = D / 2 + 1;
+    const Vec<T> one_half = broadcast(T{0.5});
     T *re = work, *im = work + map.length * N;
-    T *product_re = product, *product_im = product + half * N;
-    for (Size factor = 0; factor < map.degree; ++factor) {
+    for (Size factor = 0; factor < map.degree; factor += 2) {
+        const bool paired = factor + 1 < map.degree;
         sketch(factor, re);
-        for (Size j = 0; j < map.n_buckets; ++j) {
-            const Vec<T> value = load(re + j * N);
-            store(im + j * N, value * broadcast(map.chirp[2 * j + 1]));
-            store(re + j * N, value * broadcast(map.chirp[2 * j]));
+        if (paired)
+            sketch(factor + 1, im);
+        else
+            std::memset(im, 0, sizeof(T) * N * map.length);
+        for (Size j = 0; j < D; ++j) {
+            T *r = re + j * N, *i = im + j * N;
+            store(r, i, chirp_at(map, j) * load(r, i));
         }
         convolve_with_chirp(map, re, im);
         for (Size k = 0; k < half; ++k) {
-            const auto chirp = broadcast(map.chirp + 2 * k, map.chirp + 2 * k + 1);
-            const auto value = chirp * load(re + k * N, im + k * N);
-            T *to_re = product_re + k * N, *to_im = product_im + k * N;
+            const Size mirror = k == 0 ? 0 : D - k;
+            auto value = chirp_at(map, k) * load(re + k * N, im + k * N);
+            if (paired) {
+                const auto other =
+                    conjugate(chirp_at(map, mirror) * load(re + mirror * N, im + mirror * N));
+                const auto sum = value + other, difference = value - other;
+                const Complex<T> a = {one_half * sum.re, one_half * sum.im};
+                const Complex<T> b = {one_half * difference.im, -(one_half * difference.re)};
+                value = a * b;
+            }
+            T *to_re = product + k * N, *to_im = product + (half + k) * N;
             store(to_re, to_im, factor == 0 ? value : load(to_re, to_im) * value);
         }
     }
@@ -109,29 +126,38 @@ template <class T> void invert_by_chirps(const TensorSketch<T>& map, T* product,
         const Size from = k < half ? k : D - k;
         auto value = load(product + from * N, product + (half + from) * N);
         if (k < half) value = conjugate(value);
-        store(re + k * N, im + k * N, value * broadcast(map.chirp + 2 * k, map.chirp + 2 * k + 1));
+        store(re + k * N, im + k * N, chirp_at(map, k) * value);
     }
+    const Size rest = sizeof(T) * N * (map.length - D);
+    std::memset(re + D * N, 0, rest);
+    std::memset(im + D * N, 0, rest);
     convolve_with_chirp(map, re, im);
-    for (Size k = 0; k < D; ++k) {
-        const auto chirp = broadcast(map.chirp + 2 * k, map.chirp + 2 * k + 1);
-        store(product + k * N, (chirp * load(re + k * N, im + k * N)).re);
-    }
+    for (Size k = 0; k < D; ++k)
+        store(product + k * N, (chirp_at(map, k) * load(re + k * N, im + k * N)).re);
 }
 
 // ---------------------------------------------------------------- features
 
+template <class T> KITCHENETTE_INLINE Size product_size(const TensorSketch<T>& map) {
+    return map.length > map.n_buckets + 2 ? map.length : map.n_buckets + 2;
+}
+
+template <class T> KITCHENETTE_INLINE Size work_size(const TensorSketch<T>& map) {
+    return (map.chirp ? 2 : 1) * map.length;
+}
+
 template <class T> Size tensor_sketch_scratch(const TensorSketch<T>& map, const Rows<T>& rows) {
     const Size input = rows.sparse() ? 0 : rows.n_columns;
-    const Size product = map.n_buckets + 2;
-    return (input + product + (map.chirp ? 2 : 1) * map.length) * lanes<T>;
+    return (product_size(map) + work_size(map) + input) * lanes<T>;
 }
 
 template <class T> bool tensor_sketch_rows(const TensorSketch<T>& map, const Rows<T>& rows,
                                            Size row, Size count, const Output<T>& out, T* scratch) {
     constexpr Size N = lanes<T>;
+    const Size D = map.n_buckets;
     T* product = scratch;
-    T* work = product + (map.n_buckets + 2) * N;
-    T* x = work + (map.chirp ? 2 : 1) * map.length * N;
+    T* work = product + product_size(map) * N;
+    T* x = work + work_size(map) * N;
     if (!rows.sparse()) read_lanes(rows, row, count, rows.n_columns, static_cast<T*>(nullptr), x);
     const auto sketch = [&](Size factor, T* target) {
         count_sketch(map, rows, row, count, x, factor, target);
@@ -144,21 +170,26 @@ template <class T> bool tensor_sketch_rows(const TensorSketch<T>& map, const Row
         if (in_time) invert_by_chirps(map, product, work);
     } else {
         multiply_spectra(map, sketch, product, work);
-        if (in_time) interpolate_real(product, map.n_buckets, map.roots);
+        if (in_time) interpolate_real(product, map.length, map.roots);
     }
+    // A convolution that did not come round: D and beyond belong to 0 and beyond.
+    const bool folded = in_time && !map.chirp && map.length > D;
+    const Size end = folded ? map.degree * (D - 1) + 1 : D;
     using Writer = LaneWriter<T, Identity<T>>;
     const TailParameters<T> tail;
     const Identity<T> identity(tail);
     Writer writer{identity, tail, out, row, count, zero<T>()};
-    for (Size f = 0; f < map.n_buckets; f += Writer::chunk) {
+    for (Size f = 0; f < D; f += Writer::chunk) {
         Vec<T> z[Writer::chunk];
         for (Size k = 0; k < Writer::chunk; ++k) {
-            if (f + k >= map.n_buckets)
+            if (f + k >= D) {
                 z[k] = zero<T>();
-            else if (in_time)
+            } else if (in_time) {
                 z[k] = load(product + (f + k) * N);
-            else
+                for (Size i = f + k + D; i < end; i += D) z[k] = z[k] + load(product + i * N);
+            } else {
                 z[k] = load(product + map.order[f + k] * N) * broadcast(map.factors[f + k]);
+            }
         }
         writer.write(f, z);
     }

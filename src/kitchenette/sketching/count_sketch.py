@@ -28,6 +28,8 @@ class TensorPowerSketch:
     ----------
     n_buckets : int
         D, the length of a sketch.
+    frequency : bool
+        Whether to leave the sketch in its real orthogonal Fourier transform.
     buckets : ndarray of int32, shape (p, n_inputs)
         Where each input goes, for every factor. There may be one input more than a row has
         columns: it is always 1.
@@ -36,6 +38,7 @@ class TensorPowerSketch:
     """
 
     n_buckets: int
+    frequency: bool
     buckets: NDArray[np.int32]
     weights: NDArray[Any]
 
@@ -45,23 +48,42 @@ class TensorPowerSketch:
             return self
         return replace(self, weights=self.weights.astype(dtype))
 
-    def features(self, X: Any, out: NDArray[Any], *, frequency: bool) -> bool:
-        """Sketches of rows, or their real orthogonal transforms; False if a number overflowed."""
+    def features(self, X: Any, out: NDArray[Any]) -> bool:
+        """Sketches of rows; False if a number overflowed."""
         D, dtype = self.n_buckets, X.dtype.name
-        length = transform_length(D)
-        chirp, chirp_filter = chirps(D, dtype) if length != D else (None, None)
-        order, factors = real_spectrum(D, dtype) if frequency else (None, None)
+        length, with_chirps = transform_plan(D, len(self.buckets), self.frequency)
+        chirp, chirp_filter = chirps(D, length, dtype) if with_chirps else (None, None)
+        order, factors = real_spectrum(D, dtype) if self.frequency else (None, None)
         return _core.tensor_sketch_features(
             native_rows(X),
             out,
             buckets=self.buckets,
             weights=self.weights,
+            length=length,
             roots=roots(length, dtype),
             chirp=chirp,
             filter=chirp_filter,
             order=order,
             factors=factors,
         )
+
+
+def tensor_power_sketch(
+    buckets: NDArray[np.int32],
+    weights: NDArray[Any],
+    n_buckets: int,
+    dtype: DTypeLike,
+    *,
+    frequency: bool,
+) -> TensorPowerSketch:
+    """Sketches of the tensor power of rows with these buckets and weights."""
+    degree = len(buckets)
+    if degree > 1 and not frequency:
+        # The core's inverse transforms leave out their division. All factors take an equal
+        # share of it, for two that are transformed together must be of like size.
+        length, with_chirps = transform_plan(n_buckets, degree, frequency)
+        weights = weights * (n_buckets if with_chirps else length) ** (-1 / degree)
+    return TensorPowerSketch(n_buckets, frequency, buckets, weights.astype(dtype))
 
 
 def draw_buckets(degree: int, n_inputs: int, n_buckets: int, seed: int) -> NDArray[np.int32]:
@@ -85,9 +107,24 @@ def draw_signs(degree: int, n_inputs: int, seed: int) -> NDArray[np.int8]:
 # core's fourier.hpp says what they mean.
 
 
-def transform_length(n: int) -> int:
-    """The length of the core's transforms: n, or a power of two with room for a chirp."""
-    return n if n & (n - 1) == 0 else 1 << (2 * n - 2).bit_length()
+def transform_plan(n: int, degree: int, frequency: bool) -> tuple[int, bool]:
+    """The length of the core's transforms, a power of two, and whether they need chirps.
+
+    Unless n is a power of two itself there are two ways: one real transform for each factor
+    and one back, so long that the convolution does not come round; or two complex ones,
+    of twice the length, for each pair of factors and for the way back, which a spectrum of
+    length n needs in any case.
+    """
+    if n & (n - 1) == 0:
+        return n, False
+    plain, chirped = _power_of_two(degree * (n - 1) + 1), _power_of_two(2 * n - 1)
+    plain_cost = (degree + 1) * plain * plain.bit_length()
+    chirped_cost = 4 * (-(-degree // 2) + 1) * chirped * chirped.bit_length()
+    return (chirped, True) if frequency or chirped_cost < plain_cost else (plain, False)
+
+
+def _power_of_two(least: int) -> int:
+    return 1 << (least - 1).bit_length()
 
 
 @lru_cache(maxsize=16)
@@ -108,13 +145,12 @@ def reversed_fractions(n: int) -> NDArray[np.float64]:
 
 
 @lru_cache(maxsize=16)
-def chirps(n: int, dtype: str) -> tuple[NDArray[Any], NDArray[Any]]:
+def chirps(n: int, length: int, dtype: str) -> tuple[NDArray[Any], NDArray[Any]]:
     """Bluestein's chirp exp(-pi i j^2 / n) and the spectrum of its conjugate.
 
     With j k = (j^2 + k^2 - (k - j)^2) / 2 a transform of any length is a convolution. The
     spectrum is in the core's order and divided by its length, for the way back.
     """
-    length = transform_length(n)
     squares = np.array([j * j % (2 * n) for j in range(n)])  # exact for any n
     chirp = np.exp(-1j * np.pi / n * squares)
     conjugate = np.zeros(length, dtype=np.complex128)
@@ -135,7 +171,7 @@ def real_spectrum(n: int, dtype: str) -> tuple[NDArray[np.int32], NDArray[Any]]:
     """
     k = np.arange(n // 2 + 1)
     re, im, sign = k, k + k.size, np.ones(k.size)
-    if transform_length(n) == n and n > 1:
+    if n & (n - 1) == 0 and n > 1:
         # The positions [m, 2 m) hold m / 2 real and m / 2 imaginary parts for every power of
         # two m. The real one at position b belongs to part b of the last level: the value at
         # z = exp(2 pi i phi(b)), which is X[-n phi(b)] of a transform with exp(-2 pi i j k / n).
