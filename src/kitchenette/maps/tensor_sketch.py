@@ -68,9 +68,11 @@ class TensorSketch(FeatureMap):
         [(a + b)^p + (a + c)^p - 2 a^p] / D
         + q [(a + b + c)^p - (a + b)^p - (a + c)^p + a^p] / D^2
 
-    with q = 1 for odd D and q = 2 for even D, whichever the output. It grows with the
-    power of |x|^2 |y|^2, not with that of three times it as for products of random signs
-    (Random Maclaurin): the first bracket is at most |x|^2p |y|^2p + <x, y>^2p.
+    with q = 1 for odd D and q = 2 for even D, whichever the output. For p = 1 it is that of
+    a count sketch. In terms of m = |x|^2 |y|^2 the first bracket is at most 2 (2 m)^p and the
+    second at most (3 m)^p, so it matters only if D is not well above (3/2)^p. (The bound
+    m^p + <x, y>^2p on the first in the paper's Lemma 6 does not hold: it takes all
+    tuples of columns to be hashed independently, which those that share a column are not.)
 
     A larger map does not begin with the smaller one, as it does for the other maps:
     all features depend on their number.
