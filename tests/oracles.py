@@ -103,6 +103,16 @@ def local(X: np.ndarray, W: np.ndarray, t: float) -> np.ndarray:
     return ((2 * a + b) / b) ** (m / 4) * np.exp(exponent) / np.sqrt(W.shape[0])
 
 
+def tensor_sketch(X: np.ndarray, buckets: np.ndarray, signs: np.ndarray, D: int) -> np.ndarray:
+    """The count sketch of the explicit tensor power (Pham and Pagh, section 4.1)."""
+    out = np.zeros((X.shape[0], D))
+    for columns in np.ndindex(*(X.shape[1],) * len(buckets)):
+        H = sum(h[i] for h, i in zip(buckets, columns, strict=True)) % D
+        S = np.prod([s[i] for s, i in zip(signs, columns, strict=True)])
+        out[:, H] += S * np.prod(X[:, columns], axis=1)
+    return out
+
+
 # ---------------------------------------------------------------- kernels, pair by pair
 
 

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from kitchenette import Fastfood, RandomKitchenSinks, RandomMaclaurin
+from kitchenette import Fastfood, RandomKitchenSinks, RandomMaclaurin, TensorSketch
 from kitchenette.kernels import (
     BesselMatern,
     Cauchy,
@@ -37,6 +37,8 @@ ESTIMATORS = [
     RandomMaclaurin(Polynomial(2)),
     RandomMaclaurin(Polynomial(2), n_components=7, projection="rademacher", degrees="geometric"),
     RandomMaclaurin(Composition(Polynomial(2), Gaussian()), n_components=9),
+    TensorSketch(),
+    TensorSketch(Polynomial(3, coef0=0), n_components=7, output="frequency"),
 ]
 
 

@@ -147,6 +147,59 @@ def test_types_are_not_converted_behind_the_back():
         _core.fwht(frozen)
 
 
+def tensor_sketch_arguments(**changes):
+    arguments = {
+        "buckets": np.full((2, 3), 15, np.int32),
+        "weights": np.ones((2, 3)),
+        "length": 16,
+        "roots": np.ones((4, 6)),
+    }
+    return {**arguments, **changes}
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"buckets": np.full((2, 3), 16, np.int32)}, "a bucket lies outside out"),
+        ({"buckets": np.full((2, 3), -1, np.int32)}, "a bucket lies outside out"),
+        ({"buckets": np.zeros((0, 3), np.int32)}, "there must be a count sketch"),
+        ({"buckets": np.zeros((2, 2), np.int32)}, "columns of x, or one more"),
+        ({"buckets": np.zeros((2, 5), np.int32)}, "columns of x, or one more"),
+        ({"weights": np.ones((1, 3))}, "the shape of buckets"),
+        ({"weights": np.ones((2, 4))}, "the shape of buckets"),
+        ({"roots": np.ones((3, 6))}, "six numbers for a fourth"),
+        ({"roots": np.ones((4, 4))}, "six numbers for a fourth"),
+        ({"length": 8}, "the transform is too short"),
+        ({"length": 0}, "the transform is too short"),
+        ({"length": -16}, "the transform is too short"),
+        ({"length": 30}, "the transform is too short"),
+        ({"length": 33}, "power of two"),
+        ({"length": 32}, "six numbers for a fourth"),
+        ({"length": 32, "order": np.zeros(16, np.int32)}, "the transform is too short"),
+        ({"chirp": np.ones((16, 2))}, "needs its filter"),
+        ({"chirp": np.ones((15, 2)), "filter": np.ones((16, 2))}, "must be complex"),
+        ({"chirp": np.ones((16, 1)), "filter": np.ones((16, 2))}, "must be complex"),
+        ({"chirp": np.ones((16, 2)), "filter": np.ones((16, 1))}, "must be complex"),
+        ({"chirp": np.ones((16, 2)), "filter": np.ones((32, 2))}, "must be complex"),
+        ({"chirp": np.ones((16, 2)), "filter": np.ones((16, 2))}, "too short for a chirp"),
+        ({"order": np.zeros(16, np.int32)}, "order and factors"),
+        ({"order": np.zeros(15, np.int32), "factors": np.ones(16)}, "order and factors"),
+        ({"order": np.full(16, 16, np.int32), "factors": np.ones(16)}, "outside the spectrum"),
+        ({"order": np.full(16, -1, np.int32), "factors": np.ones(16)}, "outside the spectrum"),
+    ],
+)
+def test_tensor_sketches_refuse_bad_parameters(changes, sentence):
+    out = np.empty((2, 16))
+    for x in (np.ones((2, 3)), csr()):
+        assert _core.tensor_sketch_features(x, out, **tensor_sketch_arguments())
+        with pytest.raises(ValueError, match=sentence):
+            _core.tensor_sketch_features(x, out, **tensor_sketch_arguments(**changes))
+    with pytest.raises(ValueError, match="power of two"):
+        _core.tensor_sketch_features(
+            x, np.empty((2, 17)), **tensor_sketch_arguments(length=17, roots=np.ones((99, 6)))
+        )
+
+
 def unaligned(count):
     return np.frombuffer(bytearray(8 * count + 1), dtype=np.uint8)[1:].view(np.float64)
 

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
-from kitchenette import Fastfood, RandomKitchenSinks, RandomMaclaurin, _core
+from kitchenette import Fastfood, RandomKitchenSinks, RandomMaclaurin, TensorSketch, _core
 from kitchenette.kernels import (
     Composition,
     Exponential,
@@ -51,6 +51,8 @@ OPTIONS = [
     ),
     (RandomMaclaurin, {"kernel": Composition(Polynomial(2), Gaussian(3.0))}),
     (RandomMaclaurin, {"kernel": Composition(Exponential(), Polynomial(1, gamma=0.1))}),
+    (TensorSketch, {"kernel": Polynomial(3, coef0=0.5)}),
+    (TensorSketch, {"kernel": Polynomial(3, coef0=0.5), "output": "frequency"}),
 ]
 
 

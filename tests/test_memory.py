@@ -12,7 +12,7 @@ resource = pytest.importorskip("resource", reason="peak memory is read with reso
 MEASURE = """
 import resource, sys
 import numpy as np
-from kitchenette import Fastfood, RandomKitchenSinks, RandomMaclaurin
+from kitchenette import Fastfood, RandomKitchenSinks, RandomMaclaurin, TensorSketch
 from kitchenette.kernels import Composition, Gaussian, Polynomial
 
 def peak():
@@ -40,6 +40,8 @@ print(peak() - before - Z.nbytes)
         "RandomMaclaurin(n_components=1024, h01=True)",
         "RandomMaclaurin(n_components=1024, projection='rademacher')",
         "RandomMaclaurin(Composition(Polynomial(2), Gaussian()), n_components=1024)",
+        "TensorSketch(n_components=1024)",
+        "TensorSketch(n_components=1000, output='frequency')",
     ],
 )
 def test_no_temporary_of_the_size_of_the_answer(maker):

@@ -17,7 +17,7 @@ from importlib.metadata import version
 
 from kitchenette import kernels, metrics
 from kitchenette._config import choose_instruction_set, show_config
-from kitchenette.maps import Fastfood, RandomKitchenSinks, RandomMaclaurin
+from kitchenette.maps import Fastfood, RandomKitchenSinks, RandomMaclaurin, TensorSketch
 from kitchenette.sketching import fwht
 
 choose_instruction_set()
@@ -28,6 +28,7 @@ __all__ = [
     "Fastfood",
     "RandomKitchenSinks",
     "RandomMaclaurin",
+    "TensorSketch",
     "__version__",
     "fwht",
     "kernels",

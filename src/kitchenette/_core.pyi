@@ -124,6 +124,34 @@ def sign_products(
     column_scales: NDArray[np.float64] | None = None,
 ) -> bool: ...
 @overload
+def tensor_sketch_features(
+    x: NDArray[np.float32] | Csr32,
+    out: NDArray[np.float32],
+    *,
+    buckets: NDArray[np.int32],
+    weights: NDArray[np.float32],
+    length: int,
+    roots: NDArray[np.float32],
+    chirp: NDArray[np.float32] | None = None,
+    filter: NDArray[np.float32] | None = None,
+    order: NDArray[np.int32] | None = None,
+    factors: NDArray[np.float32] | None = None,
+) -> bool: ...
+@overload
+def tensor_sketch_features(
+    x: NDArray[np.float64] | Csr64,
+    out: NDArray[np.float64],
+    *,
+    buckets: NDArray[np.int32],
+    weights: NDArray[np.float64],
+    length: int,
+    roots: NDArray[np.float64],
+    chirp: NDArray[np.float64] | None = None,
+    filter: NDArray[np.float64] | None = None,
+    order: NDArray[np.int32] | None = None,
+    factors: NDArray[np.float64] | None = None,
+) -> bool: ...
+@overload
 def finish_features(z: NDArray[np.float32], out: NDArray[np.float32], tail: Tail) -> bool: ...
 @overload
 def finish_features(z: NDArray[np.float64], out: NDArray[np.float64], tail: Tail) -> bool: ...

@@ -321,6 +321,22 @@ bool sign_products(const SignProducts<T>& map, const Rows<T>& rows, const Output
         });
 }
 
+template <class T>
+bool tensor_sketch(const TensorSketch<T>& map, const Rows<T>& rows, const Output<T>& out) {
+    if (rows.n_rows == 0) return true;
+    const Kernels<T>& kernels = kernels_of<T>(current_variant());
+    const Size lanes = kernels.lanes;
+    std::atomic<bool> fine{true};
+    parallel<T>(ceil_divide(rows.n_rows, lanes), rows.n_rows * map.length * map.degree,
+                kernels.tensor_sketch_scratch(map, rows), [&](Size task, T* scratch) {
+                    const Size row = task * lanes;
+                    if (!kernels.tensor_sketch_rows(
+                            map, rows, row, std::min(lanes, rows.n_rows - row), out, scratch))
+                        fine.store(false, std::memory_order_relaxed);
+                });
+    return fine;
+}
+
 template <class T> bool finish(const TailParameters<T>& tail, const T* z, Size stride, Size n_rows,
                                Size n_frequencies, const Output<T>& out) {
     const Kernels<T>& kernels = kernels_of<T>(current_variant());
@@ -340,6 +356,7 @@ template <class T> bool finish(const TailParameters<T>& tail, const T* z, Size s
     template bool hadamard_products<T>(const HadamardProducts<T>&, const Rows<T>&,            \
                                        const Output<T>&);                                     \
     template bool sign_products<T>(const SignProducts<T>&, const Rows<T>&, const Output<T>&); \
+    template bool tensor_sketch<T>(const TensorSketch<T>&, const Rows<T>&, const Output<T>&); \
     template bool finish<T>(const TailParameters<T>&, const T*, Size, Size, Size, const Output<T>&);
 KITCHENETTE_INSTANTIATE(float)
 KITCHENETTE_INSTANTIATE(double)

@@ -35,6 +35,8 @@ template <class T>
 bool hadamard_products(const HadamardProducts<T>& map, const Rows<T>& rows, const Output<T>& out);
 template <class T>
 bool sign_products(const SignProducts<T>& map, const Rows<T>& rows, const Output<T>& out);
+template <class T>
+bool tensor_sketch(const TensorSketch<T>& map, const Rows<T>& rows, const Output<T>& out);
 
 // Applies the tail to projections z of shape (n_rows, n_frequencies), rows `stride` apart.
 template <class T> bool finish(const TailParameters<T>& tail, const T* z, Size stride, Size n_rows,

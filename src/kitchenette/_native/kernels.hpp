@@ -132,6 +132,23 @@ template <class T> struct SignProducts {
     const T* column_scales = nullptr;
 };
 
+// ---------------------------------------------------------------- tensor sketches
+
+// The count sketch of a row's tensor power: see tensor_sketch.hpp.
+template <class T> struct TensorSketch {
+    Size degree = 1;
+    Size n_inputs = 0;                      // the columns of a row, or one more that is always 1
+    Size n_buckets = 1;                     // D
+    const std::int32_t* buckets = nullptr;  // one per factor and input
+    const T* weights = nullptr;             // likewise: a sign and a scale
+    Size length = 1;                        // of the transforms, a power of two
+    const T* roots = nullptr;   // six numbers for each fourth of the length, see fourier.hpp
+    const T* chirp = nullptr;   // D complex numbers, or none
+    const T* filter = nullptr;  // the chirp's spectrum
+    const std::int32_t* order = nullptr;  // where in the spectrum each output column is, or none
+    const T* factors = nullptr;           // what it is multiplied with
+};
+
 // ---------------------------------------------------------------- the table
 
 template <class T> struct Kernels {
@@ -170,6 +187,11 @@ template <class T> struct Kernels {
     bool (*sign_products_rows)(const SignProducts<T>& map, const Rows<T>& rows, Size row,
                                Size count, Size first_panel, Size last_panel, const Output<T>& out,
                                T* scratch);
+
+    // Tensor sketches of the rows [row, row + count), count <= lanes.
+    Size (*tensor_sketch_scratch)(const TensorSketch<T>& map, const Rows<T>& rows);
+    bool (*tensor_sketch_rows)(const TensorSketch<T>& map, const Rows<T>& rows, Size row,
+                               Size count, const Output<T>& out, T* scratch);
 
     // The tail alone, on projections that were computed elsewhere: frequencies
     // [begin, begin + count) of one row.

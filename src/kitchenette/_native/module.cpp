@@ -26,7 +26,7 @@ namespace {
 
 template <class T> using Vector = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <class T> using Matrix = nb::ndarray<T, nb::ndim<2>, nb::device::cpu>;
-template <class T> using Table = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+template <class T> using Table = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 template <class T> using OptionalVector = std::optional<Vector<const T>>;
 
 void require(bool condition, const char* what) {
@@ -48,6 +48,11 @@ template <class T> const T* pointer_of(const OptionalVector<T>& array) {
 // Strides mean something only where there is more than one number to step over.
 template <class T> bool has_contiguous_rows(const Matrix<T>& x) {
     return x.shape(0) == 0 || x.shape(1) <= 1 || x.stride(1) == 1;
+}
+
+template <class T> bool has_shape(const Table<T>& table, Size n_rows, Size n_columns) {
+    return static_cast<Size>(table.shape(0)) == n_rows &&
+           static_cast<Size>(table.shape(1)) == n_columns;
 }
 
 template <class T> void require_aligned(const T* p) {
@@ -268,10 +273,9 @@ template <class T> void bind_operations(nb::module_& m) {
 
     m.def(
         "hadamard_products",
-        [](const AnyRows<T>& x, const Matrix<T>& out, Size block,
-           const Table<const std::int8_t>& signs, const Table<const std::int32_t>& indices,
-           const Vector<const std::int32_t>& depths, const Vector<const T>& weights,
-           const OptionalVector<T>& column_scales) {
+        [](const AnyRows<T>& x, const Matrix<T>& out, Size block, const Table<std::int8_t>& signs,
+           const Table<std::int32_t>& indices, const Vector<const std::int32_t>& depths,
+           const Vector<const T>& weights, const OptionalVector<T>& column_scales) {
             const Rows<T> rows = rows_of<T>(x);
             const Output<T> target = output_of(out, rows.n_rows);
             HadamardProducts<T> map;
@@ -310,7 +314,7 @@ template <class T> void bind_operations(nb::module_& m) {
 
     m.def(
         "sign_products",
-        [](const AnyRows<T>& x, const Matrix<T>& out, const Table<const std::uint64_t>& bits,
+        [](const AnyRows<T>& x, const Matrix<T>& out, const Table<std::uint64_t>& bits,
            const Vector<const std::uint64_t>& used, const Vector<const std::int64_t>& starts,
            const Vector<const T>& weights, const OptionalVector<T>& column_scales) {
             const Rows<T> rows = rows_of<T>(x);
@@ -345,6 +349,63 @@ template <class T> void bind_operations(nb::module_& m) {
         "x"_a.noconvert(), "out"_a.noconvert(), nb::kw_only(), "bits"_a.noconvert(),
         "used"_a.noconvert(), "starts"_a.noconvert(), "weights"_a.noconvert(),
         "column_scales"_a.noconvert() = nb::none());
+
+    m.def(
+        "tensor_sketch_features",
+        [](const AnyRows<T>& x, const Matrix<T>& out, const Table<std::int32_t>& buckets,
+           const Table<T>& weights, Size length, const Table<T>& roots,
+           const std::optional<Table<T>>& chirp, const std::optional<Table<T>>& filter,
+           const OptionalVector<std::int32_t>& order, const OptionalVector<T>& factors) {
+            const Rows<T> rows = rows_of<T>(x);
+            const Output<T> target = output_of(out, rows.n_rows);
+            TensorSketch<T> map;
+            map.degree = static_cast<Size>(buckets.shape(0));
+            map.n_inputs = static_cast<Size>(buckets.shape(1));
+            map.n_buckets = target.n_columns;
+            require(map.degree >= 1, "there must be a count sketch");
+            require(map.n_inputs == rows.n_columns || map.n_inputs == rows.n_columns + 1,
+                    "buckets must have the columns of x, or one more");
+            require(has_shape(weights, map.degree, map.n_inputs),
+                    "weights must have the shape of buckets");
+            require(all_below(buckets.data(), buckets.size(), map.n_buckets),
+                    "a bucket lies outside out");
+            map.length = length;
+            if (chirp) {
+                require(filter.has_value(), "a chirp needs its filter");
+                require(has_shape(*chirp, map.n_buckets, 2) && has_shape(*filter, length, 2),
+                        "chirp and filter must be complex, one for the buckets, one for the "
+                        "transform");
+                require(length >= 2 * map.n_buckets - 1, "the transform is too short for a chirp");
+                map.chirp = chirp->data();
+                map.filter = filter->data();
+            } else {
+                require(length == map.n_buckets ||
+                            (!order && (length - 1) / map.degree >= map.n_buckets - 1),
+                        "the transform is too short");
+            }
+            require(is_power_of_two(map.length), "a transform's length must be a power of two");
+            require(roots.shape(1) == 6 && 4 * static_cast<Size>(roots.shape(0)) >= map.length &&
+                        roots.shape(0) >= 4,
+                    "there must be six numbers for a fourth of the transform's length");
+            if (order) {
+                require(length_of(order) == map.n_buckets && length_of(factors) == map.n_buckets,
+                        "order and factors must be as long as out has columns");
+                require(all_below(order->data(), order->size(),
+                                  chirp ? map.n_buckets / 2 * 2 + 2 : map.n_buckets),
+                        "an output column lies outside the spectrum");
+            }
+            map.buckets = buckets.data();
+            map.weights = weights.data();
+            map.roots = roots.data();
+            map.order = pointer_of(order);
+            map.factors = pointer_of(factors);
+            nb::gil_scoped_release release;
+            return tensor_sketch<T>(map, rows, target);
+        },
+        "x"_a.noconvert(), "out"_a.noconvert(), nb::kw_only(), "buckets"_a.noconvert(),
+        "weights"_a.noconvert(), "length"_a, "roots"_a.noconvert(),
+        "chirp"_a.noconvert() = nb::none(), "filter"_a.noconvert() = nb::none(),
+        "order"_a.noconvert() = nb::none(), "factors"_a.noconvert() = nb::none());
 
     m.def(
         "finish_features",

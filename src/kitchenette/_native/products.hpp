@@ -39,7 +39,7 @@ template <class T> bool hadamard_products_lanes(const HadamardProducts<T>& map, 
     T* x = scratch;
     T* table = x + map.block * N;
     T* factors = table + map.tile();
-    read_lanes(transforms, rows, row, count, x);
+    read_lanes(rows, row, count, map.block, map.column_scales, x);
     for (Size j = 0; j < map.n_factors; ++j) {
         T* factor = factor_at(map, factors, j, N);
         first_transform<T, false>(transforms, x, j * map.tile(), factor, table);

@@ -85,6 +85,10 @@ KITCHENETTE_BINARY(|)
 KITCHENETTE_BINARY(&)
 #undef KITCHENETTE_BINARY
 
+template <class T> KITCHENETTE_INLINE Vec<T> operator-(Vec<T> a) {
+    return {-a.raw};
+}
+
 template <class T> KITCHENETTE_INLINE Vec<T> operator<<(Vec<T> a, int bits) {
     return {a.raw << bits};
 }
@@ -143,6 +147,10 @@ KITCHENETTE_BINARY(^)
 KITCHENETTE_BINARY(|)
 KITCHENETTE_BINARY(&)
 #undef KITCHENETTE_BINARY
+
+template <class T> KITCHENETTE_INLINE Vec<T> operator-(Vec<T> a) {
+    return lanewise<T>([&](int i) { return -a.raw[i]; });
+}
 
 template <class T> KITCHENETTE_INLINE Vec<T> operator<<(Vec<T> a, int bits) {
     return lanewise<T>([&](int i) { return a.raw[i] << bits; });

@@ -22,8 +22,8 @@ template <class T> KITCHENETTE_INLINE T square_and_add(T x, T sum) {
     return mul_add(broadcast(x), broadcast(x), broadcast(sum))[0];
 }
 
-template <class T> KITCHENETTE_INLINE T scaled(const Structured<T>& map, T value, Size column) {
-    return map.column_scales ? value * map.column_scales[column] : value;
+template <class T> KITCHENETTE_INLINE T scaled(const T* column_scales, T value, Size column) {
+    return column_scales ? value * column_scales[column] : value;
 }
 
 // One row, scaled and padded with zeros to a block.
@@ -31,25 +31,26 @@ template <class T> void read_row(const Structured<T>& map, const Rows<T>& rows, 
     if (rows.sparse()) {
         std::memset(x, 0, sizeof(T) * map.block);
         for (Size k = rows.starts[row]; k < rows.starts[row + 1]; ++k)
-            x[rows.indices[k]] += scaled(map, rows.values[k], rows.indices[k]);
+            x[rows.indices[k]] += scaled(map.column_scales, rows.values[k], rows.indices[k]);
     } else {
         const T* source = rows.values + row * rows.stride;
-        for (Size j = 0; j < rows.n_columns; ++j) x[j] = scaled(map, source[j], j);
+        for (Size j = 0; j < rows.n_columns; ++j) x[j] = scaled(map.column_scales, source[j], j);
         std::memset(x + rows.n_columns, 0, sizeof(T) * (map.block - rows.n_columns));
     }
     if (map.constant != 0) x[rows.n_columns] = map.constant;
 }
 
-// Up to N rows, transposed: vector j of x holds column j.
-template <class T>
-void read_lanes(const Structured<T>& map, const Rows<T>& rows, Size row, Size count, T* x) {
+// Up to N rows, scaled, padded with zeros to `length` columns and transposed: vector j of x
+// holds column j.
+template <class T> void read_lanes(const Rows<T>& rows, Size row, Size count, Size length,
+                                   const T* column_scales, T* x) {
     constexpr int N = lanes<T>;
     if (rows.sparse()) {
-        std::memset(x, 0, sizeof(T) * N * map.block);
+        std::memset(x, 0, sizeof(T) * N * length);
         for (Size r = 0; r < count; ++r)
             for (Size k = rows.starts[row + r]; k < rows.starts[row + r + 1]; ++k)
-                x[Size{rows.indices[k]} * N + r] += scaled(map, rows.values[k], rows.indices[k]);
-        if (map.constant != 0) store(x + rows.n_columns * N, broadcast(map.constant));
+                x[Size{rows.indices[k]} * N + r] +=
+                    scaled(column_scales, rows.values[k], rows.indices[k]);
         return;
     }
     const T* source = rows.values + row * rows.stride;
@@ -60,15 +61,14 @@ void read_lanes(const Structured<T>& map, const Rows<T>& rows, Size row, Size co
             square[r] = r < count ? load(source + r * rows.stride + j) : zero<T>();
         transpose(square);
         for (int k = 0; k < N; ++k) {
-            if (map.column_scales) square[k] = square[k] * broadcast(map.column_scales[j + k]);
+            if (column_scales) square[k] = square[k] * broadcast(column_scales[j + k]);
             store(x + (j + k) * N, square[k]);
         }
     }
     for (; j < rows.n_columns; ++j)
         for (Size r = 0; r < N; ++r)
-            x[j * N + r] = r < count ? scaled(map, source[r * rows.stride + j], j) : T{0};
-    std::memset(x + rows.n_columns * N, 0, sizeof(T) * N * (map.block - rows.n_columns));
-    if (map.constant != 0) store(x + rows.n_columns * N, broadcast(map.constant));
+            x[j * N + r] = r < count ? scaled(column_scales, source[r * rows.stride + j], j) : T{0};
+    std::memset(x + rows.n_columns * N, 0, sizeof(T) * N * (length - rows.n_columns));
 }
 
 // ---------------------------------------------------------------- both layouts
@@ -192,7 +192,8 @@ bool structured_lanes_with(const Structured<T>& map, const Function& function, c
     T* work = x + map.block * N;
     T* other = work + tile * N;
     T* table = other + tile * N;
-    read_lanes(map, rows, row, count, x);
+    read_lanes(rows, row, count, map.block, map.column_scales, x);
+    if (map.constant != 0) store(x + rows.n_columns * N, broadcast(map.constant));
     Writer writer{function, map.tail, out, row, count, {}};
     if constexpr (Function::has_row_terms) {
         Vec<T> norm = zero<T>();

@@ -5,6 +5,7 @@
 #include "dense.hpp"
 #include "products.hpp"
 #include "structured.hpp"
+#include "tensor_sketch.hpp"
 
 namespace kitchenette::KITCHENETTE_VARIANT {
 
@@ -51,6 +52,8 @@ const Kernels<Number> KITCHENETTE_TABLE = {
     hadamard_products_row<Number>,
     sign_products_scratch<Number>,
     sign_products_rows<Number>,
+    tensor_sketch_scratch<Number>,
+    tensor_sketch_rows<Number>,
     finish_row<Number>,
 };
 

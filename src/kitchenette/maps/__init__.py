@@ -3,5 +3,6 @@
 from kitchenette.maps.fastfood import Fastfood
 from kitchenette.maps.kitchen_sinks import RandomKitchenSinks
 from kitchenette.maps.random_maclaurin import RandomMaclaurin
+from kitchenette.maps.tensor_sketch import TensorSketch
 
-__all__ = ["Fastfood", "RandomKitchenSinks", "RandomMaclaurin"]
+__all__ = ["Fastfood", "RandomKitchenSinks", "RandomMaclaurin", "TensorSketch"]

@@ -1,0 +1,101 @@
+"""Maps for polynomial kernels against scikit-learn's PolynomialCountSketch, and their limits.
+
+python -m benchmarks.polynomial            # everything
+python -m benchmarks.polynomial --quick    # fewer rows
+"""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+from typing import Any
+
+import numpy as np
+import scipy.fft
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.kernel_approximation import PolynomialCountSketch
+
+import kitchenette
+from benchmarks.timing import best_times
+from kitchenette import TensorSketch, _core
+from kitchenette.kernels import Polynomial
+
+FFT_ROWS = 64  # of 4096 float32: a block that stays in the second-level cache
+
+
+def dense_rows(n: int, d: int) -> NDArray[np.float32]:
+    X = np.random.default_rng(0).normal(size=(n, d)).astype(np.float32)
+    return X / np.linalg.norm(X, axis=1, keepdims=True)
+
+
+def sparse_rows(n: int, d: int, density: float) -> Any:
+    return sp.random(n, d, density, format="csr", dtype=np.float32, random_state=0)
+
+
+# ---------------------------------------------------------------- Tensor Sketch
+
+
+def tensor_sketch_times(X: Any, D: int, degree: int) -> tuple[dict[str, float], float]:
+    """Seconds per transform of X, and of a real FFT per point on one thread."""
+    sketch = TensorSketch(Polynomial(degree), D, random_state=0).fit(X)
+    frequency = TensorSketch(Polynomial(degree), D, output="frequency", random_state=0).fit(X)
+    peer = PolynomialCountSketch(degree=degree, coef0=1, n_components=D, random_state=0).fit(X)
+    block = dense_rows(FFT_ROWS, D)
+    times = best_times(
+        {
+            "TensorSketch": partial(sketch.transform, X),
+            "frequency": partial(frequency.transform, X),
+            "peer": partial(peer.transform, X),
+            "fft": partial(scipy.fft.rfft, block, workers=1),
+        }
+    )
+    return times, times.pop("fft") / block.size
+
+
+def tensor_sketch(quick: bool) -> None:
+    print("TensorSketch, float32, all threads: nanoseconds per feature and ratios. The last")
+    print("columns: SciPy's real FFT on one thread, nanoseconds per point, and the time that")
+    print("degree + 1 such transforms would take on all threads, relative to TensorSketch")
+    print(
+        f"{'rows':28}{'degree':>7}{'ns':>8}{'frequency':>11}{'sklearn':>9}{'sklearn /':>11}"
+        f"{'FFT':>7}{'FFTs /':>8}"
+    )
+    D, n = 4096, 1000 if quick else 5000
+    dense, sparse = dense_rows(n, 784), sparse_rows(n // 5, 50_000, 0.01)
+    cases = [(f"{n} x 784 dense", dense, degree) for degree in (2, 4, 7)]
+    for name, X, degree in [*cases, (f"{n // 5} x 50,000 CSR, 1 %", sparse, 2)]:
+        times, fft = tensor_sketch_times(X, D, degree)
+        ns = {key: 1e9 * time / (X.shape[0] * D) for key, time in times.items()}
+        limit = 1e9 * fft * (degree + 1) / _core.max_threads()
+        print(
+            f"{name:28}{degree:7}{ns['TensorSketch']:8.2f}{ns['frequency']:11.2f}"
+            f"{ns['peer']:9.1f}{ns['peer'] / ns['TensorSketch']:11.1f}"
+            f"{1e9 * fft:7.2f}{limit / ns['TensorSketch']:8.1f}"
+        )
+    print()
+
+
+def lengths() -> None:
+    print("TensorSketch, 1000 x 784 dense float32, degree 3: nanoseconds per feature for")
+    X = dense_rows(1000, 784)
+    sizes = {4096: "a power of two", 4000: "2^5 5^3", 4093: "a prime"}
+    maps = {D: TensorSketch(Polynomial(3), D, random_state=0).fit(X) for D in sizes}
+    times = best_times({str(D): partial(maps[D].transform, X) for D in sizes})
+    for D, what in sizes.items():
+        print(f"  n_components = {D}, {what:15}{1e9 * times[str(D)] / (1000 * D):8.2f}")
+    print()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--quick", action="store_true", help="fewer rows")
+    options = parser.parse_args()
+    kitchenette.show_config()
+    print()
+    tensor_sketch(options.quick)
+    lengths()
+
+
+if __name__ == "__main__":
+    main()

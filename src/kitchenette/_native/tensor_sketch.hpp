@@ -1,0 +1,199 @@
+// Tensor Sketch (Pham and Pagh 2013, algorithm 1): count sketches of a row, convolved by
+// multiplying their spectra, for as many rows at a time as a vector has lanes.
+//
+// Everything from the count sketch to the last store happens in one thread's cache. A row's
+// columns are added in their order whether it is dense or sparse; a column that is
+// zero adds a zero to a sum that is not a negative zero, so leaving it out changes no bit.
+//
+// Spectra are those of a power of two. For any other number D of buckets there are two ways:
+// transforms so long that the convolution does not come round, which is then folded; or
+// transforms of length D by convolution with a chirp.
+#pragma once
+
+#include "fourier.hpp"
+#include "structured.hpp"
+
+namespace kitchenette::KITCHENETTE_VARIANT {
+
+// ---------------------------------------------------------------- count sketches
+
+// Sketch number `factor` of up to N rows, padded with zeros to the length of a transform; x
+// holds the rows transposed if they are dense.
+template <class T> void count_sketch(const TensorSketch<T>& map, const Rows<T>& rows, Size row,
+                                     Size count, const T* x, Size factor, T* sketch) {
+    constexpr Size N = lanes<T>;
+    const std::int32_t* buckets = map.buckets + factor * map.n_inputs;
+    const T* weights = map.weights + factor * map.n_inputs;
+    std::memset(sketch, 0, sizeof(T) * N * map.length);
+    if (map.n_inputs > rows.n_columns)  // one more input, which is always 1
+        store(sketch + buckets[rows.n_columns] * N, broadcast(weights[rows.n_columns]));
+    if (rows.sparse()) {
+        for (Size r = 0; r < count; ++r)
+            for (Size k = rows.starts[row + r]; k < rows.starts[row + r + 1]; ++k) {
+                const Size column = rows.indices[k];
+                sketch[buckets[column] * N + r] += weights[column] * rows.values[k];
+            }
+        return;
+    }
+    for (Size j = 0; j < rows.n_columns; ++j) {
+        T* bucket = sketch + buckets[j] * N;
+        store(bucket, load(bucket) + broadcast(weights[j]) * load(x + j * N));
+    }
+}
+
+// ---------------------------------------------------------------- real transforms
+
+// The product of the sketches' spectra, in the order of evaluate_real.
+template <class T, class Sketch>
+void multiply_spectra(const TensorSketch<T>& map, const Sketch& sketch, T* product, T* work) {
+    constexpr Size N = lanes<T>;
+    sketch(Size{0}, product);
+    evaluate_real(product, map.length, map.roots, Store<T>());
+    for (Size factor = 1; factor < map.degree; ++factor) {
+        sketch(factor, work);
+        evaluate_real(work, map.length, map.roots, [&](T* re, T* im, Complex<T> value) {
+            T *to_re = product + (re - work), *to_im = product + (im - work);
+            store(to_re, to_im, load(to_re, to_im) * value);
+        });
+        for (Size k = 0; k < (map.length < 2 ? map.length : 2); ++k)
+            store(product + k * N, load(product + k * N) * load(work + k * N));
+    }
+}
+
+// ---------------------------------------------------------------- chirps
+
+// The spectrum of z_j chirp_j, j < D, padded with zeros, at the frequencies 0 ... D - 1, but
+// for a factor chirp_k: Bluestein's convolution with a chirp, whose spectrum is in the table.
+template <class T> void convolve_with_chirp(const TensorSketch<T>& map, T* re, T* im) {
+    constexpr Size N = lanes<T>;
+    evaluate(re, im, map.length, Size{0}, map.roots, [&](T* to_re, T* to_im, Complex<T> value) {
+        const T* filter = map.filter + 2 * (to_re - re) / N;
+        store(to_re, to_im, broadcast(filter, filter + 1) * value);
+    });
+    interpolate(re, im, map.length, Size{0}, map.roots);
+}
+
+template <class T> KITCHENETTE_INLINE Complex<T> chirp_at(const TensorSketch<T>& map, Size k) {
+    return broadcast(map.chirp + 2 * k, map.chirp + 2 * k + 1);
+}
+
+// The product of the sketches' spectra at the frequencies 0 ... D/2: real parts, then
+// imaginary parts. Two sketches A and B at a time are transformed as A + i B; with Z its
+// spectrum and Y[k] the conjugate of Z[-k], A's is (Z + Y) / 2 and B's is (Z - Y) / 2i.
+template <class T, class Sketch> void multiply_spectra_by_chirps(const TensorSketch<T>& map,
+                                                                 const Sketch& sketch, T* product,
+                                                                 T* work) {
+    constexpr Size N = lanes<T>;
+    const Size D = map.n_buckets, half = D / 2 + 1;
+    const Vec<T> one_half = broadcast(T{0.5});
+    T *re = work, *im = work + map.length * N;
+    for (Size factor = 0; factor < map.degree; factor += 2) {
+        const bool paired = factor + 1 < map.degree;
+        sketch(factor, re);
+        if (paired)
+            sketch(factor + 1, im);
+        else
+            std::memset(im, 0, sizeof(T) * N * map.length);
+        for (Size j = 0; j < D; ++j) {
+            T *r = re + j * N, *i = im + j * N;
+            store(r, i, chirp_at(map, j) * load(r, i));
+        }
+        convolve_with_chirp(map, re, im);
+        for (Size k = 0; k < half; ++k) {
+            const Size mirror = k == 0 ? 0 : D - k;
+            auto value = chirp_at(map, k) * load(re + k * N, im + k * N);
+            if (paired) {
+                const auto other =
+                    conjugate(chirp_at(map, mirror) * load(re + mirror * N, im + mirror * N));
+                const auto sum = value + other, difference = value - other;
+                const Complex<T> a = {one_half * sum.re, one_half * sum.im};
+                const Complex<T> b = {one_half * difference.im, -(one_half * difference.re)};
+                value = a * b;
+            }
+            T *to_re = product + k * N, *to_im = product + (half + k) * N;
+            store(to_re, to_im, factor == 0 ? value : load(to_re, to_im) * value);
+        }
+    }
+}
+
+// D times the inverse transform of the product above, in its place. Its result is real, so it
+// is the transform of the conjugate.
+template <class T> void invert_by_chirps(const TensorSketch<T>& map, T* product, T* work) {
+    constexpr Size N = lanes<T>;
+    const Size D = map.n_buckets, half = D / 2 + 1;
+    T *re = work, *im = work + map.length * N;
+    for (Size k = 0; k < D; ++k) {
+        const Size from = k < half ? k : D - k;
+        auto value = load(product + from * N, product + (half + from) * N);
+        if (k < half) value = conjugate(value);
+        store(re + k * N, im + k * N, chirp_at(map, k) * value);
+    }
+    const Size rest = sizeof(T) * N * (map.length - D);
+    std::memset(re + D * N, 0, rest);
+    std::memset(im + D * N, 0, rest);
+    convolve_with_chirp(map, re, im);
+    for (Size k = 0; k < D; ++k)
+        store(product + k * N, (chirp_at(map, k) * load(re + k * N, im + k * N)).re);
+}
+
+// ---------------------------------------------------------------- features
+
+template <class T> KITCHENETTE_INLINE Size product_size(const TensorSketch<T>& map) {
+    return map.length > map.n_buckets + 2 ? map.length : map.n_buckets + 2;
+}
+
+template <class T> KITCHENETTE_INLINE Size work_size(const TensorSketch<T>& map) {
+    return (map.chirp ? 2 : 1) * map.length;
+}
+
+template <class T> Size tensor_sketch_scratch(const TensorSketch<T>& map, const Rows<T>& rows) {
+    const Size input = rows.sparse() ? 0 : rows.n_columns;
+    return (product_size(map) + work_size(map) + input) * lanes<T>;
+}
+
+template <class T> bool tensor_sketch_rows(const TensorSketch<T>& map, const Rows<T>& rows,
+                                           Size row, Size count, const Output<T>& out, T* scratch) {
+    constexpr Size N = lanes<T>;
+    const Size D = map.n_buckets;
+    T* product = scratch;
+    T* work = product + product_size(map) * N;
+    T* x = work + work_size(map) * N;
+    if (!rows.sparse()) read_lanes(rows, row, count, rows.n_columns, static_cast<T*>(nullptr), x);
+    const auto sketch = [&](Size factor, T* target) {
+        count_sketch(map, rows, row, count, x, factor, target);
+    };
+    const bool in_time = map.order == nullptr;
+    if (map.degree == 1 && in_time) {
+        sketch(Size{0}, product);
+    } else if (map.chirp) {
+        multiply_spectra_by_chirps(map, sketch, product, work);
+        if (in_time) invert_by_chirps(map, product, work);
+    } else {
+        multiply_spectra(map, sketch, product, work);
+        if (in_time) interpolate_real(product, map.length, map.roots);
+    }
+    // A convolution that did not come round: D and beyond belong to 0 and beyond.
+    const bool folded = in_time && !map.chirp && map.length > D;
+    const Size end = folded ? map.degree * (D - 1) + 1 : D;
+    using Writer = LaneWriter<T, Identity<T>>;
+    const TailParameters<T> tail;
+    const Identity<T> identity(tail);
+    Writer writer{identity, tail, out, row, count, zero<T>()};
+    for (Size f = 0; f < D; f += Writer::chunk) {
+        Vec<T> z[Writer::chunk];
+        for (Size k = 0; k < Writer::chunk; ++k) {
+            if (f + k >= D) {
+                z[k] = zero<T>();
+            } else if (in_time) {
+                z[k] = load(product + (f + k) * N);
+                for (Size i = f + k + D; i < end; i += D) z[k] = z[k] + load(product + i * N);
+            } else {
+                z[k] = load(product + map.order[f + k] * N) * broadcast(map.factors[f + k]);
+            }
+        }
+        writer.write(f, z);
+    }
+    return !writer.overflow;
+}
+
+}  // namespace kitchenette::KITCHENETTE_VARIANT

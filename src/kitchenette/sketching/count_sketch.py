@@ -1,0 +1,201 @@
+"""Count sketches of tensor powers: hash tables, and the spectra in which sketches are convolved.
+
+A count sketch throws every column of a row, with a random sign, into one of D buckets.
+The count sketch of the tensor power x (x) ... (x) x, whose hash is the sum of p hashes modulo
+D and whose sign is the product of p signs, is the cyclic convolution of p count sketches of x
+(Pham and Pagh, section 4.1): the product of their discrete Fourier transforms.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from kitchenette import _core
+from kitchenette.sketching.random import Stream
+from kitchenette.sketching.rows import native_rows
+
+
+@dataclass(frozen=True, eq=False)
+class TensorPowerSketch:
+    """Count sketches of p-th tensor powers of rows, p = ``len(buckets)``.
+
+    Attributes
+    ----------
+    n_buckets : int
+        D, the length of a sketch.
+    frequency : bool
+        Whether to leave the sketch in its real orthogonal Fourier transform.
+    buckets : ndarray of int32, shape (p, n_inputs)
+        Where each input goes, for every factor. There may be one input more than a row has
+        columns: it is always 1.
+    weights : ndarray of shape (p, n_inputs)
+        What each input is multiplied with on its way: a sign and a scale.
+    """
+
+    n_buckets: int
+    frequency: bool
+    buckets: NDArray[np.int32]
+    weights: NDArray[Any]
+
+    def astype(self, dtype: DTypeLike) -> Self:
+        """The same sketches in this precision."""
+        if self.weights.dtype == dtype:
+            return self
+        return replace(self, weights=self.weights.astype(dtype))
+
+    def features(self, X: Any, out: NDArray[Any]) -> bool:
+        """Sketches of rows; False if a number overflowed."""
+        D, dtype = self.n_buckets, X.dtype.name
+        length, with_chirps = transform_plan(D, len(self.buckets), self.frequency)
+        chirp, chirp_filter = chirps(D, length, dtype) if with_chirps else (None, None)
+        order, factors = real_spectrum(D, dtype) if self.frequency else (None, None)
+        return _core.tensor_sketch_features(
+            native_rows(X),
+            out,
+            buckets=self.buckets,
+            weights=self.weights,
+            length=length,
+            roots=roots(length, dtype),
+            chirp=chirp,
+            filter=chirp_filter,
+            order=order,
+            factors=factors,
+        )
+
+
+def tensor_power_sketch(
+    buckets: NDArray[np.int32],
+    weights: NDArray[Any],
+    n_buckets: int,
+    dtype: DTypeLike,
+    *,
+    frequency: bool,
+) -> TensorPowerSketch:
+    """Sketches of the tensor power of rows with these buckets and weights."""
+    degree = len(buckets)
+    if degree > 1 and not frequency:
+        # The core's inverse transforms leave out their division. All factors take an equal
+        # share of it, for two that are transformed together must be of like size.
+        length, with_chirps = transform_plan(n_buckets, degree, frequency)
+        weights = weights * (n_buckets if with_chirps else length) ** (-1 / degree)
+    return TensorPowerSketch(n_buckets, frequency, buckets, weights.astype(dtype))
+
+
+def draw_buckets(degree: int, n_inputs: int, n_buckets: int, seed: int) -> NDArray[np.int32]:
+    """Independent uniform buckets, one stream block for each factor.
+
+    The upper half of a word times D, divided by 2^32: no bucket's probability is off by more
+    than D / 2^32 of itself.
+    """
+    words = Stream(seed, "count sketch buckets").words(degree, n_inputs)
+    return (((words >> np.uint64(32)) * np.uint64(n_buckets)) >> np.uint64(32)).astype(np.int32)
+
+
+def draw_signs(degree: int, n_inputs: int, seed: int) -> NDArray[np.int8]:
+    """Independent signs, one stream block for each factor."""
+    return Stream(seed, "count sketch signs").signs(degree, n_inputs)
+
+
+# ---------------------------------------------------------------- tables of the transforms
+
+# They depend on the length alone, so all maps share them and none keeps them. The native
+# core's fourier.hpp says what they mean.
+
+
+def transform_plan(n: int, degree: int, frequency: bool) -> tuple[int, bool]:
+    """The length of the core's transforms, a power of two, and whether they need chirps.
+
+    Unless n is a power of two itself there are two ways: one real transform for each factor
+    and one back, so long that the convolution does not come round; or two complex ones,
+    of twice the length, for each pair of factors and for the way back, which a spectrum of
+    length n needs in any case.
+    """
+    if n & (n - 1) == 0:
+        return n, False
+    plain, chirped = _power_of_two(degree * (n - 1) + 1), _power_of_two(2 * n - 1)
+    plain_cost = (degree + 1) * plain * plain.bit_length()
+    chirped_cost = 4 * (-(-degree // 2) + 1) * chirped * chirped.bit_length()
+    return (chirped, True) if frequency or chirped_cost < plain_cost else (plain, False)
+
+
+def _power_of_two(least: int) -> int:
+    return 1 << (least - 1).bit_length()
+
+
+@lru_cache(maxsize=16)
+def roots(length: int, dtype: str) -> NDArray[Any]:
+    """For part b of every level w1 = exp(pi i phi(b)), w2 = sqrt(w1) and w3 = w1 w2."""
+    angle = np.pi * reversed_fractions(max(4, length // 4))
+    w = np.exp(1j * angle[:, None] * np.array([1, 0.5, 1.5]))
+    return _read_only(w.view(np.float64).astype(dtype))
+
+
+def reversed_fractions(n: int) -> NDArray[np.float64]:
+    """phi(0) ... phi(n - 1), n a power of two: binary fractions, the last digit first."""
+    phi = np.zeros(1)
+    while phi.size < n:
+        # phi(m + b) = phi(b) + 1 / (2 m) for b < m, m a power of two.
+        phi = np.concatenate([phi, phi + 0.5 / phi.size])
+    return phi
+
+
+@lru_cache(maxsize=16)
+def chirps(n: int, length: int, dtype: str) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Bluestein's chirp exp(-pi i j^2 / n) and the spectrum of its conjugate.
+
+    With j k = (j^2 + k^2 - (k - j)^2) / 2 a transform of any length is a convolution. The
+    spectrum is in the core's order and divided by its length, for the way back.
+    """
+    squares = np.array([j * j % (2 * n) for j in range(n)])  # exact for any n
+    chirp = np.exp(-1j * np.pi / n * squares)
+    conjugate = np.zeros(length, dtype=np.complex128)
+    conjugate[:n] = chirp.conj()
+    conjugate[length - n + 1 :] = chirp[:0:-1].conj()
+    order = (reversed_fractions(length) * length).astype(np.intp)
+    # The core's transform has the sign of NumPy's inverse one, which divides by the length.
+    spectrum = np.fft.ifft(conjugate)[order]
+    return _complex_table(chirp, dtype), _complex_table(spectrum, dtype)
+
+
+@lru_cache(maxsize=16)
+def real_spectrum(n: int, dtype: str) -> tuple[NDArray[np.int32], NDArray[Any]]:
+    """Where the core leaves Re 0, Re 1, Im 1, Re 2, ..., and what makes them orthogonal.
+
+    Their squares sum to n times those of the numbers transformed, if all frequencies but 0
+    and n / 2 count twice, for their conjugates.
+    """
+    k = np.arange(n // 2 + 1)
+    re, im, sign = k, k + k.size, np.ones(k.size)
+    if n & (n - 1) == 0 and n > 1:
+        # The positions [m, 2 m) hold m / 2 real and m / 2 imaginary parts for every power of
+        # two m. The real one at position b belongs to part b of the last level: the value at
+        # z = exp(2 pi i phi(b)), which is X[-n phi(b)] of a transform with exp(-2 pi i j k / n).
+        powers = [1 << e for e in range(1, n.bit_length() - 1)]
+        b = np.concatenate([[0, 1], *(m + np.arange(m // 2) for m in powers)])
+        imaginary = np.concatenate([[0, 1], *(m + m // 2 + np.arange(m // 2) for m in powers)])
+        frequency = (n * reversed_fractions(n)[b]).astype(np.intp)
+        place = np.argsort(np.minimum(frequency, n - frequency))
+        re, im = b[place], imaginary[place]
+        sign[1:] = np.where(2 * frequency[place[1:]] < n, -1, 1)
+    order = np.stack([re, im], axis=1).ravel()
+    weight = np.sqrt(np.where(2 * k % n == 0, 1, 2) / n)
+    factors = np.stack([weight, weight * sign], axis=1).ravel()
+    meaningful = np.r_[0, 2 : n + 1]  # Im 0 is zero, and so is the last one if n is even
+    return (
+        _read_only(order[meaningful].astype(np.int32)),
+        _read_only(factors[meaningful].astype(dtype)),
+    )
+
+
+def _complex_table(z: NDArray[np.complex128], dtype: str) -> NDArray[Any]:
+    return _read_only(z.view(np.float64).reshape(-1, 2).astype(dtype))
+
+
+def _read_only(table: NDArray[Any]) -> NDArray[Any]:
+    table.flags.writeable = False
+    return table

@@ -1,0 +1,272 @@
+"""Tensor Sketch: definition, expectation, variance."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import oracles
+import pytest
+import scipy.sparse as sp
+from threadpoolctl import threadpool_limits
+from unbiased import assert_spread, assert_unbiased, close_pairs, estimates
+
+from kitchenette import TensorSketch
+from kitchenette.kernels import Exponential, Gaussian, Polynomial
+from kitchenette.sketching.count_sketch import real_spectrum, reversed_fractions, transform_plan
+
+OUTPUTS = ["time", "frequency"]
+SIZES = [1, 2, 3, 4, 5, 7, 8, 12, 16, 31, 32, 64, 100, 127, 128]
+
+
+def extended(kernel, X):
+    """Rows whose inner products to the power of the degree are the kernel."""
+    X = np.sqrt(kernel.gamma) * np.asarray(X, dtype=float)
+    if kernel.coef0 == 0:
+        return X
+    return np.hstack([X, np.full((len(X), 1), np.sqrt(kernel.coef0))])
+
+
+def stated_variance(kernel, X, Y, D):
+    X, Y = extended(kernel, X), extended(kernel, Y)
+    p, q = kernel.degree, 1 if D % 2 else 2
+    s = np.sum(X**2 * Y**2, axis=1)
+    a = np.sum(X * Y, axis=1) ** 2
+    b = np.sum(X**2, axis=1) * np.sum(Y**2, axis=1) - s
+    c = a - s
+    return ((a + b) ** p + (a + c) ** p - 2 * a**p) / D + q * (
+        (a + b + c) ** p - (a + b) ** p - (a + c) ** p + a**p
+    ) / D**2
+
+
+def kernel_of_pairs(kernel, X, Y):
+    return np.diag(kernel(X, Y))
+
+
+# ---------------------------------------------------------------- oracle
+
+
+@pytest.mark.native
+@pytest.mark.parametrize("coef0", [0.0, 0.7])
+@pytest.mark.parametrize("degree", [1, 2, 3, 4])
+@pytest.mark.parametrize("n_components", SIZES)
+def test_features_are_a_count_sketch_of_the_tensor_power(simd, n_components, degree, coef0):
+    kernel = Polynomial(degree, coef0, gamma=1.3)
+    X = np.random.default_rng(degree).normal(size=(11, 3))
+    sketch = TensorSketch(kernel, n_components, random_state=5)
+    Z = sketch.fit_transform(X)
+    expected = oracles.tensor_sketch(
+        extended(kernel, X), sketch.buckets_, sketch.signs_, n_components
+    )
+    scale = np.abs(expected).max()
+    np.testing.assert_allclose(Z, expected, atol=1e-13 * scale)
+    np.testing.assert_allclose(sketch.transform(X.astype(np.float32)), expected, atol=4e-6 * scale)
+    spectrum = sketch.set_params(output="frequency").fit_transform(X)
+    expected = expected @ oracles.real_fourier_matrix(n_components).T
+    np.testing.assert_allclose(spectrum, expected, atol=2e-13 * scale)
+    np.testing.assert_allclose(sketch.transform(X.astype(np.float32)), expected, atol=8e-6 * scale)
+
+
+@pytest.mark.native
+@pytest.mark.parametrize("n_components", [512, 1000, 1009, 1024, 2048, 4096, 8192, 65536])
+def test_long_sketches_agree_with_numpys_transforms(simd, n_components):
+    X = np.random.default_rng(0).normal(size=(9, 40))
+    degree = 3 if n_components % 2 == 0 else 7  # the latter by chirps
+    sketch = TensorSketch(Polynomial(degree, coef0=0), n_components, random_state=5).fit(X)
+    spectrum = np.ones((9, n_components // 2 + 1), dtype=complex)
+    for buckets, signs in zip(sketch.buckets_, sketch.signs_, strict=True):
+        C = np.zeros((n_components, 9))
+        np.add.at(C, buckets, (X * signs).T)
+        spectrum *= np.fft.rfft(C.T)
+    expected = np.fft.irfft(spectrum, n_components)
+    scale = np.linalg.norm(expected, axis=1).max()
+    np.testing.assert_allclose(sketch.transform(X), expected, atol=1e-14 * scale)
+    np.testing.assert_allclose(sketch.transform(X.astype(np.float32)), expected, atol=2e-6 * scale)
+
+
+def test_no_transform_is_longer_than_the_plan_promises():
+    assert transform_plan(4096, 7, False) == (4096, False)
+    assert transform_plan(4096, 7, True) == (4096, False)
+    assert transform_plan(4000, 2, False) == (8192, False)
+    assert transform_plan(4000, 2, True) == (8192, True)
+    assert transform_plan(4000, 7, False) == (8192, True)
+    assert transform_plan(3, 2, True) == (8, True)
+
+
+@pytest.mark.parametrize("n_components", [1, 2, 3, 64, 101, 4096])
+def test_time_and_frequency_have_the_same_inner_products(n_components):
+    X = np.random.default_rng(0).normal(size=(20, 30)) / 5
+    grams = []
+    for output in OUTPUTS:
+        Z = TensorSketch(n_components=n_components, output=output, random_state=0).fit_transform(X)
+        assert Z.shape == (20, n_components)
+        grams.append(Z @ Z.T)
+    np.testing.assert_allclose(grams[0], grams[1], rtol=1e-12, atol=1e-12)
+
+
+def test_hash_functions_are_uniform_and_independent():
+    sketch = TensorSketch(Polynomial(3), 7, random_state=0).fit(np.ones((1, 20_000)))
+    assert sketch.buckets_.shape == sketch.signs_.shape == (3, 20_001)
+    codes = sketch.buckets_ + 7 * (sketch.signs_ > 0)
+    for one, other in itertools.combinations(codes, 2):
+        counts = np.bincount(14 * one + other, minlength=196)
+        chi_square = np.sum((counts - 20_001 / 196) ** 2) / (20_001 / 196)
+        assert chi_square < 195 + 4.5 * np.sqrt(2 * 195)
+
+
+def test_more_columns_or_degrees_do_not_change_the_hash_functions_of_the_first():
+    small = TensorSketch(Polynomial(2), 50, random_state=3).fit(np.ones((1, 4)))
+    large = TensorSketch(Polynomial(5), 50, random_state=3).fit(np.ones((1, 9)))
+    assert np.array_equal(small.buckets_, large.buckets_[:2, :5])
+    assert np.array_equal(small.signs_, large.signs_[:2, :5])
+
+
+def test_the_spectrum_table_names_every_position_once():
+    assert sorted(reversed_fractions(8) * 8) == list(range(8))
+    for n in (1, 2, 4, 64):
+        order, factors = real_spectrum(n, "float64")
+        assert sorted(order) == list(range(n))
+        assert np.sum(factors**2) == pytest.approx(2 - min(n, 2) / n)
+
+
+# ---------------------------------------------------------------- expectation
+
+
+@pytest.mark.parametrize("norm", [0.3, 1.0, 3.0])
+@pytest.mark.parametrize("degree", range(1, 11))
+@pytest.mark.parametrize("homogeneous", [True, False])
+def test_unbiased_for_every_degree_and_norm(degree, norm, homogeneous):
+    X, Y = close_pairs(5, norm=norm, distance=0.5 * norm)
+    kernel = Polynomial(degree, 0.0, 0.8) if homogeneous else Polynomial(degree, norm**2)
+    # A few columns that collide twice make tails too heavy for a mean over 64 seeds, unless
+    # there are many more features than 3^(degree/2).
+    odd, even = (61, 128) if degree <= 5 else (509, 1024)
+    first, second = OUTPUTS if homogeneous else reversed(OUTPUTS)
+    for output, D in ((first, odd), (second, even)):
+        samples = estimates(
+            lambda s, o=output, D=D: TensorSketch(kernel, D, output=o, random_state=s), X, Y, 64
+        )
+        assert_unbiased(samples, kernel_of_pairs(kernel, X, Y))
+
+
+@pytest.mark.parametrize("n_components", [1, 2, 3, 8, 17])
+def test_unbiased_however_few_the_features(n_components):
+    X, Y = close_pairs(4)
+    kernel = Polynomial(2, 0.5)
+    samples = estimates(lambda s: TensorSketch(kernel, n_components, random_state=s), X, Y, 1500)
+    assert_unbiased(samples, kernel_of_pairs(kernel, X, Y))
+
+
+def test_wrong_constants_are_noticed():
+    X, Y = close_pairs(16, distance=0.5)
+    kernel = Polynomial(3, 0.5, gamma=1.2)
+    samples = estimates(lambda s: TensorSketch(kernel, 1024, random_state=s), X, Y, 100)
+    assert_unbiased(samples, kernel_of_pairs(kernel, X, Y))
+    for wrong in (
+        Polynomial(3, 0.5, gamma=1.26),
+        Polynomial(3, 0.55, gamma=1.2),
+        Polynomial(2, 0.5, gamma=1.2),
+    ):
+        with pytest.raises(AssertionError, match="z-scores"):
+            assert_unbiased(samples, kernel_of_pairs(wrong, X, Y))
+
+
+# ---------------------------------------------------------------- variance
+
+
+@pytest.mark.parametrize(
+    ("kernel", "n_components"),
+    [
+        (Polynomial(1, 0.0), 16),
+        (Polynomial(1, 0.5), 3),
+        (Polynomial(2, 0.0), 64),
+        (Polynomial(2, 1.0), 31),
+        (Polynomial(3, 0.0), 5),
+        (Polynomial(3, 0.3), 4),
+        (Polynomial(4, 0.0, gamma=0.7), 32),
+        (Polynomial(5, 0.5), 128),
+    ],
+    ids=repr,
+)
+def test_the_spread_is_the_stated_variance(kernel, n_components):
+    X, Y = close_pairs(6)
+    samples = estimates(lambda s: TensorSketch(kernel, n_components, random_state=s), X, Y, 600)
+    assert_spread(samples, stated_variance(kernel, X, Y, n_components))
+
+
+def test_a_wrong_variance_is_noticed():
+    X, Y = close_pairs(6)
+    kernel = Polynomial(2, 0.0)
+    samples = estimates(lambda s: TensorSketch(kernel, 64, random_state=s), X, Y, 600)
+    for factor in (1 / 1.5, 1.5):
+        with pytest.raises(AssertionError, match="variance"):
+            assert_spread(samples, factor * stated_variance(kernel, X, Y, 64))
+
+
+# ---------------------------------------------------------------- bits
+
+
+@pytest.mark.native
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("output", OUTPUTS)
+@pytest.mark.parametrize("n_components", [1, 2, 7, 64, 100, 1024])
+@pytest.mark.parametrize("degree", [1, 3])
+def test_batches_threads_and_sparseness_do_not_change_a_bit(
+    simd, n_components, degree, output, dtype
+):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(53, 37)).astype(dtype)
+    X[rng.random(X.shape) < 0.7] = 0
+    X[3], X[4] = 0, -0.0
+    sketch = TensorSketch(Polynomial(degree, 0.2), n_components, output=output, random_state=0)
+    whole = sketch.fit(X).transform(X)
+    assert whole.dtype == dtype
+    alone = np.concatenate([sketch.transform(X[i : i + 1]) for i in range(len(X))])
+    assert whole.tobytes() == alone.tobytes()
+    halves = np.concatenate([sketch.transform(X[:19]), sketch.transform(X[19:])])
+    assert whole.tobytes() == halves.tobytes()
+    assert whole.tobytes() == sketch.transform(sp.csr_array(X)).tobytes()
+    with threadpool_limits(1):
+        assert whole.tobytes() == sketch.transform(X).tobytes()
+        assert whole.tobytes() == sketch.transform(sp.csr_array(X)).tobytes()
+
+
+# ---------------------------------------------------------------- sentences
+
+
+@pytest.mark.parametrize(
+    ("sketch", "sentence"),
+    [
+        (TensorSketch(Gaussian()), r"serves Polynomial kernels alone.*RandomKitchenSinks"),
+        (TensorSketch(Exponential()), r"Exponential\(.*\) is not. RandomMaclaurin serves other"),
+        (TensorSketch("poly"), "kernel must be a kernel"),
+        (TensorSketch(output="spectrum"), "output must be one of 'time', 'frequency'"),
+        (TensorSketch(n_components=0), "n_components must be a whole number"),
+        (TensorSketch(n_components=2**31), "n_components must be less than"),
+        (TensorSketch(Polynomial(coef0=-1.0)), "coef0"),
+        (TensorSketch(Polynomial(degree=0)), "degree"),
+        (TensorSketch(Polynomial(gamma=0.0)), "gamma"),
+    ],
+)
+def test_bad_parameters_get_a_sentence(sketch, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        sketch.fit(np.ones((3, 2)))
+
+
+@pytest.mark.native
+@pytest.mark.parametrize("output", OUTPUTS)
+@pytest.mark.parametrize("n_components", [1, 2, 16, 21, 500])
+def test_overflow_gets_a_sentence(n_components, output):
+    X = np.ones((20, 3), dtype=np.float32)
+    sketch = TensorSketch(Polynomial(5), n_components, output=output, random_state=0).fit(X)
+    X[13] = 1e10
+    with pytest.raises(ValueError, match=r"overflowed float32.*1e\+10\. .*gamma or degree"):
+        sketch.transform(X)
+    with pytest.raises(ValueError, match="overflowed float32"):
+        sketch.transform(sp.csr_array(X))
+    assert np.isfinite(sketch.transform(X.astype(np.float64))).all()
+
+
+def test_a_fitted_map_keeps_its_hash_functions_but_not_the_tables_of_its_transforms():
+    sketch = TensorSketch(n_components=2**14).fit(np.ones((1, 10)))
+    assert sum(np.size(value) for value in vars(sketch).values()) < 200
