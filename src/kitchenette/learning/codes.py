@@ -17,7 +17,8 @@ from kitchenette.learning._checks import whole_number
 from kitchenette.maps._base import check_choice
 from kitchenette.sketching.random import Stream
 
-DRAWS = 64  # random codes, of which the best is taken
+DRAWS = 64  # random codes, of which the best is taken; fewer from 500 classes on
+COUNTED_CLASSES = 62  # with more, random columns do not repeat
 DECODINGS = ("soft", "hamming")
 
 
@@ -101,7 +102,8 @@ class OutputCode:
             )
         # Independent columns hardly ever give distinct words if there are few bits.
         draw = _distinct_words if code_length < 2 * least else _distinct_columns
-        draws = [draw(n_classes, code_length, seed, number) for number in range(DRAWS)]
+        number_of_draws = int(np.clip(64 * (500 / n_classes) ** 2, 4, DRAWS))
+        draws = [draw(n_classes, code_length, seed, number) for number in range(number_of_draws)]
         return cls(max(draws, key=lambda code: (_distance(code), -_useless_columns(code))))
 
     @classmethod
@@ -197,28 +199,32 @@ def _distance(code: NDArray[np.int8]) -> int:
     return int(code.shape[1] - agreement.max()) // 2
 
 
-def _column_kinds(code: NDArray[np.int8]) -> NDArray[np.int8]:
-    """Columns with the sign that makes the first class +1: complements become equal."""
-    return code * code[0]
+def _column_kinds(code: NDArray[np.int8]) -> NDArray[np.int64]:
+    """A number for each column, equal for complements, and 0 for constant columns."""
+    differs = code[1:] != code[0]
+    return (1 << np.arange(code.shape[0] - 1, dtype=np.int64)) @ differs
 
 
 def _useless_columns(code: NDArray[np.int8]) -> int:
-    kinds = np.unique(_column_kinds(code), axis=1)
-    return int(code.shape[1] - kinds.shape[1] + np.any(np.all(kinds == 1, axis=0)))
+    if code.shape[0] > COUNTED_CLASSES:
+        return 0
+    kinds = np.unique(_column_kinds(code))
+    return int(code.shape[1] - kinds.size + (kinds[0] == 0))
 
 
 def _distinct_columns(n_classes: int, code_length: int, seed: int, number: int) -> NDArray[np.int8]:
     """Random columns, not constant; repetitions only if different ones run out."""
-    pool = Stream(seed, "code columns").signs(1, n_classes * (4 * code_length + 64), first=number)
-    columns = pool.reshape(-1, n_classes).T
+    stream = Stream(seed, "code columns")
+    if n_classes > COUNTED_CLASSES:
+        return stream.signs(1, n_classes * code_length, first=number).reshape(n_classes, -1)
+    pool = stream.signs(1, n_classes * (4 * code_length + 64), first=number)
+    columns = pool.reshape(n_classes, -1)
     kinds = _column_kinds(columns)
-    varied = np.flatnonzero(np.any(kinds != 1, axis=0))
-    _, first = np.unique(kinds[:, varied], axis=1, return_index=True)
-    first.sort()
+    varied = np.flatnonzero(kinds)
+    first = np.sort(np.unique(kinds[varied], return_index=True)[1])
     repeated = np.setdiff1d(np.arange(varied.size), first)
     order = np.concatenate([first, repeated])
-    chosen = varied[np.resize(order, code_length)]
-    return columns[:, chosen]
+    return columns[:, varied[np.resize(order, code_length)]]
 
 
 def _distinct_words(n_classes: int, code_length: int, seed: int, number: int) -> NDArray[np.int8]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -25,6 +25,7 @@ from kitchenette.maps._base import check_choice
 from kitchenette.sketching.rows import row_blocks
 
 BLOCK_ROWS = 2048  # of a product in the precision of the features
+CACHED = 2**16  # numbers that are centred at once
 SINGLE_RANGE = 1e-10, 1e10  # magnitudes whose squares and their sums float32 can hold
 LARGEST = 1e140  # whose squares and their sums float64 can hold
 CHEAPER_FACTORS = 24  # Cholesky factors, measured, that cost less than an eigendecomposition
@@ -426,6 +427,7 @@ class _Batch:
                     f"{name} must have {width} columns; got an array of shape {array.shape}."
                 )
         self.n_rows = self.Z.shape[0]
+        self.weighted = sample_weight is not None
         self.weights = _weights(sample_weight, self.n_rows)
         self.count = float(self.weights.sum())
         self.single = self.Z.dtype == np.float32
@@ -436,7 +438,8 @@ class _Batch:
         total = np.zeros(self.Z.shape[1])
         peak = 0.0
         for rows, block in row_blocks(self.Z, self.Z.shape[1]):
-            total += self.weights[rows] @ block.astype(np.float64, copy=False)
+            # Not by BLAS, whose threads cost more than they gain on a block.
+            total += np.einsum("i,ij->j", self.weights[rows], block)
             peak = max(peak, float(block.max()), -float(block.min()))
         self.feature_mean = total / self.count
         self.target_mean = (self.weights @ self.Y) / self.count
@@ -458,45 +461,45 @@ class _Batch:
 
     def add_to(self, statistics: LeastSquares, between: float, sign: float) -> None:
         """Add the products of centred rows, and of the difference of means, times ``sign``."""
-        roots = np.sqrt(self.weights)[:, None]
-        Y = roots * (self.Y - self.target_mean)
+        Y = np.sqrt(self.weights)[:, None] * (self.Y - self.target_mean)
         feature_row = np.sqrt(between) * self.feature_step
         target_row = np.sqrt(between) * self.target_step
-        for rows in self._blocks():
+        columns = statistics.gram.panels()
+        height = min(self.n_rows, BLOCK_ROWS) + 1
+        panels = [np.empty((height, c.stop - c.start), self.dtype) for c in columns]
+        tile = statistics.gram.tile(self.dtype)
+        for start in range(0, self.n_rows, BLOCK_ROWS):
+            rows = slice(start, min(start + BLOCK_ROWS, self.n_rows))
+            n = rows.stop - rows.start
+            for panel, column in zip(panels, columns, strict=True):
+                self._centre(rows, column, panel)
+                panel[n] = feature_row[column]
             last = rows.stop == self.n_rows
-            panels = [
-                self._centred(rows, columns, roots, feature_row if last else None)
-                for columns in statistics.gram.panels()
-            ]
-            statistics.gram.add_products(panels, sign)
+            filled = [panel[: n + last] for panel in panels]
+            statistics.gram.add_products(filled, sign, tile)
             targets = np.concatenate([Y[rows], target_row[None]]) if last else Y[rows]
             targets = (sign * targets).astype(self.dtype)
-            for columns, panel in zip(statistics.gram.panels(), panels, strict=True):
-                statistics.cross[columns] += panel.T @ targets
+            for panel, column in zip(filled, columns, strict=True):
+                statistics.cross[column] += panel.T @ targets
         statistics.target_gram += sign * (Y.T @ Y + np.outer(target_row, target_row))
 
-    def _blocks(self) -> Iterator[slice]:
-        for start in range(0, self.n_rows, BLOCK_ROWS):
-            yield slice(start, min(start + BLOCK_ROWS, self.n_rows))
-
-    def _centred(
-        self, rows: slice, columns: slice, roots: Array, extra: Array | None
-    ) -> NDArray[Any]:
-        """Some columns of centred rows times the roots of their weights, and one more row."""
-        n = rows.stop - rows.start
-        panel = np.empty((n + (extra is not None), columns.stop - columns.start), self.dtype)
+    def _centre(self, rows: slice, columns: slice, out: NDArray[Any]) -> None:
+        """Some columns of centred rows, times the roots of their weights."""
         # The mean as a sum of two numbers of this precision: the first difference is exact if
         # the mean is large, so that the second can take the rest away.
         mean = self.feature_mean[columns]
         high = mean.astype(self.dtype)
         low = (mean - high).astype(self.dtype)
-        np.subtract(self.Z[rows, columns], high, out=panel[:n])
-        panel[:n] -= low
-        if np.any(roots[rows] != 1):
-            panel[:n] *= roots[rows].astype(self.dtype)
-        if extra is not None:
-            panel[n] = extra[columns]
-        return panel
+        roots = np.sqrt(self.weights).astype(self.dtype) if self.weighted else None
+        size = max(1, CACHED // mean.size)
+        for start in range(rows.start, rows.stop, size):
+            part = slice(start, min(start + size, rows.stop))
+            target = out[part.start - rows.start : part.stop - rows.start]
+            np.subtract(self.Z[part, columns], high, out=target)
+            if self.dtype == np.float32:
+                target -= low
+            if roots is not None:
+                target *= roots[part, None]
 
 
 def _weights(sample_weight: Any, n_rows: int) -> Array:

@@ -28,7 +28,7 @@ from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from scipy.linalg import blas, lapack
 
 Array = NDArray[np.float64]
@@ -85,7 +85,14 @@ class PackedSymmetric:
         bounds = [*range(0, n1, TILE), *range(n1, self.order, TILE), self.order]
         return [slice(a, b) for a, b in pairwise(bounds)]
 
-    def add_products(self, panels: list[NDArray[Any]], sign: float) -> None:
+    def tile(self, dtype: DTypeLike) -> NDArray[Any]:
+        """Memory for `add_products`."""
+        width = min(TILE, (self.order + 1) // 2)
+        return np.empty(width * width, dtype=dtype)
+
+    def add_products(
+        self, panels: list[NDArray[Any]], sign: float, memory: NDArray[Any] | None = None
+    ) -> None:
         """Add ``sign * A' A`` for a matrix A that is given as panels of its columns.
 
         Products are computed tile by tile in the precision of A and added in float64.
@@ -94,7 +101,7 @@ class PackedSymmetric:
         n1, first, below, last = self._blocks()
         dtype = panels[0].dtype
         syrk, gemm = blas.get_blas_funcs(("syrk", "gemm"), dtype=dtype)
-        memory = np.empty(TILE * TILE, dtype=dtype)
+        memory = self.tile(dtype) if memory is None else memory
         bounds = self.panels()
         for j, column in enumerate(bounds):
             for i, row in enumerate(bounds[j:], start=j):

@@ -41,7 +41,8 @@ CRITERIA = ("gcv", "evidence")
 EXACT_FEATURES = 1024
 PROBES = 32
 LARGEST_PENALTY = 1e3  # relative to the trace of G: all weights are practically zero there
-STEP = np.log(10)
+STEP = float(np.log(10)) / 2  # of the search: half a decade
+TRIES = 12  # at most
 
 
 @dataclass(frozen=True)
@@ -197,38 +198,38 @@ def _search(equations: NormalEquations, criterion: str) -> ShiftedInverse:
     step = STEP
     if height(min(x + step, high)) > height(x):
         step = -step
-    while True:
+    while len(heights) < TRIES:
         following = float(np.clip(x + step, low, high))
         if following == x or height(following) >= height(x):
             break
-        x = following
+        x, step = following, 1.5 * step
     if tries.best is None:
         raise ValueError(_too_few_rows(equations, criterion))
-    # Three points around the minimum, or a bound of the range: refine twice.
-    for _ in range(2):
+    while len(heights) < TRIES:
         vertex = _vertex(heights)
-        if vertex is None or not low <= vertex <= high:
+        if vertex is None:
             break
         height(vertex)
-    assert tries.best is not None
     return tries.best
 
 
 def _vertex(heights: dict[float, float]) -> float | None:
-    """Where the parabola through the lowest point and its neighbours is lowest."""
-    points = sorted(heights)
-    i = min(range(len(points)), key=lambda j: heights[points[j]])
-    if i in (0, len(points) - 1):
+    """Where the parabola through the lowest point and its neighbours is lowest.
+
+    None if that is less than a twentieth of a decade from a point already tried, which
+    changes nothing that matters, or if the lowest point is the end of the range.
+    """
+    points = np.array(sorted(heights))
+    values = np.array([heights[x] for x in points])
+    i = int(np.argmin(values))
+    if i in (0, points.size - 1) or not np.isfinite(values[i - 1 : i + 2]).all():
         return None
-    (a, b, c) = points[i - 1 : i + 2]
-    fa, fb, fc = (heights[x] for x in (a, b, c))
-    if not np.isfinite([fa, fc]).all():
-        return None
+    a, b, c = points[i - 1 : i + 2]
+    fa, fb, fc = values[i - 1 : i + 2]
     p = (b - a) ** 2 * (fb - fc) - (b - c) ** 2 * (fb - fa)
     q = (b - a) * (fb - fc) - (b - c) * (fb - fa)
-    vertex = b - p / (2 * q) if q != 0 else b
-    # A step below a tenth of a decade changes nothing that matters.
-    return vertex if abs(vertex - b) > 0.1 * STEP else None
+    vertex = float(b - p / (2 * q)) if q != 0 else float(b)
+    return vertex if np.abs(points - vertex).min() > 0.1 * STEP else None
 
 
 def _guess(equations: NormalEquations, criterion: str) -> float:
