@@ -17,6 +17,7 @@ from importlib.metadata import version
 
 from kitchenette import kernels, metrics
 from kitchenette._config import choose_instruction_set, show_config
+from kitchenette.learning import LeastSquares
 from kitchenette.maps import Fastfood, RandomKitchenSinks, RandomMaclaurin, TensorSketch
 from kitchenette.sketching import fwht
 
@@ -26,6 +27,7 @@ __version__ = version("kitchenette")
 
 __all__ = [
     "Fastfood",
+    "LeastSquares",
     "RandomKitchenSinks",
     "RandomMaclaurin",
     "TensorSketch",

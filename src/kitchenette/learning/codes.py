@@ -1,0 +1,239 @@
+"""Error-correcting output codes: classes as words of bits (Dietterich and Bakiri 1994).
+
+Least squares is linear in the targets: if W are the weights for one-hot targets and C has
+a codeword in each row, the weights for the bits of the code are W C, and so are their
+intercepts. A code needs no statistics and no solve of its own.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import hadamard
+
+from kitchenette.learning._checks import whole_number
+from kitchenette.maps._base import check_choice
+from kitchenette.sketching.random import Stream
+
+DRAWS = 64  # random codes, of which the best is taken; fewer from 500 classes on
+COUNTED_CLASSES = 62  # with more, random columns do not repeat
+DECODINGS = ("soft", "hamming")
+
+
+class OutputCode:
+    """A codeword of +1 and -1 for each class, and the way back.
+
+    Parameters
+    ----------
+    codewords : array-like of shape (n_classes, code_length)
+        Distinct rows of +1 and -1, or of 1 and 0.
+
+    Attributes
+    ----------
+    codewords : ndarray of shape (n_classes, code_length)
+        +1 and -1, int8.
+    distance : int
+        The smallest number of bits in which two codewords differ.
+
+    Notes
+    -----
+    As the codewords have equal length, the one with the largest inner product with the
+    outputs is also the one at the least squared distance. With weights that are applied to
+    a one-hot solution, soft decoding uses the outputs p C for the one-hot predictions p and
+    scores p C C' / code_length: codes of nearly orthogonal words change its choice little.
+    Hamming decoding keeps the signs of the bits only.
+
+    Examples
+    --------
+    >>> from kitchenette.learning import OutputCode
+    >>> code = OutputCode.random(10, 200, seed=0)
+    >>> code.codewords.shape, code.distance > 80
+    ((10, 200), True)
+    >>> code.decode(code.codewords[[3, 1, 4]])
+    array([3, 1, 4])
+    """
+
+    def __init__(self, codewords: ArrayLike):
+        self.codewords = _checked(codewords)
+        self.distance = _distance(self.codewords)
+        if self.distance == 0:
+            raise ValueError("Two classes have the same codeword; all rows must be distinct.")
+
+    @property
+    def n_classes(self) -> int:
+        return int(self.codewords.shape[0])
+
+    @property
+    def code_length(self) -> int:
+        return int(self.codewords.shape[1])
+
+    @classmethod
+    def random(cls, n_classes: int, code_length: int | None = None, *, seed: int) -> Self:
+        """A dense random code: of several draws, the one whose words are farthest apart.
+
+        Columns are bits to be learned: none is constant, and none equals another one or its
+        complement, as long as there are enough different ones (2^(n_classes - 1) - 1).
+
+        Parameters
+        ----------
+        n_classes : int
+            The number of words, at least 2.
+        code_length : int, optional
+            The number of bits, at least log2(n_classes). By default 200 as in Hamid et al.
+            (2014), or twenty times that minimum if that is more.
+        seed : int
+            Equal seeds give equal codes.
+
+        Returns
+        -------
+        code : OutputCode
+        """
+        n_classes = whole_number("n_classes", n_classes, 2)
+        least = int(np.ceil(np.log2(n_classes)))
+        if code_length is None:
+            code_length = max(200, 20 * least)
+        code_length = whole_number("code_length", code_length, 1)
+        if code_length < least:
+            raise ValueError(
+                f"{n_classes} classes need at least {least} bits for distinct codewords; "
+                f"got code_length={code_length}."
+            )
+        # Independent columns hardly ever give distinct words if there are few bits.
+        draw = _distinct_words if code_length < 2 * least else _distinct_columns
+        number_of_draws = int(np.clip(64 * (500 / n_classes) ** 2, 4, DRAWS))
+        draws = [draw(n_classes, code_length, seed, number) for number in range(number_of_draws)]
+        return cls(max(draws, key=lambda code: (_distance(code), -_useless_columns(code))))
+
+    @classmethod
+    def hadamard(cls, n_classes: int) -> Self:
+        """Rows of the smallest Hadamard matrix that is large enough, without its first column.
+
+        The matrix has order p, a power of two; all pairs of words differ in exactly p / 2 of
+        the p - 1 bits, which no code of this length can exceed for all pairs.
+
+        Parameters
+        ----------
+        n_classes : int
+            The number of words, at least 2.
+
+        Returns
+        -------
+        code : OutputCode
+        """
+        n_classes = whole_number("n_classes", n_classes, 2)
+        order = 1 << int(n_classes - 1).bit_length()
+        return cls(hadamard(order, dtype=np.int8)[:n_classes, 1:])
+
+    def scores(self, outputs: ArrayLike, decoding: str = "soft") -> NDArray[np.float64]:
+        """How well outputs agree with each codeword.
+
+        Parameters
+        ----------
+        outputs : array-like of shape (n_rows, code_length)
+            Predictions of the bits.
+        decoding : {"soft", "hamming"}, default="soft"
+            "soft" gives inner products with the codewords, divided by the number of bits.
+            "hamming" does the same with the signs of the outputs: 1 minus twice the
+            part of the bits that differ. An output of zero agrees by half.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_rows, n_classes)
+        """
+        check_choice("decoding", decoding, DECODINGS)
+        given = np.asarray(outputs, dtype=np.float64)
+        if given.ndim != 2 or given.shape[1] != self.code_length:
+            raise ValueError(
+                f"outputs must have {self.code_length} columns, one for each bit; got an array "
+                f"of shape {given.shape}."
+            )
+        if decoding == "hamming":
+            given = np.sign(given)
+        return given @ self.codewords.T.astype(np.float64) / self.code_length
+
+    def decode(self, outputs: ArrayLike, decoding: str = "soft") -> NDArray[np.intp]:
+        """The class of each row of outputs.
+
+        Parameters
+        ----------
+        outputs : array-like of shape (n_rows, code_length)
+            Predictions of the bits.
+        decoding : {"soft", "hamming"}, default="soft"
+            As in `scores`. If signs are equally far from several words, the soft scores
+            decide among them; if these are equal too, the first class wins.
+
+        Returns
+        -------
+        classes : ndarray of shape (n_rows,)
+            Numbers of rows of ``codewords``.
+        """
+        scores = self.scores(outputs, decoding)
+        if decoding == "hamming":
+            # Sums of at most code_length units are exact up to this rounding.
+            nearest = scores >= scores.max(axis=1, keepdims=True) - 0.5 / self.code_length
+            scores = np.where(nearest, self.scores(outputs), -np.inf)
+        return np.argmax(scores, axis=1)
+
+
+def _checked(codewords: Any) -> NDArray[np.int8]:
+    given = np.asarray(codewords)
+    if given.ndim != 2 or given.shape[0] < 2 or given.shape[1] < 1:
+        raise ValueError(
+            "A code is a matrix with a row for each class, at least two, and a column for each "
+            f"bit; got an array of shape {given.shape}."
+        )
+    values = set(np.unique(given).tolist()) if given.dtype.kind in "biuf" else {None}
+    if values <= {-1, 1}:
+        return given.astype(np.int8)
+    if values <= {0, 1}:
+        return (2 * given.astype(np.int8) - 1).astype(np.int8)
+    raise ValueError("A code must have entries +1 and -1, or 1 and 0, and no others.")
+
+
+def _distance(code: NDArray[np.int8]) -> int:
+    wide = code.astype(np.float64)
+    agreement = wide @ wide.T
+    np.fill_diagonal(agreement, -code.shape[1])
+    return int(code.shape[1] - agreement.max()) // 2
+
+
+def _column_kinds(code: NDArray[np.int8]) -> NDArray[np.int64]:
+    """A number for each column, equal for complements, and 0 for constant columns."""
+    differs = code[1:] != code[0]
+    return (1 << np.arange(code.shape[0] - 1, dtype=np.int64)) @ differs
+
+
+def _useless_columns(code: NDArray[np.int8]) -> int:
+    if code.shape[0] > COUNTED_CLASSES:
+        return 0
+    kinds = np.unique(_column_kinds(code))
+    return int(code.shape[1] - kinds.size + (kinds[0] == 0))
+
+
+def _distinct_columns(n_classes: int, code_length: int, seed: int, number: int) -> NDArray[np.int8]:
+    """Random columns, not constant; repetitions only if different ones run out."""
+    stream = Stream(seed, "code columns")
+    if n_classes > COUNTED_CLASSES:
+        return stream.signs(1, n_classes * code_length, first=number).reshape(n_classes, -1)
+    pool = stream.signs(1, n_classes * (4 * code_length + 64), first=number)
+    columns = pool.reshape(n_classes, -1)
+    kinds = _column_kinds(columns)
+    varied = np.flatnonzero(kinds)
+    first = np.sort(np.unique(kinds[varied], return_index=True)[1])
+    repeated = np.setdiff1d(np.arange(varied.size), first)
+    order = np.concatenate([first, repeated])
+    return columns[:, varied[np.resize(order, code_length)]]
+
+
+def _distinct_words(n_classes: int, code_length: int, seed: int, number: int) -> NDArray[np.int8]:
+    """Random words, all different."""
+    if code_length <= 16:
+        words = Stream(seed, "code words").permutations(1, 1 << code_length, first=number)[0]
+    else:
+        pool = Stream(seed, "code words").words(1, 2 * n_classes, first=number)[0]
+        unique, first = np.unique(pool >> np.uint64(64 - code_length), return_index=True)
+        words = unique[np.argsort(first)].astype(np.int64)
+    bits = words[:n_classes, None] >> np.arange(code_length) & 1
+    return (2 * bits - 1).astype(np.int8)

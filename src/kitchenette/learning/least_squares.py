@@ -1,0 +1,534 @@
+"""Least squares in one pass: statistics that can be updated, merged and solved."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Iterable, Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_array, check_consistent_length
+
+from kitchenette.learning._checks import whole_number
+from kitchenette.learning.packed import Array, PackedSymmetric
+from kitchenette.learning.regularisation import CRITERIA, choose
+from kitchenette.learning.solution import (
+    NormalEquations,
+    ShiftedSpectrum,
+    Solution,
+    Spectrum,
+    shifted_inverse,
+    solution,
+)
+from kitchenette.maps._base import check_choice
+from kitchenette.sketching.rows import row_blocks
+
+BLOCK_ROWS = 2048  # of a product in the precision of the features
+CACHED = 2**16  # numbers that are centred at once
+SINGLE_RANGE = 1e-10, 1e10  # magnitudes whose squares and their sums float32 can hold
+LARGEST = 1e140  # whose squares and their sums float64 can hold
+CHEAPER_FACTORS = 24  # Cholesky factors, measured, that cost less than an eigendecomposition
+SINGLE_RESOLUTION = 1e-8  # measured error of a Gram matrix from float32, relative to its norm
+
+
+class LeastSquares:
+    """Statistics of features and targets, from which weights follow for any penalty.
+
+    All that least squares needs to know of the data, in one pass and in memory that does not
+    grow with the rows: batches are added and removed, statistics of different rows merged
+    in any order, and the weights for any number of penalties, the best penalty and the
+    uncertainty of predictions are computed without seeing the data again.
+
+    Parameters
+    ----------
+    n_features : int
+        The number of columns of Z.
+    n_targets : int, default=1
+        The number of columns of Y.
+
+    Attributes
+    ----------
+    n_rows : int
+        The number of rows seen, whatever their weights.
+    count : float
+        The sum of their weights, n.
+    feature_mean : ndarray of shape (n_features,)
+        Weighted mean m of the features.
+    target_mean : ndarray of shape (n_targets,)
+        Weighted mean of the targets.
+    gram : PackedSymmetric of order n_features
+        G, the weighted sum of (z - m)(z - m)'; ``gram.full()`` is its lower triangle.
+    cross : ndarray of shape (n_features, n_targets)
+        The same products of features and targets.
+    target_gram : ndarray of shape (n_targets, n_targets)
+        The same products of targets.
+    single : bool
+        Whether some features came as float32.
+
+    See Also
+    --------
+    sklearn.linear_model.Ridge : The same weights from all rows at once.
+
+    Notes
+    -----
+    *The problem.* ``solve(alpha)`` minimises the sum over the rows of
+    weight * (y - c - w' z)^2, plus alpha |w|^2, as `sklearn.linear_model.Ridge` does. The
+    intercept c is not penalised. A row of weight 2 counts as two rows, in everything.
+
+    *Accuracy.* A batch is centred at its own mean before anything is multiplied, and the
+    difference of the means enters as one more row (Chan, Golub and LeVeque 1979). So large
+    means cost no digits, and no difference of large numbers is ever formed. float32 rows are
+    multiplied in float32, 2048 rows at a time, and these products are added in float64. A
+    product of b rows has an error of about u sqrt(b) relative to the lengths of its two
+    columns, u = 6e-8, and errors of blocks are independent: the error of G, relative to
+    its largest eigenvalue, is below 1e-8 from some ten blocks on, and falls as 1 / sqrt(rows).
+    Predictions agree with a float64 solution to about 1e-8 times the condition of
+    G + alpha I. Give float64 features if that is not enough; they are multiplied in float64,
+    in twice the time.
+
+    *Cost.* n_features^2 operations per row, by Level-3 BLAS on one triangle, stored in
+    rectangular full packed format: 4 n_features^2 bytes in all, and a block of rows and a
+    tile of 2048 by 2048 products while updating. A batch should have some hundred rows,
+    because each batch goes through the whole Gram matrix once. A solution takes
+    n_features^3 / 3 operations and as many bytes again.
+
+    *Downdating* loses the digits by which the removed rows outweigh those that stay.
+
+    References
+    ----------
+    Chan, Golub and LeVeque, Updating formulae and a pairwise algorithm for computing sample
+    variances, 1979.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kitchenette import LeastSquares
+    >>> rng = np.random.default_rng(0)
+    >>> Z = rng.normal(size=(300, 3))
+    >>> y = Z @ [1.0, 2.0, 3.0] + 5
+    >>> here = LeastSquares(3).update(Z[:100], y[:100])
+    >>> there = LeastSquares(3).update(Z[100:], y[100:])
+    >>> solution = here.merge(there).solve(alpha=1e-6)
+    >>> solution.coef.ravel().round(3), solution.intercept.round(3)
+    (array([1., 2., 3.]), array([5.]))
+    """
+
+    def __init__(self, n_features: int, n_targets: int = 1):
+        self.n_features = whole_number("n_features", n_features, 1)
+        self.n_targets = whole_number("n_targets", n_targets, 1)
+        self._forget()
+
+    def _forget(self) -> None:
+        self.n_rows = 0
+        self.count = 0.0
+        self.single = False
+        self.feature_mean = np.zeros(self.n_features)
+        self.target_mean = np.zeros(self.n_targets)
+        self.gram = PackedSymmetric(self.n_features)
+        self.cross = np.zeros((self.n_features, self.n_targets))
+        self.target_gram = np.zeros((self.n_targets, self.n_targets))
+
+    def __repr__(self) -> str:
+        return (
+            f"LeastSquares(n_features={self.n_features}, n_targets={self.n_targets}) "
+            f"of {self.n_rows} rows"
+        )
+
+    def update(self, Z: ArrayLike, Y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Add rows.
+
+        Parameters
+        ----------
+        Z : array-like of shape (n_rows, n_features)
+            Features, multiplied in their precision: float32, or float64 for all others.
+        Y : array-like of shape (n_rows, n_targets) or (n_rows,)
+            Targets.
+        sample_weight : array-like of shape (n_rows,), optional
+            Weights, not negative; 1 if not given.
+
+        Returns
+        -------
+        self : LeastSquares
+            This object.
+        """
+        batch = _Batch(self, Z, Y, sample_weight)
+        if batch.count == 0:
+            self.n_rows += batch.n_rows
+            return self
+        n = self.count + batch.count
+        batch.add_to(self, self.count * batch.count / n, 1.0)
+        self._move_means(batch.feature_step, batch.target_step, batch.count / n)
+        self.count = n
+        self.n_rows += batch.n_rows
+        self.single = self.single or batch.single
+        return self
+
+    def downdate(self, Z: ArrayLike, Y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Remove rows that were added before, with the weights they had.
+
+        Parameters
+        ----------
+        Z, Y, sample_weight
+            As in `update`. That these rows were seen is not checked, only that there were
+            enough.
+
+        Returns
+        -------
+        self : LeastSquares
+            This object.
+        """
+        batch = _Batch(self, Z, Y, sample_weight)
+        n = self.count - batch.count
+        nothing_left = abs(n) <= 1e-12 * self.count
+        if batch.n_rows > self.n_rows or (n < 0 and not nothing_left):
+            raise ValueError(
+                f"Cannot remove {batch.n_rows} rows of total weight {batch.count:g}: only "
+                f"{self.n_rows} rows of total weight {self.count:g} were added."
+            )
+        n_rows = self.n_rows - batch.n_rows
+        if nothing_left or n_rows == 0:
+            self._forget()
+        elif batch.count > 0:
+            batch.add_to(self, self.count * batch.count / n, -1.0)
+            self._move_means(batch.feature_step, batch.target_step, -batch.count / n)
+            self.count = n
+        self.n_rows = n_rows
+        return self
+
+    def merge(self, other: LeastSquares) -> Self:
+        """Add the rows that other statistics have seen; those do not change.
+
+        Parameters
+        ----------
+        other : LeastSquares
+            Statistics of other rows, with the same features and targets.
+
+        Returns
+        -------
+        self : LeastSquares
+            This object.
+        """
+        if not isinstance(other, LeastSquares):
+            raise ValueError(f"merge takes a LeastSquares object; got {type(other).__name__}.")
+        if (self.n_features, self.n_targets) != (other.n_features, other.n_targets):
+            raise ValueError(
+                f"Cannot merge statistics of {other.n_features} features and {other.n_targets} "
+                f"targets into those of {self.n_features} and {self.n_targets}."
+            )
+        if other.count > 0:
+            n = self.count + other.count
+            feature_step = other.feature_mean - self.feature_mean
+            target_step = other.target_mean - self.target_mean
+            between = self.count * other.count / n
+            self.gram.values += other.gram.values
+            self.gram.add_outer(feature_step, between)
+            self.cross += other.cross + between * np.outer(feature_step, target_step)
+            self.target_gram += other.target_gram + between * np.outer(target_step, target_step)
+            self._move_means(feature_step, target_step, other.count / n)
+            self.count = n
+            self.single = self.single or other.single
+        self.n_rows += other.n_rows
+        return self
+
+    def _move_means(self, feature_step: Array, target_step: Array, part: float) -> None:
+        # New arrays: solutions keep the old ones.
+        self.feature_mean = self.feature_mean + part * feature_step
+        self.target_mean = self.target_mean + part * target_step
+
+    def solve(
+        self,
+        alpha: float | str | ArrayLike = "gcv",
+        *,
+        fit_intercept: bool = True,
+        criterion: str = "gcv",
+    ) -> Solution:
+        """The weights for one penalty, given or chosen.
+
+        Parameters
+        ----------
+        alpha : float, {"gcv", "evidence"} or array-like, default="gcv"
+            The penalty; or the criterion that chooses it among all positive numbers; or
+            several penalties, of which ``criterion`` chooses one. "gcv" minimises generalised
+            cross-validation and "evidence" maximises the marginal likelihood. Both need
+            no data, and serve all targets with one penalty; see Notes.
+        fit_intercept : bool, default=True
+            Whether to add a constant that is not penalised.
+        criterion : {"gcv", "evidence"}, default="gcv"
+            How to choose among several penalties.
+
+        Returns
+        -------
+        solution : Solution
+            Weights, intercept, penalty, residuals, evidence and uncertainty.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If G + alpha I is singular; the solution has the least norm then.
+
+        Notes
+        -----
+        Up to 1024 features the criteria are exact, and searched between 1e-8 (float64
+        features: 1e-13 or so) and 1000 times the trace of G. From there on the search goes
+        downhill, by a Cholesky factor for each penalty it tries, half a dozen usually, to
+        within a tenth of a decade. The evidence is exact there as well; the effective number
+        of parameters in "gcv" is estimated with a standard error of sqrt(edf) / 4 at most.
+        See `kitchenette.learning.regularisation`.
+        """
+        if isinstance(alpha, str):
+            check_choice("alpha", alpha, CRITERIA)
+            return self._chosen(alpha, None, fit_intercept)
+        check_choice("criterion", criterion, CRITERIA)
+        if isinstance(alpha, numbers.Real):
+            penalty = float(_penalties([alpha])[0])
+            equations = self._equations(fit_intercept)
+            return solution(equations, shifted_inverse(equations, penalty))
+        return self._chosen(criterion, _penalties(alpha), fit_intercept)
+
+    def path(self, alphas: ArrayLike, *, fit_intercept: bool = True) -> list[Solution]:
+        """The solutions for several penalties.
+
+        From 24 penalties on, one eigendecomposition serves all of them; for fewer, as many
+        Cholesky factors are faster. Each solution then keeps its own factor, as large
+        as the statistics.
+
+        Parameters
+        ----------
+        alphas : array-like of shape (n_penalties,)
+            Penalties.
+        fit_intercept : bool, default=True
+            Whether to add a constant that is not penalised.
+
+        Returns
+        -------
+        solutions : list of Solution
+            In the order of the penalties.
+        """
+        penalties = _penalties(alphas)
+        equations = self._equations(fit_intercept)
+        if penalties.size < CHEAPER_FACTORS:
+            return [solution(equations, shifted_inverse(equations, float(a))) for a in penalties]
+        spectrum = Spectrum(equations)
+        return [solution(equations, ShiftedSpectrum(spectrum, float(a))) for a in penalties]
+
+    def _chosen(self, criterion: str, alphas: Array | None, fit_intercept: bool) -> Solution:
+        equations = self._equations(fit_intercept)
+        return solution(equations, choose(equations, criterion, alphas))
+
+    def _equations(self, fit_intercept: bool) -> NormalEquations:
+        if self.count == 0:
+            raise ValueError("There is nothing to solve: no rows of positive weight were added.")
+        eps = max(self.n_features, 100) * float(np.finfo(np.float64).eps)
+        resolution = SINGLE_RESOLUTION if self.single else eps
+        gram, cross = self.gram, self.cross
+        target_squares = np.diagonal(self.target_gram).copy()
+        feature_mean, target_mean = self.feature_mean, self.target_mean
+        if not fit_intercept:
+            gram = gram.copy()
+            gram.add_outer(feature_mean, self.count)
+            cross = cross + self.count * np.outer(feature_mean, target_mean)
+            target_squares += self.count * target_mean**2
+            feature_mean, target_mean = np.zeros_like(feature_mean), np.zeros_like(target_mean)
+        return NormalEquations(
+            gram=gram,
+            cross=cross,
+            target_squares=np.maximum(target_squares, 0),
+            feature_mean=feature_mean,
+            target_mean=target_mean,
+            count=self.count,
+            fit_intercept=bool(fit_intercept),
+            resolution=resolution,
+        )
+
+    def state(self) -> dict[str, Any]:
+        """Everything, as numbers and arrays, for `from_state`.
+
+        Returns
+        -------
+        state : dict
+            The numbers ``n_features``, ``n_targets``, ``n_rows``, ``count`` and ``single``, and
+            the float64 arrays ``feature_mean``, ``target_mean``, ``gram`` (one triangle, in
+            rectangular full packed format), ``cross`` and ``target_gram``. The arrays are
+            those in use, not copies.
+        """
+        state = {name: getattr(self, name) for name in (*_NUMBERS, *_ARRAYS)}
+        state["gram"] = self.gram.values
+        return state
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """The statistics that `state` describes; the arrays are copied.
+
+        Parameters
+        ----------
+        state : mapping
+            What `state` returned. Everything in it is checked.
+
+        Returns
+        -------
+        statistics : LeastSquares
+        """
+        missing = {*_NUMBERS, *_ARRAYS} ^ set(state)
+        if missing:
+            raise ValueError(
+                "The state of LeastSquares has other entries than it should have: "
+                f"{', '.join(sorted(map(str, missing)))} missing or too many."
+            )
+        statistics = cls.__new__(cls)
+        statistics.n_features = D = whole_number("n_features", state["n_features"], 1)
+        statistics.n_targets = k = whole_number("n_targets", state["n_targets"], 1)
+        statistics.n_rows = whole_number("n_rows", state["n_rows"], 0)
+        count = state["count"]
+        if not isinstance(count, int | float) or not 0 <= count < np.inf:
+            raise ValueError(f"count must be a finite number and not negative; got {count!r}.")
+        statistics.count = float(count)
+        if not isinstance(state["single"], bool | np.bool_):
+            raise ValueError(f"single must be True or False; got {state['single']!r}.")
+        statistics.single = bool(state["single"])
+        statistics.feature_mean = _state_array(state, "feature_mean", (D,))
+        statistics.target_mean = _state_array(state, "target_mean", (k,))
+        statistics.gram = PackedSymmetric(D, _state_array(state, "gram", (D * (D + 1) // 2,)))
+        statistics.cross = _state_array(state, "cross", (D, k))
+        statistics.target_gram = _state_array(state, "target_gram", (k, k))
+        if not np.allclose(statistics.target_gram, statistics.target_gram.T):
+            raise ValueError("target_gram must be symmetric.")
+        for name, diagonal in (
+            ("gram", statistics.gram.diagonal()),
+            ("target_gram", np.diagonal(statistics.target_gram)),
+        ):
+            # Downdating leaves rounding errors.
+            if diagonal.min() < -1e-6 * np.abs(diagonal).max():
+                raise ValueError(f"{name} has a negative number on its diagonal.")
+        return statistics
+
+
+_NUMBERS = ("n_features", "n_targets", "n_rows", "count", "single")
+_ARRAYS = ("feature_mean", "target_mean", "gram", "cross", "target_gram")
+
+
+class _Batch:
+    """Checked rows, their means, and how far these are from the means of the statistics.
+
+    All that can go wrong does so here, before the statistics are touched.
+    """
+
+    def __init__(self, statistics: LeastSquares, Z: Any, Y: Any, sample_weight: Any) -> None:
+        self.Z = check_array(Z, dtype=[np.float64, np.float32], input_name="Z")
+        Y = check_array(Y, dtype=np.float64, ensure_2d=False, input_name="Y")
+        self.Y = Y[:, None] if Y.ndim == 1 else Y
+        check_consistent_length(self.Z, self.Y)
+        for name, array, width in (
+            ("Z", self.Z, statistics.n_features),
+            ("Y", self.Y, statistics.n_targets),
+        ):
+            if array.ndim != 2 or array.shape[1] != width:
+                raise ValueError(
+                    f"{name} must have {width} columns; got an array of shape {array.shape}."
+                )
+        self.n_rows = self.Z.shape[0]
+        self.weighted = sample_weight is not None
+        self.weights = _weights(sample_weight, self.n_rows)
+        self.count = float(self.weights.sum())
+        self.single = self.Z.dtype == np.float32
+        if self.count > 0:
+            self._measure(statistics)
+
+    def _measure(self, statistics: LeastSquares) -> None:
+        total = np.zeros(self.Z.shape[1])
+        peak = 0.0
+        for rows, block in row_blocks(self.Z, self.Z.shape[1]):
+            # Not by BLAS, whose threads cost more than they gain on a block.
+            total += np.einsum("i,ij->j", self.weights[rows], block)
+            peak = max(peak, float(block.max()), -float(block.min()))
+        self.feature_mean = total / self.count
+        self.target_mean = (self.weights @ self.Y) / self.count
+        self.feature_step = self.feature_mean - statistics.feature_mean
+        self.target_step = self.target_mean - statistics.target_mean
+        heaviest = np.sqrt(max(1.0, float(self.weights.max())))
+        peak *= heaviest
+        target_peak = heaviest * float(np.abs(self.Y).max())
+        if max(peak, target_peak) > LARGEST or not np.isfinite(self.count):
+            raise ValueError(
+                f"Z, Y or sample_weight is too large for sums of squares in float64: "
+                f"the largest number times the root of its weight is {max(peak, target_peak):g}. "
+                "Scale the data down."
+            )
+        step = float(np.abs(self.feature_step).max())
+        smallest, largest = SINGLE_RANGE
+        within = smallest < peak and max(peak, step, target_peak) < largest
+        self.dtype = np.dtype(np.float32 if self.single and within else np.float64)
+
+    def add_to(self, statistics: LeastSquares, between: float, sign: float) -> None:
+        """Add the products of centred rows, and of the difference of means, times ``sign``."""
+        Y = np.sqrt(self.weights)[:, None] * (self.Y - self.target_mean)
+        feature_row = np.sqrt(between) * self.feature_step
+        target_row = np.sqrt(between) * self.target_step
+        columns = statistics.gram.panels()
+        height = min(self.n_rows, BLOCK_ROWS) + 1
+        panels = [np.empty((height, c.stop - c.start), self.dtype) for c in columns]
+        tile = statistics.gram.tile(self.dtype)
+        for start in range(0, self.n_rows, BLOCK_ROWS):
+            rows = slice(start, min(start + BLOCK_ROWS, self.n_rows))
+            n = rows.stop - rows.start
+            for panel, column in zip(panels, columns, strict=True):
+                self._centre(rows, column, panel)
+                panel[n] = feature_row[column]
+            last = rows.stop == self.n_rows
+            filled = [panel[: n + last] for panel in panels]
+            statistics.gram.add_products(filled, sign, tile)
+            targets = np.concatenate([Y[rows], target_row[None]]) if last else Y[rows]
+            targets = (sign * targets).astype(self.dtype)
+            for panel, column in zip(filled, columns, strict=True):
+                statistics.cross[column] += panel.T @ targets
+        statistics.target_gram += sign * (Y.T @ Y + np.outer(target_row, target_row))
+
+    def _centre(self, rows: slice, columns: slice, out: NDArray[Any]) -> None:
+        """Some columns of centred rows, times the roots of their weights."""
+        # The mean as a sum of two numbers of this precision: the first difference is exact if
+        # the mean is large, so that the second can take the rest away.
+        mean = self.feature_mean[columns]
+        high = mean.astype(self.dtype)
+        low = (mean - high).astype(self.dtype)
+        roots = np.sqrt(self.weights).astype(self.dtype) if self.weighted else None
+        size = max(1, CACHED // mean.size)
+        for start in range(rows.start, rows.stop, size):
+            part = slice(start, min(start + size, rows.stop))
+            target = out[part.start - rows.start : part.stop - rows.start]
+            np.subtract(self.Z[part, columns], high, out=target)
+            if self.dtype == np.float32:
+                target -= low
+            if roots is not None:
+                target *= roots[part, None]
+
+
+def _weights(sample_weight: Any, n_rows: int) -> Array:
+    if sample_weight is None:
+        return np.ones(n_rows)
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.shape != (n_rows,):
+        raise ValueError(
+            f"sample_weight must be one number for each of the {n_rows} rows; got an array of "
+            f"shape {weights.shape}."
+        )
+    if not np.all(np.isfinite(weights)) or weights.min() < 0:
+        raise ValueError("sample_weight must be finite and not negative.")
+    return weights
+
+
+def _penalties(alphas: Any) -> Array:
+    penalties = np.asarray(list(alphas) if isinstance(alphas, Iterable) else alphas, np.float64)
+    if penalties.ndim != 1 or penalties.size == 0:
+        raise ValueError(f"alpha must be a number or a list of numbers; got {alphas!r}.")
+    if not np.all(np.isfinite(penalties)) or penalties.min() < 0:
+        raise ValueError(f"alpha must be finite and not negative; got {alphas!r}.")
+    return penalties
+
+
+def _state_array(state: Mapping[str, Any], name: str, shape: tuple[int, ...]) -> Array:
+    array = np.array(state[name], dtype=np.float64, order="C")
+    if array.shape != shape:
+        raise ValueError(f"{name} must have shape {shape}; got {array.shape}.")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} must be finite.")
+    return array

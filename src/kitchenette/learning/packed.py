@@ -1,0 +1,193 @@
+"""Symmetric matrices of which one triangle is stored, at the speed of full ones.
+
+LAPACK's rectangular full packed format keeps the lower triangle of a matrix of order n in
+n (n + 1) / 2 numbers that are three ordinary blocks of a rectangle, so that products and
+Cholesky factors are Level-3 BLAS. Plain packed storage has the same size and is far slower.
+
+With n1 = ceil(n / 2), the first n1 columns of the lower triangle fill the rectangle from
+its diagonal down, and the remaining triangle lies transposed in the free upper corner. For
+n = 6 and n = 5 (entries are row and column)::
+
+    33 43 53         00 33 43
+    00 44 54         10 11 44
+    10 11 55         20 21 22
+    20 21 22         30 31 32
+    30 31 32         40 41 42
+    40 41 42
+    50 51 52
+
+References
+----------
+Gustavson et al., Rectangular full packed format for Cholesky's algorithm: factorization,
+solution, and inversion, ACM Transactions on Mathematical Software 37 (2010).
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+from scipy.linalg import blas, lapack
+
+Array = NDArray[np.float64]
+
+TILE = 2048  # columns of a product that is added at once: 16 MB of float32
+
+
+class PackedSymmetric:
+    """A symmetric matrix in float64, one triangle of it.
+
+    Parameters
+    ----------
+    order : int
+        The number of rows and columns.
+    values : ndarray of shape (order * (order + 1) / 2,), optional
+        The numbers in rectangular full packed format (TRANSR = 'N', UPLO = 'L'); zero if
+        not given. They are not copied.
+    """
+
+    def __init__(self, order: int, values: Array | None = None):
+        self.order = order
+        self.values = np.zeros(order * (order + 1) // 2) if values is None else values
+
+    def copy(self) -> Self:
+        return type(self)(self.order, self.values.copy())
+
+    def diagonal(self) -> Array:
+        return self.values[self._diagonal_positions()]
+
+    def add_to_diagonal(self, shift: float) -> None:
+        self.values[self._diagonal_positions()] += shift
+
+    def full(self) -> Array:
+        """The lower triangle in an ordinary matrix, in Fortran order; zero above it."""
+        matrix, _ = lapack.dtfttr(self.order, self.values, transr="N", uplo="L")
+        return np.tril(matrix) if self.order > 1 else np.asfortranarray(matrix)
+
+    def leading(self, order: int) -> Self:
+        """The first rows and columns, at most half of them (rounded up)."""
+        _, triangle, _, _ = self._blocks()
+        leading = np.asfortranarray(triangle[:order, :order])
+        return type(self)(order, lapack.dtrttf(leading, transr="N", uplo="L")[0])
+
+    def add_outer(self, vector: Array, scale: float) -> None:
+        """Add ``scale * vector vector'``."""
+        rows = np.asfortranarray(vector[:, None])
+        self.values = lapack.dsfrk(
+            self.order, 1, scale, rows, 1.0, self.values, transr="N", uplo="L", overwrite_c=1
+        )
+
+    def panels(self) -> list[slice]:
+        """The columns of the panels that `add_products` takes."""
+        n1 = (self.order + 1) // 2
+        bounds = [*range(0, n1, TILE), *range(n1, self.order, TILE), self.order]
+        return [slice(a, b) for a, b in pairwise(bounds)]
+
+    def tile(self, dtype: DTypeLike) -> NDArray[Any]:
+        """Memory for `add_products`."""
+        width = min(TILE, (self.order + 1) // 2)
+        return np.empty(width * width, dtype=dtype)
+
+    def add_products(
+        self, panels: list[NDArray[Any]], sign: float, memory: NDArray[Any] | None = None
+    ) -> None:
+        """Add ``sign * A' A`` for a matrix A that is given as panels of its columns.
+
+        Products are computed tile by tile in the precision of A and added in float64.
+        Panels in C order are not copied.
+        """
+        n1, first, below, last = self._blocks()
+        dtype = panels[0].dtype
+        syrk, gemm = blas.get_blas_funcs(("syrk", "gemm"), dtype=dtype)
+        memory = self.tile(dtype) if memory is None else memory
+        bounds = self.panels()
+        for j, column in enumerate(bounds):
+            for i, row in enumerate(bounds[j:], start=j):
+                shape = (row.stop - row.start, column.stop - column.start)
+                tile = memory[: shape[0] * shape[1]].reshape(shape, order="F")
+                # The last triangle is stored transposed, so that it is an upper one.
+                upper = column.start >= n1
+                if i == j:
+                    # The other half of this square holds numbers of the other triangle.
+                    tile.fill(0)
+                    syrk(sign, panels[j].T, beta=0.0, c=tile, overwrite_c=1, lower=not upper)
+                else:
+                    gemm(sign, panels[i].T, panels[j].T, trans_b=1, c=tile, overwrite_c=1)
+                if upper:
+                    target = last[_moved(column, -n1), _moved(row, -n1)]
+                    tile = tile if i == j else tile.T
+                elif row.start >= n1:
+                    target = below[_moved(row, -n1), column]
+                else:
+                    target = first[row, column]
+                target += tile
+
+    def _blocks(self) -> tuple[int, Array, Array, Array]:
+        """n1, the first triangle (lower), what is below it, and the last one (upper)."""
+        n, n1 = self.order, (self.order + 1) // 2
+        even = 1 - n % 2
+        rectangle = self.values.reshape((n + even, n1), order="F")
+        return (
+            n1,
+            rectangle[even : even + n1],
+            rectangle[even + n1 :],
+            rectangle[: n - n1, 1 - even :],
+        )
+
+    def _diagonal_positions(self) -> NDArray[np.intp]:
+        n, n1 = self.order, (self.order + 1) // 2
+        even = 1 - n % 2
+        height = n + even
+        first = np.arange(n1) * (height + 1) + even
+        last = np.arange(n - n1) * (height + 1) + (0 if even else height)
+        return np.concatenate([first, last])
+
+
+class CholeskyFactor:
+    """L with L L' = A, from a packed matrix A, which it overwrites.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        If A is not positive definite, or so nearly not that a pivot is less than
+        ``tolerance`` of the diagonal number it started from.
+    """
+
+    def __init__(self, matrix: PackedSymmetric, tolerance: float):
+        diagonal = matrix.diagonal()
+        factor, info = lapack.dpftrf(
+            matrix.order, matrix.values, transr="N", uplo="L", overwrite_a=1
+        )
+        self._packed = PackedSymmetric(matrix.order, factor)
+        if info == 0:
+            self._pivots = self._packed.diagonal()
+        if info != 0 or not np.all(self._pivots**2 > tolerance * diagonal):
+            raise np.linalg.LinAlgError("the matrix is not positive definite")
+
+    def solve(self, B: Array) -> Array:
+        """A^-1 B."""
+        solution, _ = lapack.dpftrs(
+            self._packed.order, self._packed.values, np.asfortranarray(B), transr="N", uplo="L"
+        )
+        return np.ascontiguousarray(solution)
+
+    def squared_lengths(self, Z: Array) -> Array:
+        """The form z' A^-1 z of each row z."""
+        columns = lapack.dtfsm(
+            1.0, self._packed.values, np.asfortranarray(Z.T), transr="N", side="L", uplo="L"
+        )
+        return np.einsum("ij,ij->j", columns, columns)
+
+    def log_determinant(self) -> float:
+        return 2 * float(np.log(self._pivots).sum())
+
+    def inverse_trace(self) -> float:
+        """The trace of A^-1, at the cost of two factors."""
+        inverse, _ = lapack.dpftri(self._packed.order, self._packed.values, transr="N", uplo="L")
+        return float(PackedSymmetric(self._packed.order, inverse).diagonal().sum())
+
+
+def _moved(bounds: slice, by: int) -> slice:
+    return slice(bounds.start + by, bounds.stop + by)

@@ -1,0 +1,277 @@
+"""The solution of a regularised least-squares problem, and what can be asked of it."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import ArrayLike
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_array
+
+from kitchenette.learning.packed import Array, CholeskyFactor, PackedSymmetric
+from kitchenette.sketching.rows import row_blocks
+
+
+@dataclass(frozen=True)
+class NormalEquations:
+    """(G + alpha I) w = b, and what else is known of the data.
+
+    G, b and the targets are centred if there is an intercept.
+    """
+
+    gram: PackedSymmetric
+    cross: Array
+    target_squares: Array
+    feature_mean: Array
+    target_mean: Array
+    count: float
+    fit_intercept: bool
+    resolution: float  # eigenvalues of G below this part of its trace are rounding errors
+
+    @property
+    def degrees(self) -> float:
+        """The count less what the intercept takes."""
+        return self.count - self.fit_intercept
+
+    @property
+    def cutoff(self) -> float:
+        """The part of the trace below which G is singular, a decade on the safe side."""
+        return 10 * self.resolution
+
+    @cached_property
+    def trace(self) -> float:
+        return float(self.gram.diagonal().sum())
+
+
+class ShiftedCholesky:
+    """(G + alpha I)^-1 by a Cholesky factor."""
+
+    def __init__(self, equations: NormalEquations, alpha: float):
+        shifted = equations.gram.copy()
+        shifted.add_to_diagonal(alpha)
+        order = shifted.order
+        # Without a penalty, what rounding errors hide must not be divided by.
+        tolerance = equations.cutoff if alpha == 0 else order * np.finfo(np.float64).eps
+        self.alpha = alpha
+        self.order = order
+        self._factor = CholeskyFactor(shifted, tolerance)
+
+    def solve(self, B: Array) -> Array:
+        return self._factor.solve(B)
+
+    def squared_lengths(self, Z: Array) -> Array:
+        return self._factor.squared_lengths(Z)
+
+    def log_determinant_ratio(self) -> float:
+        """The logarithm of |I + G / alpha|."""
+        if self.alpha == 0:
+            return np.inf
+        return self._factor.log_determinant() - self.order * float(np.log(self.alpha))
+
+    def effective_dof(self) -> float:
+        if self.alpha == 0:
+            return float(self.order)
+        return self.order - self.alpha * self._factor.inverse_trace()
+
+
+class Spectrum:
+    """The eigendecomposition of G: every alpha at the cost of a product."""
+
+    def __init__(self, equations: NormalEquations):
+        values, self.vectors = scipy.linalg.eigh(
+            equations.gram.full(), lower=True, overwrite_a=True, check_finite=False, driver="evd"
+        )
+        self.values = np.maximum(values, 0)
+        self.cutoff = equations.cutoff * equations.trace
+
+
+class ShiftedSpectrum:
+    """(G + alpha I)^-1 by eigenvectors, or the pseudo-inverse if that is singular."""
+
+    def __init__(self, spectrum: Spectrum, alpha: float):
+        self.alpha = alpha
+        self._spectrum = spectrum
+        shifted = spectrum.values + alpha
+        self.diagonal = np.zeros_like(shifted)
+        np.divide(1, shifted, where=shifted > (0 if alpha else spectrum.cutoff), out=self.diagonal)
+
+    def solve(self, B: Array) -> Array:
+        V = self._spectrum.vectors
+        return V @ (self.diagonal[:, None] * (V.T @ B))
+
+    def squared_lengths(self, Z: Array) -> Array:
+        return np.square(Z @ self._spectrum.vectors) @ self.diagonal
+
+    def log_determinant_ratio(self) -> float:
+        """The logarithm of |I + G / alpha|."""
+        if self.alpha == 0:
+            return np.inf
+        return float(np.log1p(self._spectrum.values / self.alpha).sum())
+
+    def effective_dof(self) -> float:
+        return float(self._spectrum.values @ self.diagonal)
+
+
+ShiftedInverse = ShiftedCholesky | ShiftedSpectrum
+
+
+def shifted_inverse(equations: NormalEquations, alpha: float) -> ShiftedInverse:
+    """(G + alpha I)^-1 by Cholesky, or by eigenvectors and with a warning if it is singular."""
+    try:
+        return ShiftedCholesky(equations, alpha)
+    except np.linalg.LinAlgError:
+        warnings.warn(
+            f"The normal equations are singular to working precision with alpha={alpha:g}: some "
+            "features are constant or depend linearly on others. They are solved by an "
+            "eigendecomposition, which is slower, and without a penalty for the weights of "
+            "least norm. Use a larger alpha, or float64 features.",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+        return ShiftedSpectrum(Spectrum(equations), alpha)
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Weights for given statistics and penalty, and their uncertainty.
+
+    `LeastSquares.solve` makes it. It keeps the factor of G + alpha I, as many numbers as the
+    statistics, for what is computed only when asked for: `effective_dof`,
+    `noise_variance` and `variance`.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (n_features, n_targets)
+        The weights w.
+    intercept : ndarray of shape (n_targets,)
+        Predictions are ``Z @ coef + intercept``.
+    alpha : float
+        The penalty.
+    rss : ndarray of shape (n_targets,)
+        The weighted sum of squared residuals of each target.
+    log_marginal_likelihood : float
+        The log density of the targets, summed over them; see Notes.
+    count : float
+        The sum of the weights of all rows, n.
+    fit_intercept : bool
+        Whether there is an intercept.
+    feature_mean : ndarray of shape (n_features,)
+        The m around which the variance of predictions grows: the weighted mean of the
+        features, or zero without intercept.
+
+    Notes
+    -----
+    The Bayesian model is y = c + w' z + noise for each target, with noise of variance s^2
+    and weights of prior variance s^2 / alpha, so that ``coef`` is the posterior mean. The
+    intercept c has a flat prior of density one and is integrated out; s^2 is set to where
+    the density is highest, (rss + alpha |w|^2) / N with N = n - 1 (N = n without intercept)::
+
+        log p(y) = -N/2 (log(2 pi s^2) + 1) - log |I + G / alpha| / 2 - log(n) / 2
+
+    (the last term only with an intercept). A row of weight 2 counts as two rows.
+    """
+
+    coef: Array
+    intercept: Array
+    alpha: float
+    rss: Array
+    log_marginal_likelihood: float
+    count: float
+    fit_intercept: bool
+    feature_mean: Array
+    _inverse: ShiftedInverse = field(repr=False)
+
+    @cached_property
+    def effective_dof(self) -> float:
+        """The trace of G (G + alpha I)^-1; an intercept counts one more."""
+        return self._inverse.effective_dof()
+
+    @cached_property
+    def noise_variance(self) -> Array:
+        """Noise of each target: rss / (N - effective_dof), NaN if nothing is left over.
+
+        Where alpha maximises the marginal likelihood of a single target it equals the s^2 of
+        the Notes; elsewhere it depends less on the prior.
+        """
+        left = self.count - self.fit_intercept - self.effective_dof
+        return self.rss / left if left > 0 else np.full_like(self.rss, np.nan)
+
+    def predict(self, Z: ArrayLike) -> Array:
+        """``Z @ coef + intercept``, shape (n_rows, n_targets)."""
+        return np.asarray(Z) @ self.coef + self.intercept
+
+    def variance(self, Z: Any, *, noise: bool = True) -> Array:
+        """The variance of predictions.
+
+        Parameters
+        ----------
+        Z : array-like of shape (n_rows, n_features)
+            Features.
+        noise : bool, default=True
+            Include the noise: the variance of a new observation instead of that of the
+            regression function.
+
+        Returns
+        -------
+        variance : ndarray of shape (n_rows, n_targets)
+            s^2 times the sum of (z - m)' (G + alpha I)^-1 (z - m) from the weights, 1 / n
+            from the intercept if there is one, and 1 from the noise; m is the mean of the
+            features, or zero without intercept, and s^2 is ``noise_variance``. Directions
+            that a singular problem left out contribute nothing.
+        """
+        Z = check_array(Z, dtype=[np.float64, np.float32], input_name="Z")
+        n_features = self.coef.shape[0]
+        if Z.shape[1] != n_features:
+            raise ValueError(f"Z has {Z.shape[1]} columns, but the solution has {n_features}.")
+        factor = np.empty(Z.shape[0])
+        for rows, block in row_blocks(Z, n_features):
+            factor[rows] = self._inverse.squared_lengths(block - self.feature_mean)
+        factor += noise
+        if self.fit_intercept:
+            factor += 1 / self.count
+        return factor[:, None] * self.noise_variance
+
+
+def solution(equations: NormalEquations, inverse: ShiftedInverse) -> Solution:
+    """The solution by a given inverse of G + alpha I."""
+    w = inverse.solve(equations.cross)
+    rss, penalty = residuals(equations, w, inverse.alpha)
+    return Solution(
+        coef=w,
+        intercept=equations.target_mean - equations.feature_mean @ w,
+        alpha=inverse.alpha,
+        rss=rss,
+        log_marginal_likelihood=_log_evidence(
+            equations, rss + penalty, inverse.log_determinant_ratio()
+        ),
+        count=equations.count,
+        fit_intercept=equations.fit_intercept,
+        feature_mean=equations.feature_mean,
+        _inverse=inverse,
+    )
+
+
+def residuals(equations: NormalEquations, w: Array, alpha: float) -> tuple[Array, Array]:
+    """Sums of squared residuals and penalties alpha |w|^2, both for each target.
+
+    rss = y'y - 2 w'b + w'Gw, where w'Gw = w'b - alpha w'w.
+    """
+    penalty = alpha * np.einsum("ij,ij->j", w, w)
+    explained = np.einsum("ij,ij->j", w, equations.cross)
+    return np.maximum(equations.target_squares - explained - penalty, 0), penalty
+
+
+def _log_evidence(equations: NormalEquations, loss: Array, log_determinant: float) -> float:
+    N = equations.degrees
+    if N <= 0:
+        return np.nan
+    if np.isinf(log_determinant):
+        return -np.inf  # weights of unlimited size are infinitely improbable
+    with np.errstate(divide="ignore"):
+        terms: Any = N * (np.log(2 * np.pi * loss / N) + 1) + log_determinant
+    return -0.5 * float(np.sum(terms + equations.fit_intercept * np.log(equations.count)))
