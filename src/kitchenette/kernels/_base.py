@@ -16,7 +16,12 @@ from kitchenette._params import ValueParameters
 
 
 class Kernel(ValueParameters, ABC):
-    """A positive definite function of two rows."""
+    """A positive definite function of two rows.
+
+    A kernel is a value: it is equal to another with the same parameters, and its attributes
+    cannot be assigned. ``set_params`` of a feature map gives the map a kernel of its own;
+    ``set_params`` of a kernel, as in scikit-learn, changes it for all who share it.
+    """
 
     def __call__(self, X: ArrayLike, Y: ArrayLike | None = None) -> NDArray[Any]:
         """The exact Gram matrix ``K[i, j] = k(X[i], Y[j])``.

@@ -79,7 +79,7 @@ class Fastfood(FourierFeatureMap):
     seed_ : int
         The seed that was used; ``random_state=seed_`` draws the same map.
     projection_ : StructuredProjection
-        The structured matrix, O(n_components) numbers.
+        The structured matrix: O(n_components) numbers, and not fewer than padded columns.
     frequencies_ : ndarray of shape (n_frequencies_, n_features_in_)
         The frequencies as an explicit matrix, computed when asked for.
     n_frequencies_ : int
@@ -130,7 +130,8 @@ class Fastfood(FourierFeatureMap):
     Variance with independent directions: the sum of lambda_n^2 (sum of q_nk^2 L_k(<x, y>)
     - L_n(<x, y>)^2) / count_n, with q_nk the mean of p_n^2 p_k.
 
-    Cost: O(n_components log d) per row, 13 bytes per frequency for float32.
+    Cost: O(max(n_components, d) log d) per row and 13 bytes per frequency for float32, of which
+    there are at least d: blocks are computed whole.
 
     References
     ----------

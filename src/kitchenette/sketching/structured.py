@@ -1,8 +1,8 @@
 """Structured projections: many random directions for the price of a fast transform.
 
 A projection here is a stack of square blocks. Each block is a product of diagonal
-matrices and fast transforms, stored in O(rows) numbers, and its rows, before they are
-given lengths, are unit vectors.
+matrices and fast transforms, stored in a few numbers per row, and its rows, before they are
+given lengths, are unit vectors. Blocks are stored whole, also if not all of a block is wanted.
 """
 
 from __future__ import annotations
