@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from inspect import getattr_static
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.utils.extmath import row_norms
 
 from kitchenette import _core
 from kitchenette._params import SharedName
@@ -77,7 +79,7 @@ class Fastfood(FourierFeatureMap):
     seed_ : int
         The seed that was used; ``random_state=seed_`` draws the same map.
     projection_ : StructuredProjection
-        The structured matrix, O(n_components) numbers.
+        The structured matrix: O(n_components) numbers, and not fewer than padded columns.
     frequencies_ : ndarray of shape (n_frequencies_, n_features_in_)
         The frequencies as an explicit matrix, computed when asked for.
     n_frequencies_ : int
@@ -128,7 +130,8 @@ class Fastfood(FourierFeatureMap):
     Variance with independent directions: the sum of lambda_n^2 (sum of q_nk^2 L_k(<x, y>)
     - L_n(<x, y>)^2) / count_n, with q_nk the mean of p_n^2 p_k.
 
-    Cost: O(n_components log d) per row, 13 bytes per frequency for float32.
+    Cost: O(max(n_components, d) log d) per row and 13 bytes per frequency for float32, of which
+    there are at least d: blocks are computed whole.
 
     References
     ----------
@@ -164,6 +167,12 @@ class Fastfood(FourierFeatureMap):
         self.transform = transform  # type: ignore[method-assign,assignment]
         self.features = features
         self.random_state = random_state
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if not isinstance(getattr_static(cls, "transform"), SharedName):
+            # A method that overrides the one here must not be hidden by the parameter either.
+            cls.transform = SharedName("transform", cls.transform)  # type: ignore[method-assign,assignment]
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -201,7 +210,8 @@ class Fastfood(FourierFeatureMap):
     @property
     def _transform_kind(self) -> str:
         # The attribute `transform` is the method.
-        return str(vars(self)["transform"])
+        kind: str = vars(self)["transform"]
+        return kind
 
     def _draw(self, X: Any, sample: Any) -> None:
         self._polynomials: PolynomialFeatures | None = None
@@ -217,10 +227,12 @@ class Fastfood(FourierFeatureMap):
         padded = directions.block if isinstance(directions, HadamardProjection) else n_columns
         dimension = spectrum.dimension(n_columns, padded)
         uniforms = Stream(self.seed_, "lengths").uniforms(n, spectrum.n_length_uniforms)
-        lengths = spectrum.lengths(uniforms, dimension)
+        with np.errstate(over="ignore", divide="ignore"):
+            lengths = spectrum.lengths(uniforms, dimension)
+            inverse_scale = 1 / np.asarray(self.kernel_.length_scale, dtype=np.float64)
+            self._check_frequencies(float(lengths.max() * inverse_scale.max()), dtype)
         if dimension < padded:
             lengths = lengths / directions.row_lengths()
-        inverse_scale = 1 / np.asarray(self.kernel_.length_scale, dtype=np.float64)
         if self.features == "local":
             self._draw_templates(directions, lengths, inverse_scale, sample)
             return
@@ -263,10 +275,12 @@ class Fastfood(FourierFeatureMap):
         leaves over.
         """
         m = sample.shape[1]
-        dense = sample.toarray() if sp.issparse(sample) else sample
-        scaled = dense * inverse_scale
-        mean = scaled.mean(axis=0, dtype=np.float64)
-        mean_square = np.square(scaled, dtype=np.float64).sum(axis=1).mean()
+        if sp.issparse(sample):
+            scaled = sample.astype(np.float64).multiply(inverse_scale).tocsr()
+        else:
+            scaled = sample * inverse_scale
+        mean = np.asarray(scaled.mean(axis=0)).ravel()
+        mean_square = row_norms(scaled, squared=True).mean()
         # |x + y|^2 for independent rows, and the t for which the variance is least there.
         S = 2 * (mean_square + mean @ mean)
         t = (np.sqrt((m + 2 * S) ** 2 + 8 * m * S) - (m + 2 * S)) / (2 * m)
