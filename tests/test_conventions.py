@@ -10,7 +10,15 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from kitchenette import Fastfood, RandomKitchenSinks, RandomMaclaurin, TensorSketch
+from kitchenette import (
+    SRHT,
+    TEFM,
+    CRAFTMap,
+    Fastfood,
+    RandomKitchenSinks,
+    RandomMaclaurin,
+    TensorSketch,
+)
 from kitchenette.kernels import (
     BesselMatern,
     Cauchy,
@@ -38,6 +46,11 @@ ESTIMATORS = [
     RandomMaclaurin(Polynomial(2)),
     RandomMaclaurin(Polynomial(2), n_components=7, projection="rademacher", degrees="geometric"),
     RandomMaclaurin(Composition(Polynomial(2), Gaussian()), n_components=9),
+    SRHT(5),
+    CRAFTMap(n_components=6),
+    CRAFTMap(TensorSketch(Polynomial(2), n_components=20), n_components=6),
+    TEFM(n_components=3),
+    TEFM(Fastfood(n_components=20), n_components=3, method="srht"),
     TensorSketch(),
     TensorSketch(Polynomial(3, coef0=0), n_components=7, output="frequency"),
 ]

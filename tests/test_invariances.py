@@ -14,7 +14,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
-from kitchenette import Fastfood, RandomKitchenSinks, RandomMaclaurin, TensorSketch, _core
+from kitchenette import (
+    SRHT,
+    TEFM,
+    CRAFTMap,
+    Fastfood,
+    RandomKitchenSinks,
+    RandomMaclaurin,
+    TensorSketch,
+    _core,
+)
 from kitchenette.kernels import (
     Composition,
     Exponential,
@@ -53,12 +62,17 @@ OPTIONS = [
     (RandomMaclaurin, {"kernel": Composition(Exponential(), Polynomial(1, gamma=0.1))}),
     (TensorSketch, {"kernel": Polynomial(3, coef0=0.5)}),
     (TensorSketch, {"kernel": Polynomial(3, coef0=0.5), "output": "frequency"}),
+    (SRHT, {}),
+    (CRAFTMap, {"up": RandomMaclaurin(Polynomial(3), 300)}),
+    (TEFM, {"base": RandomKitchenSinks(Gaussian(1.0), 700)}),
 ]
 
 
 def make(kind, options, kernel, n_components, random_state=0):
     """A map for this kernel, unless the options name another."""
-    defaults = {"kernel": kernel, "n_components": n_components, "random_state": random_state}
+    defaults = {"n_components": n_components, "random_state": random_state}
+    if kind not in (SRHT, CRAFTMap, TEFM):
+        defaults["kernel"] = kernel
     return kind(**{**defaults, **options})
 
 

@@ -18,7 +18,15 @@ from importlib.metadata import version
 from kitchenette import kernels, metrics
 from kitchenette._config import choose_instruction_set, show_config
 from kitchenette.learning import LeastSquares
-from kitchenette.maps import Fastfood, RandomKitchenSinks, RandomMaclaurin, TensorSketch
+from kitchenette.maps import (
+    SRHT,
+    TEFM,
+    CRAFTMap,
+    Fastfood,
+    RandomKitchenSinks,
+    RandomMaclaurin,
+    TensorSketch,
+)
 from kitchenette.sketching import fwht
 
 choose_instruction_set()
@@ -26,6 +34,9 @@ choose_instruction_set()
 __version__ = version("kitchenette")
 
 __all__ = [
+    "SRHT",
+    "TEFM",
+    "CRAFTMap",
     "Fastfood",
     "LeastSquares",
     "RandomKitchenSinks",

@@ -1,8 +1,19 @@
 """Feature maps: a kernel and random building blocks make explicit features."""
 
+from kitchenette.maps.craft import CRAFTMap
 from kitchenette.maps.fastfood import Fastfood
 from kitchenette.maps.kitchen_sinks import RandomKitchenSinks
 from kitchenette.maps.random_maclaurin import RandomMaclaurin
+from kitchenette.maps.srht import SRHT
+from kitchenette.maps.tefm import TEFM
 from kitchenette.maps.tensor_sketch import TensorSketch
 
-__all__ = ["Fastfood", "RandomKitchenSinks", "RandomMaclaurin", "TensorSketch"]
+__all__ = [
+    "SRHT",
+    "TEFM",
+    "CRAFTMap",
+    "Fastfood",
+    "RandomKitchenSinks",
+    "RandomMaclaurin",
+    "TensorSketch",
+]

@@ -23,51 +23,23 @@ FLOATS: list[type] = [np.float64, np.float32]
 SAMPLE_ROWS = 1000  # that data-dependent choices look at
 
 
-class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParameters, ABC):
-    """A map to explicit features whose inner products approximate a kernel.
+class RowTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParameters, ABC):
+    """A transformer of single rows: what it makes of a row depends on that row alone.
 
-    A subclass draws its random numbers in `_draw`, from ``seed_``, ``kernel_`` and the
-    width of the data alone (and from a sample of rows if it must), and writes features of
-    checked rows in `_write`. A row's features depend on that row alone.
+    A subclass sets ``_n_features_out`` in ``fit`` and writes the output of checked rows in
+    `_write`.
     """
 
-    kernel: Kernel
-    n_components: int
+    n_components: Any
     random_state: Any
-    _overflow_advice = "Scale the data down or use a larger length_scale."
+    _n_features_out: int
+    _overflow_advice = "Scale the data down or pass float64."
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Draw the map.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_rows, n_columns)
-            Only the number of columns and the precision matter, and a sample of rows if
-            the kernel has a length scale "median".
-        y : ignored
-
-        Returns
-        -------
-        self : object
-            The fitted map.
-        """
-        with unchanged_on_error(self):
-            X = self._validated(X, reset=True)
-            self._check_parameters()
-            self.seed_ = seed_from(self.random_state)
-            sample = X[Stream(self.seed_, "sample").sample(X.shape[0], SAMPLE_ROWS)]
-            # A copy: the kernel, or an array that is its parameter, may be changed later.
-            self.kernel_ = clone(self.kernel).resolve(sample)
-            # What transform needs is kept apart from the parameters, which may be set anew.
-            self._n_features_out = int(self.n_components)
-            self._draw(X, sample)
-        return self
 
     def transform(self, X: Any) -> NDArray[Any]:
         """Features of rows.
@@ -115,22 +87,61 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParamet
         return canonical(X)
 
     def _check_parameters(self) -> None:
+        check_count("n_components", self.n_components)
+
+    @abstractmethod
+    def _write(self, X: Any, out: NDArray[Any]) -> bool:
+        """Features of checked rows; False if a number overflowed."""
+
+
+class FeatureMap(RowTransformer):
+    """A map to explicit features whose inner products approximate a kernel.
+
+    A subclass draws its random numbers in `_draw`, from ``seed_``, ``kernel_`` and the
+    width of the data alone (and from a sample of rows if it must).
+    """
+
+    kernel: Kernel
+    _overflow_advice = "Scale the data down or use a larger length_scale."
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Draw the map.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_columns)
+            Only the number of columns and the precision matter, and a sample of rows if
+            the kernel has a length scale "median".
+        y : ignored
+
+        Returns
+        -------
+        self : object
+            The fitted map.
+        """
+        with unchanged_on_error(self):
+            X = self._validated(X, reset=True)
+            self._check_parameters()
+            self.seed_ = seed_from(self.random_state)
+            sample = X[Stream(self.seed_, "sample").sample(X.shape[0], SAMPLE_ROWS)]
+            # A copy: the kernel, or an array that is its parameter, may be changed later.
+            self.kernel_ = clone(self.kernel).resolve(sample)
+            # What transform needs is kept apart from the parameters, which may be set anew.
+            self._n_features_out = int(self.n_components)
+            self._draw(X, sample)
+        return self
+
+    def _check_parameters(self) -> None:
         if not isinstance(self.kernel, Kernel):
             raise ValueError(
                 "kernel must be a kernel from kitchenette.kernels, such as Gaussian(); "
                 f"got {self.kernel!r}."
             )
-        n = self.n_components
-        if not isinstance(n, numbers.Integral) or isinstance(n, bool) or n < 1:
-            raise ValueError(f"n_components must be a whole number of at least 1; got {n!r}.")
+        super()._check_parameters()
 
     @abstractmethod
     def _draw(self, X: Any, sample: Any) -> None:
         """Set the random parameters for checked rows, of which ``sample`` is a sample."""
-
-    @abstractmethod
-    def _write(self, X: Any, out: NDArray[Any]) -> bool:
-        """Features of checked rows; False if a number overflowed."""
 
 
 @contextmanager
@@ -150,3 +161,9 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
     if not isinstance(value, str) or value not in choices:
         allowed = ", ".join(repr(choice) for choice in choices)
         raise ValueError(f"{name} must be one of {allowed}; got {value!r}.")
+
+
+def check_count(name: str, value: Any) -> None:
+    """Refuse what is no whole number of at least one."""
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"{name} must be a whole number of at least 1; got {value!r}.")

@@ -36,7 +36,7 @@ from kitchenette.maps.fastfood import Fastfood
 from kitchenette.maps.kitchen_sinks import RandomKitchenSinks
 from kitchenette.sketching.products import draw_hadamard_products, draw_rademacher_products
 from kitchenette.sketching.random import Stream
-from kitchenette.sketching.rows import row_blocks
+from kitchenette.sketching.rows import BLOCK_BYTES, blocks_of_rows, row_blocks
 
 PAIR_ROWS = 256  # whose pairs tell how large the variance of each degree is
 ACCEPTED_SHARE = 1000 * TOLERANCE  # of the kernel that may be missing at longer rows
@@ -312,7 +312,8 @@ class _ComposedProducts:
 
     def features(self, X: Any, out: NDArray[Any]) -> bool:
         fine = True
-        for rows, block in _sparse_or_dense_blocks(X, 2 * self.weights.size):
+        count = max(1, BLOCK_BYTES // (2 * X.dtype.itemsize * self.weights.size))
+        for rows, block in blocks_of_rows(X, count):
             target = out[rows]
             target[:] = self.weights
             for columns, inner_map in self.factors:
@@ -326,17 +327,6 @@ class _ComposedProducts:
                     target[:, columns] *= Z
             fine &= bool(np.isfinite(target).all())
         return fine
-
-
-def _sparse_or_dense_blocks(X: Any, numbers_per_row: int) -> Any:
-    """Blocks of rows in whatever form they have."""
-    if not sp.issparse(X):
-        yield from row_blocks(X, numbers_per_row)
-        return
-    size = max(1, (1 << 20) // (X.dtype.itemsize * numbers_per_row))
-    for start in range(0, X.shape[0], size):
-        rows = slice(start, min(start + size, X.shape[0]))
-        yield rows, X[rows]
 
 
 # ---------------------------------------------------------------- kernels

@@ -32,7 +32,12 @@ def native_rows(X: Any) -> Any:
 def row_blocks(X: Any, numbers_per_row: int) -> Iterator[tuple[slice, NDArray[Any]]]:
     """Dense blocks of rows, so small that ``numbers_per_row`` for each of them fit the cache."""
     size = max(1, BLOCK_BYTES // (X.dtype.itemsize * max(1, numbers_per_row)))
+    for rows, block in blocks_of_rows(X, size):
+        yield rows, block.toarray() if sp.issparse(block) else np.ascontiguousarray(block)
+
+
+def blocks_of_rows(X: Any, size: int) -> Iterator[tuple[slice, Any]]:
+    """Blocks of so many rows, dense or sparse as they are."""
     for start in range(0, X.shape[0], size):
         rows = slice(start, min(start + size, X.shape[0]))
-        block = X[rows]
-        yield rows, block.toarray() if sp.issparse(block) else np.ascontiguousarray(block)
+        yield rows, X[rows]
