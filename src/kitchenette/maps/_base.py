@@ -6,10 +6,10 @@ import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -20,16 +20,27 @@ from kitchenette.sketching.random import Stream, seed_from
 
 FLOATS: list[type] = [np.float64, np.float32]
 SAMPLE_ROWS = 1000  # that data-dependent choices look at
+PROBES = 8  # rows whose features tell maps apart
 
 
 class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParameters, ABC):
     """A map to explicit features whose inner products approximate a kernel.
 
-    A subclass draws its random numbers in `_draw`, from ``seed_``, ``kernel_`` and the
-    width of the data alone (and from a sample of rows if it must), and writes features of
-    checked rows in `_write`. A row's features depend on that row alone.
+    A subclass chooses in `_choose` what depends on the data and keeps it in attributes that it
+    adds to `_stored`. It draws its random numbers in `_draw`, from these, its parameters,
+    ``seed_``, ``kernel_`` and the width of the data alone, and writes features of checked rows
+    in `_write`. A row's features depend on that row alone. So a model file stores what
+    `_stored` names, and the map is drawn again.
     """
 
+    _stored: ClassVar[dict[str, Any]] = {
+        "seed_": int,
+        "kernel_": Kernel,
+        "n_features_in_": int,
+        "feature_names_in_": np.ndarray,
+        "_precision": str,
+        "_drawn_with": dict,
+    }
     kernel: Kernel
     n_components: int
     random_state: Any
@@ -63,9 +74,16 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParamet
             sample = X[Stream(self.seed_, "sample").sample(X.shape[0], SAMPLE_ROWS)]
             self.kernel_ = self.kernel.resolve(sample)
             self.kernel_.check_parameters(X.shape[1])
-            # What transform needs is kept apart from the parameters, which may be set anew.
+            self._precision = X.dtype.name
+            # The parameters may be set anew, but the map stays as it was drawn.
+            self._drawn_with = {
+                name: value
+                for name, value in self.get_params(deep=False).items()
+                if name not in ("kernel", "random_state")  # kernel_ and seed_ tell more
+            }
             self._n_features_out = int(self.n_components)
-            self._draw(X, sample)
+            self._choose(X, sample)
+            self._draw(X.shape[1], X.dtype)
         return self
 
     def transform(self, X: Any) -> NDArray[Any]:
@@ -119,9 +137,70 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParamet
         if not isinstance(n, numbers.Integral) or isinstance(n, bool) or n < 1:
             raise ValueError(f"n_components must be a whole number of at least 1; got {n!r}.")
 
+    def _choose(self, X: Any, sample: Any) -> None:
+        """Set what depends on checked rows, of which ``sample`` is a sample."""
+        return
+
     @abstractmethod
-    def _draw(self, X: Any, sample: Any) -> None:
-        """Set the random parameters for checked rows, of which ``sample`` is a sample."""
+    def _draw(self, n_columns: int, dtype: DTypeLike) -> None:
+        """Set the random parameters, for rows of this width and precision."""
+
+    @abstractmethod
+    def _drawn_bytes(self, n_columns: int) -> int:
+        """No less than the memory that `_draw` takes, for choices of unknown origin."""
+
+    def _check_choices(self, n_columns: int) -> None:
+        """Refuse choices that `_choose` cannot have made."""
+        return
+
+    def _restore(self, max_bytes: int) -> int:
+        """Draw the map again from what `_stored` names, which may come from anywhere.
+
+        Returns the memory that this may have taken, at most ``max_bytes``.
+        """
+        parameters = self.get_params(deep=False)
+        drawn_with = {name: self._drawn_with[name] for name in {*self._drawn_with} & {*parameters}}
+        for name, value in (("kernel", self.kernel_), ("random_state", self.seed_)):
+            if name in parameters:
+                drawn_with[name] = value
+        if drawn_with.keys() != parameters.keys():
+            raise ValueError("The parameters that the map was drawn with are incomplete.")
+        self.set_params(**drawn_with)
+        self._check_parameters()
+        seed_from(self.seed_)
+        n_columns = self.n_features_in_
+        if n_columns < 1:
+            raise ValueError(f"n_features_in_ must be at least 1; got {n_columns}.")
+        self.kernel_.check_parameters(n_columns)
+        check_choice("the precision", self._precision, ("float32", "float64"))
+        needed = self._drawn_bytes(n_columns) + 32 * PROBES * (n_columns + self.n_components)
+        if needed > max_bytes:
+            raise ValueError(
+                f"drawing {self.n_components} components for {n_columns} columns may take {needed} "
+                f"bytes, and {max_bytes} are left. Load with a larger max_bytes if you trust it."
+            )
+        self._n_features_out = int(self.n_components)
+        self._check_choices(n_columns)
+        self._draw(n_columns, np.dtype(self._precision))
+        self.set_params(**parameters)
+        return needed
+
+    def _fingerprint(self) -> list[float]:
+        """Features of a few rows, summed with random signs: the same for the same map.
+
+        For each row the sum is divided by the norm of the features.
+        """
+        probes = Stream(0, "probe rows").normals(PROBES, self.n_features_in_)
+        probes *= self._probe_scale() / np.linalg.norm(probes, axis=1, keepdims=True)
+        Z = np.empty((PROBES, self._n_features_out))
+        self._write(probes, Z)
+        signs = Stream(0, "probe signs").signs(*Z.shape)
+        sums: list[float] = ((Z * signs).sum(axis=1) / np.linalg.norm(Z, axis=1)).tolist()
+        return sums
+
+    def _probe_scale(self) -> Any:
+        """What unit vectors are multiplied with to be rows that the map is made for."""
+        return getattr(self.kernel_, "length_scale", 1.0)
 
     @abstractmethod
     def _write(self, X: Any, out: NDArray[Any]) -> bool:
