@@ -19,6 +19,7 @@ from kitchenette import kernels, metrics
 from kitchenette._config import choose_instruction_set, show_config
 from kitchenette.learning import LeastSquares
 from kitchenette.maps import Fastfood, RandomKitchenSinks, RandomMaclaurin, TensorSketch
+from kitchenette.persistence import ModelFileError, load, save
 from kitchenette.sketching import fwht
 
 choose_instruction_set()
@@ -28,12 +29,15 @@ __version__ = version("kitchenette")
 __all__ = [
     "Fastfood",
     "LeastSquares",
+    "ModelFileError",
     "RandomKitchenSinks",
     "RandomMaclaurin",
     "TensorSketch",
     "__version__",
     "fwht",
     "kernels",
+    "load",
     "metrics",
+    "save",
     "show_config",
 ]

@@ -165,7 +165,8 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParamet
                 drawn_with[name] = value
         if drawn_with.keys() != parameters.keys():
             raise ValueError("The parameters that the map was drawn with are incomplete.")
-        self.set_params(**drawn_with)
+        for name, value in drawn_with.items():
+            setattr(self, name, value)
         self._check_parameters()
         seed_from(self.seed_)
         n_columns = self.n_features_in_
@@ -182,7 +183,8 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParamet
         self._n_features_out = int(self.n_components)
         self._check_choices(n_columns)
         self._draw(n_columns, np.dtype(self._precision))
-        self.set_params(**parameters)
+        for name, value in parameters.items():
+            setattr(self, name, value)
         return needed
 
     def _fingerprint(self) -> list[float]:

@@ -316,7 +316,7 @@ class Fastfood(FourierFeatureMap):
         if self.features == "local" or spectrum.dimension(n_columns, block) < block:
             # The lengths of cut directions are those of a transformed unit matrix.
             numbers += 2 * n_columns**2
-        return 8 * (numbers + 4 * self.n_components * spectrum.n_length_uniforms)
+        return 8 * (numbers + 4 * padded * spectrum.n_length_uniforms)
 
     def _check_choices(self, n_columns: int) -> None:
         if self._polynomial:

@@ -134,10 +134,11 @@ class RandomKitchenSinks(FourierFeatureMap):
 
     def _drawn_bytes(self, n_columns: int) -> int:
         # Panels of frequencies, the matrices that are made orthogonal, and a panel in the making.
+        # The uniforms are never all there, but take time.
         padded = self.n_components + PANEL
-        square = 4 * min(n_columns, padded) if self.frequencies == "orthogonal" else 0
+        square = 6 * min(n_columns, padded) if self.frequencies == "orthogonal" else 0
         uniforms = spectrum_of(self.kernel_).n_uniforms
-        return 8 * ((padded + square + 8 * PANEL) * n_columns + PANEL * 4 * uniforms + 4 * padded)
+        return 8 * ((padded + square + 8 * PANEL) * n_columns + 4 * padded * (1 + uniforms))
 
     def _frequency_matrix(self) -> NDArray[Any]:
         rows = self._panels.transpose(0, 2, 1).reshape(-1, self.n_features_in_)
