@@ -14,6 +14,7 @@ import tempfile
 import time
 import warnings
 from collections import Counter
+from copy import deepcopy
 from hashlib import blake2b
 from pathlib import Path
 
@@ -107,6 +108,8 @@ def edited(content: bytes, rng: random.Random) -> bytes:
     header, document, data = split(content)
     numbers = bytearray(data)
     for _ in range(rng.randint(1, 3)):
+        if not places(document):
+            break
         kind = rng.randrange(10)
         tables = {name: entry for name, entry in header.items() if name != "__metadata__"}
         container, key = rng.choice(places(tables if kind == 0 and tables else document))
@@ -121,15 +124,13 @@ def edited(content: bytes, rng: random.Random) -> bytes:
         elif kind == 4 and isinstance(container, dict):
             container[rng.choice(["class", "state", "fitted", "x"])] = container.pop(key)
         elif kind == 5 and isinstance(container, list):
-            container.insert(key, container[key])
+            container.insert(key, deepcopy(container[key]))
         elif isinstance(container[key], int) and rng.random() < 0.5:
             container[key] += rng.choice([-1, 1])
         elif key == "class":
             container[key] = rng.choice(CLASSES)
         else:
-            container[key] = rng.choice(VALUES)
-        if not document["objects"] if isinstance(document.get("objects"), list) else True:
-            break
+            container[key] = deepcopy(rng.choice(VALUES))
     return joined(header, document, bytes(numbers))
 
 

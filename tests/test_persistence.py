@@ -28,6 +28,7 @@ from kitchenette import (
     RandomKitchenSinks,
     RandomMaclaurin,
     TensorSketch,
+    _core,
     kernels,
     load,
     save,
@@ -263,6 +264,17 @@ def test_a_map_takes_a_kilobyte_whatever_its_size(path):
     save(RandomMaclaurin(Exponential(20.0), n_components=16384).fit(X), path)
     print(f"RandomMaclaurin with 16384 features: {path.stat().st_size} bytes")
     assert path.stat().st_size < 4000
+
+
+def test_a_file_serves_every_instruction_set(simd, path):
+    for feature_map in MAPS:
+        fitted = clone(feature_map).fit(rows(np.float32))
+        save(fitted, path)
+        for variant in _core.simd_variants():
+            _core.set_simd(variant)
+            Z = load(path).transform(rows())
+            assert np.allclose(Z, fitted.transform(rows()))
+        _core.set_simd(simd)
 
 
 def test_the_safetensors_library_can_read_it(path):
