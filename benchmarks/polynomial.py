@@ -18,8 +18,8 @@ from sklearn.kernel_approximation import PolynomialCountSketch
 
 import kitchenette
 from benchmarks.timing import best_times
-from kitchenette import TensorSketch, _core
-from kitchenette.kernels import Polynomial
+from kitchenette import Fastfood, RandomMaclaurin, TensorSketch, _core
+from kitchenette.kernels import Gaussian, Polynomial
 
 FFT_ROWS = 64  # of 4096 float32: a block that stays in the second-level cache
 
@@ -87,6 +87,66 @@ def lengths() -> None:
     print()
 
 
+# ---------------------------------------------------------------- Random Maclaurin
+
+
+def random_maclaurin(quick: bool) -> None:
+    d, D, degree = 784, 16384, 4
+    n, few = (200, 20) if quick else (2000, 100)
+    X = dense_rows(n, d)
+    print(f"RandomMaclaurin, {d} columns, {D} features, degree {degree}, float32, all threads:")
+    print("nanoseconds per feature, and relative to Hadamard projections")
+    maps = {
+        f"{name}, {kind}": RandomMaclaurin(kernel, D, projection=kind, random_state=0).fit(X)
+        for name, kernel in {
+            "(<x, y> + 1)^4": Polynomial(degree),
+            "<x, y>^4": Polynomial(degree, coef0=0.0),
+        }.items()
+        for kind in ("hadamard", "rademacher")
+    }
+    maps["Gaussian, Fastfood"] = Fastfood(Gaussian(1.0), D, random_state=0).fit(X)
+    maps["<x, y>^4, Fastfood"] = Fastfood(Polynomial(degree, coef0=0.0), D, random_state=0).fit(X)
+    maps["<x, y>^4, TensorSketch"] = TensorSketch(
+        Polynomial(degree, coef0=0.0), D, random_state=0
+    ).fit(X)
+    rows = {name: few if "rademacher" in name else n for name in maps}
+    copy, out = np.ones((n, D), np.float32), np.ones((n, D), np.float32)
+    actions = {name: partial(maps[name].transform, X[: rows[name]]) for name in maps}
+    times = best_times({**actions, "np.copyto of the output": partial(np.copyto, copy, out)})
+    ns = {name: 1e9 * times[name] / (rows.get(name, n) * D) for name in times}
+    for name, value in ns.items():
+        base = ns["<x, y>^4, hadamard" if "<x, y>^4" in name else "(<x, y> + 1)^4, hadamard"]
+        print(f"  {name:32}{value:8.2f}{value / base:8.1f}")
+    print()
+
+
+# ---------------------------------------------------------------- growth
+
+
+def growth() -> None:
+    """How the cost of a row grows with each size while the others stay."""
+    axes: dict[str, list[tuple[int, int, int, int]]] = {
+        "columns": [(2**k, 4096, 3, 256) for k in range(4, 14, 3)],
+        "features": [(784, 2**k, 3, 256) for k in range(8, 17, 2)],
+        "degree": [(784, 4096, p, 256) for p in (1, 2, 4, 8)],
+        "rows": [(784, 4096, 3, n) for n in (1, 16, 256, 4096)],
+    }
+    kinds = {"RandomMaclaurin": RandomMaclaurin, "TensorSketch": TensorSketch, "Fastfood": Fastfood}
+    for position, (axis, sizes) in enumerate(axes.items()):
+        print(f"Microseconds per row as the number of {axis} grows, homogeneous kernels")
+        print(f"{axis:>10}" + "".join(f"{name:>18}" for name in kinds))
+        for size in sizes:
+            d, D, degree, n = size
+            X = dense_rows(n, d)
+            kernel = Polynomial(degree, coef0=0.0)
+            maps = {name: kind(kernel, D, random_state=0).fit(X) for name, kind in kinds.items()}
+            times = best_times(
+                {name: partial(m.transform, X) for name, m in maps.items()}, seconds=0.2
+            )
+            print(f"{size[position]:10}" + "".join(f"{1e6 * times[m] / n:18.2f}" for m in kinds))
+        print()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--quick", action="store_true", help="fewer rows")
@@ -95,6 +155,9 @@ def main() -> None:
     print()
     tensor_sketch(options.quick)
     lengths()
+    random_maclaurin(options.quick)
+    if not options.quick:
+        growth()
 
 
 if __name__ == "__main__":

@@ -53,6 +53,10 @@ def test_mistakes_are_explained():
     assert done.returncode == 2
     assert "--n-components" in done.stderr
     assert "Invalid value" in done.stderr
+    done = run(COMMAND, "demo", "--seed", str(2**32))
+    assert done.returncode == 2
+    assert "--seed" in done.stderr
+    assert "Traceback" not in done.stderr
     assert "No such command" in run(COMMAND, "dmeo").stderr
 
 

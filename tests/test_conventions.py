@@ -18,6 +18,7 @@ from kitchenette.kernels import (
     Exponential,
     Gaussian,
     Laplacian,
+    Matern,
     Polynomial,
     SphericalPolynomial,
     VovkInfinite,
@@ -90,6 +91,12 @@ def X() -> np.ndarray:
         (Fastfood(Gaussian(-1.0)), "length_scale must be a positive number"),
         (Fastfood(Gaussian([1.0, 2.0])), r"length_scale has shape \(2,\) but the data has 3"),
         (Fastfood(random_state=-3), "random_state must be"),
+        (Fastfood(transform=None), "transform must be one of 'hadamard'.*got None"),
+        (Fastfood(transform=np.ones(2)), "transform must be one of 'hadamard'"),
+        (Fastfood(features=np.ones(2)), "features must be one of 'sincos'"),
+        (RandomKitchenSinks(frequencies=np.ones(2)), "frequencies must be one of"),
+        (Fastfood(BesselMatern("3")), "BesselMatern needs order to be a whole number"),
+        (RandomKitchenSinks(Matern(10**400)), "Matern needs nu to be a number"),
     ],
 )
 def test_bad_parameters_get_a_sentence(feature_map, sentence):
@@ -118,6 +125,21 @@ def test_bad_rows_get_a_sentence(kind):
         kind().fit(np.ones((3, 0)))
     with pytest.raises(ValueError, match="two different rows"):
         kind().fit(np.ones((3, 2)))
+
+
+@pytest.mark.parametrize("kind", [Fastfood, RandomKitchenSinks])
+@pytest.mark.parametrize(
+    ("kernel", "dtype", "advice"),
+    [
+        (Matern(0.002, 1.0), np.float64, "a nu greater than 0.002"),
+        (Matern(0.02, 1.0), np.float32, "a nu greater than 0.02 or rows in float64"),
+        (Gaussian(1e-39), np.float32, "a larger length_scale or rows in float64"),
+    ],
+    ids=repr,
+)
+def test_infinite_frequencies_are_refused_in_fit(kind, kernel, dtype, advice):
+    with pytest.raises(ValueError, match=f"overflow {np.dtype(dtype)}. Use .*{advice}"):
+        kind(kernel, 512, random_state=0).fit(X().astype(dtype))
 
 
 @pytest.mark.parametrize("kind", [Fastfood, RandomKitchenSinks])
@@ -153,3 +175,37 @@ def test_the_name_transform_is_a_parameter_and_a_method():
     fastfood.set_params(transform="fourier")
     assert fastfood.fit(X()).transform(X()).shape == (6, 4)
     assert pickle.loads(pickle.dumps(fastfood)).get_params()["transform"] == "fourier"
+
+
+class Doubled(Fastfood):
+    """Overrides the method that shares its name with a parameter."""
+
+    def transform(self, X):
+        return 2 * super().transform(X)
+
+
+class Doubling:
+    def transform(self, X):
+        return 2 * super().transform(X)
+
+
+class DoubledByMixin(Doubling, Fastfood):
+    pass
+
+
+class Renamed(Doubled):
+    pass
+
+
+@pytest.mark.parametrize("kind", [Doubled, DoubledByMixin, Renamed])
+def test_a_subclass_may_override_transform(kind):
+    plain = Fastfood(n_components=4, transform="orthogonal", random_state=0).fit(X())
+    doubled = kind(n_components=4, transform="orthogonal", random_state=0).fit(X())
+    assert np.array_equal(doubled.transform(X()), 2 * plain.transform(X()))
+    assert np.array_equal(doubled.fit_transform(X()), 2 * plain.transform(X()))
+    assert doubled.get_params() == plain.get_params()
+    twin = pickle.loads(pickle.dumps(doubled))
+    assert np.array_equal(twin.transform(X()), 2 * plain.transform(X()))
+    assert clone(doubled).set_params(transform="hadamard").get_params()["transform"] == "hadamard"
+    named = doubled.set_output(transform="pandas").transform(X())
+    assert np.array_equal(named, 2 * plain.transform(X()))

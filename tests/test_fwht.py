@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.linalg import hadamard
@@ -84,16 +85,28 @@ def test_input_is_left_alone_unless_it_may_be_overwritten():
         np.arange(64.0).reshape(4, 16)[::2, ::2],
         np.arange(64.0, dtype=np.float32).reshape(8, 8)[:, ::-1],
         np.arange(16.0).astype(">f8"),
+        np.arange(16.0).astype(">f4"),
         np.frombuffer(b"x" + np.arange(16.0).tobytes(), np.uint8)[1:].view(np.float64),
         np.arange(16, dtype=np.int16),
         np.arange(16, dtype=np.float16),
         np.array([True, False, True, True]),
         [1, 2, 3, 4],
     ],
-    ids=["strided", "reversed", "big-endian", "unaligned", "int16", "float16", "bool", "list"],
+    ids=[
+        "strided",
+        "reversed",
+        "big-endian",
+        "big-endian float32",
+        "unaligned",
+        "int16",
+        "float16",
+        "bool",
+        "list",
+    ],
 )
 def test_every_kind_of_real_array_is_served(X):
-    plain = np.array(X, dtype=np.float32 if np.asarray(X).dtype == np.float32 else np.float64)
+    native = np.asarray(X).dtype.newbyteorder("=")
+    plain = np.array(X, dtype=np.float32 if native == np.float32 else np.float64)
     Y = fwht(X)
     assert Y.dtype == plain.dtype
     assert np.array_equal(Y, by_matrix(plain, plain.ndim - 1))
@@ -147,6 +160,15 @@ def test_bits_do_not_depend_on_threads_or_instructions(shape):
         (np.array(["a", "b"]), {}, "real numbers"),
         (np.ones((4, 4)), {"axis": 2}, "axis 2 does not exist"),
         (np.ones(4), {"norm": "forward"}, "norm must be"),
+        (np.ones(4), {"norm": np.ones(2)}, "norm must be"),
+        (np.ones((4, 4)), {"axis": 1.0}, "axis must be a whole number; got 1.0"),
+        (np.ones((4, 4)), {"axis": "a"}, "axis must be a whole number; got 'a'"),
+        (np.ones((4, 4)), {"axis": None}, "axis must be a whole number; got None"),
+        (
+            sp.csr_array(np.ones((4, 4))),
+            {},
+            r"needs a dense array; got a sparse one. Pass X.toarray",
+        ),
     ],
 )
 def test_bad_input_gets_a_sentence(X, arguments, sentence):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import oracles
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from scipy import special
@@ -177,6 +178,77 @@ def test_rows_that_are_close_but_far_from_the_origin_keep_their_digits():
     )
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kernel", [Gaussian(3.0), Laplacian(3.0), Cauchy(3.0)], ids=repr)
+@pytest.mark.parametrize("per_column", [False, True])
+def test_kernels_are_as_exact_as_the_rows_far_from_the_origin(kernel, dtype, per_column):
+    offset = 1e5 if dtype == np.float32 else 1e9
+    X = (offset + np.random.default_rng(0).normal(size=(20, 4))).astype(dtype)
+    # Around zero the same rows have no digits that could be lost.
+    centred = X.astype(np.float64) - offset
+    if per_column:
+        kernel = clone(kernel).set_params(length_scale=np.array([3.0, 0.7, 1.1, 1.3]))
+    rtol = 2e-6 if dtype == np.float32 else 1e-13
+    np.testing.assert_allclose(kernel(X), kernel(centred), rtol=rtol)
+    np.testing.assert_allclose(kernel(sp.csr_array(X)), kernel(centred), rtol=rtol)
+
+
+@pytest.mark.parametrize("kernel", ALL_KERNELS, ids=repr)
+def test_gram_matrices_by_tiles_are_those_of_their_rows(kernel):
+    X, Y = rows(1500, 3, 1), rows(1100, 3, 2)
+    K = kernel(X)
+    assert np.array_equal(K, K.T)
+    some = [0, 900, 1023, 1024, 1499]
+    np.testing.assert_allclose(K[some], kernel(X[some], X), rtol=1e-9, atol=1e-12)
+    some = [0, 1023, 1024, 1099]
+    np.testing.assert_allclose(kernel(X, Y)[:, some], kernel(X, Y[some]), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "kernel", [Gaussian(1.0), Matern(0.7, 1.0), Laplacian(1.0), Cauchy(1.0)], ids=repr
+)
+@pytest.mark.parametrize(("dtype", "size"), [(np.float32, 3e25), (np.float64, 1e200)])
+def test_equal_rows_have_the_value_one_however_large_they_are(kernel, dtype, size):
+    X = np.full((2, 3), size, dtype=dtype)
+    X[1, 0] = -size
+    for K in (kernel(X), kernel(X, X.copy()), kernel(sp.csr_array(X), sp.csr_array(X))):
+        assert np.array_equal(K, np.eye(2))
+
+
+def test_a_power_of_an_overflowing_distance_is_refused():
+    # (1e200)^-0.002 is 0.4, and cannot be known from a square that is infinite.
+    with pytest.raises(ValueError, match="overflows float64 on these rows"):
+        RationalQuadratic(0.001, 1.0)([[0.0]], [[1e200]])
+
+
+@pytest.mark.parametrize("nu", [0.01, 0.5, 0.7, 1.5, 2.0, 2.5, 50.0, 1000.0])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_matern_vanishes_far_away(nu, dtype):
+    far = np.array([[1e4], [1e9], [1e15], [1e30], [3e38]], dtype=dtype)
+    assert np.array_equal(Matern(nu, 1.0)(np.zeros((1, 1), dtype=dtype), far), np.zeros((1, 5)))
+    if dtype == np.float64:
+        assert np.array_equal(Matern(nu, 1.0)([[0.0]], [[1e200], [1e308]]), [[0.0, 0.0]])
+
+
+# 2^(1 - nu) / Gamma(nu) z^nu K_nu(z) with z = sqrt(2 nu) r for r = 0.5, 2 and 6, computed with
+# 80 digits by mpmath.
+@pytest.mark.parametrize(
+    ("nu", "values"),
+    [
+        (0.7, [0.67201798165479046, 0.13828069713920702, 0.0014757621989393641]),
+        (7.7, [0.86769456670605979, 0.13622984041019729, 6.6057643728849332e-6]),
+        (100.5, [0.88146013362395447, 0.13534386506655214, 4.9775134638217059e-8]),
+        (1e4, [0.882486560045749, 0.13533528413848706, 1.5450376290999893e-8]),
+        (1e9, [0.8824969024811778, 0.13533528323661269, 1.522998193782982e-8]),
+        (1e15, [0.8824969025845953, 0.13533528323661269, 1.5229979744714822e-8]),
+        (1e300, np.exp([-0.125, -2.0, -18.0])),
+    ],
+)
+def test_matern_is_accurate_for_every_order(nu, values):
+    K = Matern(nu, 1.0)([[0.0]], [[0.5], [2.0], [6.0]])[0]
+    np.testing.assert_allclose(K, values, rtol=1e-9 if nu == 100.5 else 1e-13)
+
+
 def test_matern_of_tiny_distances_is_one():
     for nu in (0.05, 0.3, 1.0, 7.7):
         K = Matern(nu, 1.0)(np.zeros((1, 1)), np.array([[0.0], [1e-300], [1e-160]]))
@@ -201,6 +273,76 @@ def test_sparse_rows_have_the_same_kernel(kernel):
     np.testing.assert_allclose(kernel(sp.csc_matrix(X), X), kernel(X, X.copy()), atol=1e-7)
 
 
+def unordered_csr(dtype=np.float64) -> sp.csr_matrix:
+    """Entries stored twice and out of order: [[0, 2, 5, 0], [1, 0, 0, 3], [0, 0, 1, 1]]."""
+    data, indices = [2.0, 2.0, 3.0, 3.0, 1.0, 0.25, 1.0, 0.75], [2, 1, 2, 3, 0, 2, 3, 2]
+    return sp.csr_matrix((np.array(data, dtype), indices, [0, 3, 5, 8]), shape=(3, 4))
+
+
+@pytest.mark.parametrize("kernel", ALL_KERNELS, ids=repr)
+def test_entries_stored_in_parts_count_as_their_sum(kernel):
+    X, dense = unordered_csr() / 4, unordered_csr().toarray() / 4
+    np.testing.assert_allclose(kernel(X), kernel(dense), rtol=1e-12)
+    np.testing.assert_allclose(kernel(dense, X), kernel(dense, dense.copy()), rtol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(), Laplacian(), Cauchy()], ids=repr)
+def test_the_median_of_entries_stored_in_parts(kernel):
+    expected = kernel.resolve(unordered_csr().toarray()).length_scale
+    assert kernel.resolve(unordered_csr()).length_scale == pytest.approx(expected, rel=1e-14)
+    fitted = RandomKitchenSinks(kernel, 8).fit(unordered_csr())
+    assert fitted.kernel_.length_scale == pytest.approx(expected, rel=1e-14)
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(), Laplacian(), Cauchy()], ids=repr)
+def test_sparse_matrices_are_left_as_they_were(kernel):
+    X = unordered_csr()
+    before = [part.copy() for part in (X.data, X.indices, X.indptr)]
+    for part in (X.data, X.indices, X.indptr):
+        part.flags.writeable = False
+    kernel.resolve(X)(X)
+    RandomKitchenSinks(kernel, 8).fit(X).transform(X)
+    for part, copy in zip((X.data, X.indices, X.indptr), before, strict=True):
+        assert np.array_equal(part, copy)
+
+
+def test_kernels_of_wide_sparse_rows_look_at_stored_entries_only():
+    X = sp.random(60, 1_000_000, density=1e-5, format="csr", random_state=0)
+    dense = X[:, np.unique(X.indices)].toarray()
+    for kernel in (Cauchy(0.7), Laplacian(0.7), Gaussian(0.7)):
+        np.testing.assert_allclose(kernel(X), kernel(dense), rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        Polynomial(np.int64(2), np.float64(1.0), np.float64(0.5)),
+        Exponential(np.float64(2.0)),
+        Gaussian(np.float64(1.0)),
+        Matern(np.float64(0.7), np.float64(1.0)),
+        RationalQuadratic(np.float64(0.7), np.float64(1.0)),
+        Maclaurin(np.array([0.5, 1.0])),
+        Composition(Exponential(np.float64(2.0)), Laplacian(np.array(2.0))),
+    ],
+    ids=repr,
+)
+def test_precision_is_kept_with_parameters_that_are_numpys_numbers(kernel):
+    assert kernel(rows(4, 3).astype(np.float32)).dtype == np.float32
+
+
+@pytest.mark.parametrize("dtype", [">f4", ">f8"])
+def test_precision_is_kept_in_any_order_of_bytes(dtype):
+    X = rows(4, 3).astype(dtype)
+    plain = X.astype(X.dtype.newbyteorder("="))
+    feature_map = Fastfood(Gaussian(1.0), 8, random_state=0).fit(X)
+    for K, expected in [
+        (Gaussian(1.0)(X), Gaussian(1.0)(plain)),
+        (feature_map.transform(X), feature_map.transform(plain)),
+    ]:
+        assert K.dtype == expected.dtype == plain.dtype
+        assert np.array_equal(K, expected)
+
+
 @pytest.mark.parametrize("kernel", ALL_KERNELS, ids=repr)
 def test_precision_is_kept(kernel):
     X = rows(10, 4)
@@ -223,6 +365,27 @@ def test_the_median_is_the_median_distance():
     # Repeated rows do not make it zero.
     repeated = np.repeat(X[:2], 100, axis=0)
     assert Gaussian().resolve(repeated) == Gaussian(np.linalg.norm(X[0] - X[1]))
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(), Laplacian(), Cauchy()], ids=repr)
+def test_the_median_keeps_its_digits_far_from_the_origin(kernel):
+    X = np.round(rows(40, 5, scale=100.0) * 2**20) / 2**20
+    expected = kernel.resolve(X).length_scale
+    assert kernel.resolve(1e9 + X).length_scale == pytest.approx(expected, rel=1e-6)
+    exact = kernel.resolve((1e9 + X) - 1e9).length_scale
+    assert kernel.resolve(1e9 + X).length_scale == pytest.approx(exact, rel=1e-13)
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(), Laplacian(), Cauchy()], ids=repr)
+@pytest.mark.parametrize(
+    ("dtype", "size"),
+    [(np.float32, 1e-30), (np.float32, 1e30), (np.float64, 1e-200), (np.float64, 1e200)],
+)
+def test_the_median_of_tiny_and_of_huge_rows(kernel, dtype, size):
+    X = (rows(30, 3) * size).astype(dtype)
+    expected = kernel.resolve(X.astype(np.float64) / size).length_scale
+    for given in (X, sp.csr_array(X)):
+        assert kernel.resolve(given).length_scale / size == pytest.approx(expected, rel=1e-12)
 
 
 def test_bessel_materns_median_gives_it_the_gaussians_curvature():
@@ -270,6 +433,56 @@ def test_different_kernels_are_different():
     assert Gaussian([1.0, 2.0]) == Gaussian(np.array([1.0, 2.0]))
     assert Gaussian() != "Gaussian()"
     assert len({Gaussian(1.0), Gaussian(1.0), Laplacian(1.0)}) == 2
+
+
+def test_equality_of_parameters_in_other_clothes():
+    one = Gaussian(1.0)
+    for same in (np.array(1.0), np.float32(1.0), 1):
+        assert Gaussian(same) == one
+        assert hash(Gaussian(same)) == hash(one)
+    several = Gaussian([1.0, 2.0])
+    for same in ((1.0, 2.0), np.array([1.0, 2.0]), pd.Series([1.0, 2.0])):
+        assert Gaussian(same) == several
+        assert hash(Gaussian(same)) == hash(several)
+    X = rows(3, 2)
+    assert np.array_equal(Gaussian(pd.Series([1.0, 2.0]))(X), several(X))
+
+
+def test_a_kernel_that_others_may_share_is_not_assigned_to():
+    with pytest.raises(AttributeError, match="A kernel is a value: length_scale of Gaussian"):
+        Fastfood().kernel.length_scale = 7.0
+    assert Fastfood().kernel == Gaussian()
+    kernel = Gaussian(1.0)
+    assert kernel.set_params(length_scale=2.0) is kernel
+    assert kernel == Gaussian(2.0)
+
+
+@pytest.mark.parametrize("map_kind", [Fastfood, RandomKitchenSinks])
+def test_a_fitted_map_keeps_its_kernel(map_kind):
+    scales = np.ones(3)
+    kernel = Composition(Polynomial(), Gaussian(scales)).inner
+    fitted = map_kind(kernel, 8).fit(rows(5, 3))
+    scales[:] = 7.0
+    assert fitted.kernel_ == Gaussian([1.0, 1.0, 1.0])
+    kernel.set_params(length_scale=3.0)
+    assert fitted.kernel_ == Gaussian([1.0, 1.0, 1.0])
+
+
+def test_setting_parameters_changes_all_or_nothing():
+    for wrong in (
+        {"bogus": 1},
+        {"bogus__x": 1},
+        {"kernel__bogus": 1},
+        {"features__x": 1},
+        {"kernel": None, "kernel__length_scale": 1},
+    ):
+        fastfood = Fastfood(Gaussian(1.0))
+        before = fastfood.get_params()
+        with pytest.raises(ValueError, match=r"Invalid parameter|has no parameters of its own"):
+            fastfood.set_params(n_components=77, **wrong)
+        assert fastfood.get_params() == before
+    fastfood.set_params(kernel=Matern(2.0), kernel__nu=0.3)
+    assert fastfood.kernel == Matern(0.3)
 
 
 def test_setting_a_nested_parameter_never_changes_a_shared_kernel():
@@ -340,6 +553,25 @@ def test_bad_parameters_get_a_sentence(kernel, sentence):
         kernel(np.ones((3, 2)))
 
 
+@pytest.mark.parametrize(
+    ("kernel", "sentence"),
+    [
+        (BesselMatern("3"), "BesselMatern needs order to be a whole number"),
+        (BesselMatern(-1), "BesselMatern needs order to be a whole number"),
+        (Matern(-1.0), "Matern needs nu"),
+        (Matern(10**400), "Matern needs nu"),
+        (Gaussian("mean"), "length_scale must be a positive number"),
+        (Composition(inner=None), "Composition needs a kernel inside; got None"),
+        (Composition(outer=None), "Composition needs a dot-product kernel outside"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_parameters_are_checked_before_the_median_is_taken(kernel, sentence):
+    for action in (kernel, kernel.resolve):
+        with pytest.raises(ValueError, match=sentence):
+            action(rows(4, 3))
+
+
 def test_bad_rows_get_a_sentence():
     with pytest.raises(ValueError, match="X has 3 columns but Y has 2"):
         Gaussian(1.0)(np.ones((2, 3)), np.ones((2, 2)))
@@ -349,6 +581,8 @@ def test_bad_rows_get_a_sentence():
         Polynomial(30)(np.full((1, 2), 1e3, dtype=np.float32))
     with pytest.raises(ValueError, match=r"two different rows.*n_samples = 3"):
         Gaussian().resolve(np.ones((3, 2)))
+    with pytest.raises(ValueError, match=r"beyond the range of float64.*largest entry is 1e\+308"):
+        Gaussian().resolve([[1e308], [-1e308]])
 
 
 def test_scipys_bessel_function_is_right_where_ours_hands_over_to_it():

@@ -52,3 +52,35 @@ def test_no_temporary_of_the_size_of_the_answer(maker):
         check=True,
     )
     assert int(done.stdout) < 24 * 2**20  # the answer has 164 MB
+
+
+LENGTHS = """
+import resource, sys
+import numpy as np, scipy.sparse as sp
+from kitchenette import Fastfood
+from kitchenette.kernels import BesselMatern, Gaussian
+
+def peak():
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+Fastfood(BesselMatern(1, 1.0), 8).fit(np.ones((2, 5)))
+Fastfood(Gaussian(1.0), 8, features="local").fit(sp.csr_array(np.ones((2, 5))))
+X = sp.random(500, 20_000, density=1e-3, format="csr", dtype=np.float32, random_state=0)
+before = peak()
+{maker}.fit(X)
+print(peak() - before)
+"""
+
+
+@pytest.mark.parametrize(
+    "maker", ["Fastfood(BesselMatern(1, 1.0), 8)", "Fastfood(Gaussian(1.0), 8, features='local')"]
+)
+def test_fitting_wide_rows_needs_no_square_matrix(maker):
+    done = subprocess.run(
+        [sys.executable, "-c", LENGTHS.format(maker=maker)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert int(done.stdout) < 24 * 2**20  # the identity has 1.6 GB, the sample as a matrix 40 MB

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.kernel_approximation import RBFSampler
 
 from kitchenette import Fastfood
-from kitchenette.kernels import Gaussian, Laplacian
+from kitchenette.kernels import Gaussian, Laplacian, Maclaurin
 from kitchenette.metrics import kernel_error
 
 
@@ -49,8 +50,50 @@ def test_the_exact_kernel_can_be_given(problem):
         kernel_error(sampler, X)
 
 
+class Exact(BaseEstimator):
+    """The features of the linear kernel."""
+
+    kernel_ = Maclaurin([0.0, 1.0])
+
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X):
+        return np.asarray(X)
+
+    def __sklearn_is_fitted__(self):
+        return True
+
+
+@pytest.mark.parametrize("n_rows", [30, 200])
+def test_a_perfect_map_has_no_error(n_rows):
+    # Whole numbers: both Gram matrices are exact, and their difference is zero.
+    X = np.random.default_rng(0).integers(-3, 4, size=(n_rows, 5)).astype(float)
+    for name in definitions(np.ones((2, 2)), np.ones((2, 2))):
+        assert kernel_error(Exact(), X, metric=name) == 0
+
+
+def test_the_spectral_norm_of_an_error_that_sends_ones_to_zero():
+    X = np.zeros((100, 1))
+    X[:2, 0] = 1, -1
+    error = kernel_error(Exact(), X, kernel=Maclaurin([0.0, 0.5]), metric="relative_spectral")
+    assert error == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("metric", ["nrmse", "relative_spectral", "relative"])
+def test_no_error_is_relative_to_zero(metric):
+    with pytest.raises(ValueError, match=f"metric='{metric}' is relative to the exact kernel"):
+        kernel_error(Exact(), np.zeros((100, 2)), metric=metric)
+    assert kernel_error(Exact(), np.zeros((100, 2)), metric="max") == 0
+
+
 def test_bad_arguments_get_a_sentence(problem):
     feature_map, X, _ = problem
+    with pytest.raises(ValueError, match="metric must be one of 'nrmse'"):
+        kernel_error(feature_map, X, metric=["nrmse"])
+    for wrong in ("rbf", Gaussian):
+        with pytest.raises(ValueError, match=r"kernel must be a kernel from kitchenette\.kernels"):
+            kernel_error(feature_map, X, kernel=wrong)
     with pytest.raises(ValueError, match="metric must be one of 'nrmse'"):
         kernel_error(feature_map, X, metric="rmse")
     with pytest.raises(NotFittedError):

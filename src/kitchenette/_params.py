@@ -69,20 +69,26 @@ class ValueParameters(BaseEstimator):
         self : object
             This object.
         """
+        known = self.get_params(deep=False)
         nested: dict[str, dict[str, Any]] = defaultdict(dict)
-        direct = {}
+        changed: dict[str, Any] = {}
         for name, value in params.items():
             owner, delimiter, rest = name.partition("__")
+            if owner not in known:
+                super().set_params(**{name: value})  # says so in scikit-learn's words
             if delimiter:
                 nested[owner][rest] = value
             else:
-                direct[name] = value
-        super().set_params(**direct)
+                changed[name] = value
         for owner, changes in nested.items():
-            current = self.get_params(deep=False).get(owner)
+            current = changed.get(owner, known[owner])
             if not hasattr(current, "set_params"):
-                # Not a parameter, or one without parameters of its own: let
-                # scikit-learn say so in its words.
-                super().set_params(**{f"{owner}__{name}": v for name, v in changes.items()})
-            setattr(self, owner, clone(current).set_params(**changes))
+                raise ValueError(
+                    f"{owner}={current!r} has no parameters of its own, so "
+                    f"{owner}__{next(iter(changes))} cannot be set."
+                )
+            changed[owner] = clone(current).set_params(**changes)
+        # Now that nothing can fail. A kernel's attributes can be set in no other way.
+        for name, value in changed.items():
+            object.__setattr__(self, name, value)
         return self

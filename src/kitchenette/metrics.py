@@ -10,6 +10,7 @@ from scipy.sparse.linalg import svds
 from sklearn.utils.validation import check_is_fitted
 
 from kitchenette.kernels import Kernel
+from kitchenette.maps._base import check_choice
 
 
 def kernel_error(
@@ -56,8 +57,7 @@ def kernel_error(
     >>> kernel_error(few, X) > 3 * kernel_error(many, X)
     True
     """
-    if metric not in _METRICS:
-        raise ValueError(f"metric must be one of {', '.join(map(repr, _METRICS))}; got {metric!r}.")
+    check_choice("metric", metric, tuple(_METRICS))
     check_is_fitted(feature_map)
     if kernel is None:
         kernel = getattr(feature_map, "kernel_", None)
@@ -65,7 +65,16 @@ def kernel_error(
             raise ValueError(
                 f"{type(feature_map).__name__} has no kernel_; pass the exact one as kernel=."
             )
+    if not isinstance(kernel, Kernel):
+        raise ValueError(
+            f"kernel must be a kernel from kitchenette.kernels, such as Gaussian(); got {kernel!r}."
+        )
     exact = kernel(X, Y).astype(np.float64, copy=False)
+    if metric in _RELATIVE and not exact.any():
+        raise ValueError(
+            f"metric={metric!r} is relative to the exact kernel, which is zero for all of these "
+            "rows; use 'max' or 'mean_absolute'."
+        )
     Z = np.asarray(feature_map.transform(X), dtype=np.float64)
     W = Z if Y is None else np.asarray(feature_map.transform(Y), dtype=np.float64)
     return float(_METRICS[metric](exact, Z @ W.T))
@@ -76,10 +85,12 @@ def _nrmse(K: NDArray[Any], approximation: NDArray[Any]) -> float:
 
 
 def _spectral_norm(A: NDArray[Any]) -> float:
-    if min(A.shape) <= 64:
+    size = float(np.abs(A).max())
+    if size == 0 or min(A.shape) <= 64:
         return float(np.linalg.norm(A, 2))
-    start = np.full(min(A.shape), 1 / np.sqrt(min(A.shape)))
-    return float(svds(A, k=1, v0=start, return_singular_vectors=False)[0])
+    # A start without structure: the matrix might send an even one to zero.
+    start = np.random.default_rng(0).normal(size=min(A.shape))
+    return size * float(svds(A / size, k=1, v0=start, return_singular_vectors=False)[0])
 
 
 def _relative_spectral(K: NDArray[Any], approximation: NDArray[Any]) -> float:
@@ -106,3 +117,4 @@ _METRICS = {
     "max": _max,
     "mean_absolute": _mean_absolute,
 }
+_RELATIVE = ("nrmse", "relative_spectral", "relative")

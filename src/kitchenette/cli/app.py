@@ -39,7 +39,9 @@ def demo(
     n_components: Annotated[
         int, typer.Option(min=1, help="Number of Fastfood features.", metavar="N")
     ] = 1024,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the split and of the features.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, max=2**32 - 1, help="Seed of the split and of the features.")
+    ] = 0,
 ) -> None:
     """Compare a linear model, an exact kernel machine and Fastfood on handwritten digits."""
     from kitchenette.cli.demo import run_demo

@@ -16,7 +16,12 @@ from kitchenette._params import ValueParameters
 
 
 class Kernel(ValueParameters, ABC):
-    """A positive definite function of two rows."""
+    """A positive definite function of two rows.
+
+    A kernel is a value: it is equal to another with the same parameters, and its attributes
+    cannot be assigned. ``set_params`` of a feature map gives the map a kernel of its own;
+    ``set_params`` of a kernel, as in scikit-learn, changes it for all who share it.
+    """
 
     def __call__(self, X: ArrayLike, Y: ArrayLike | None = None) -> NDArray[Any]:
         """The exact Gram matrix ``K[i, j] = k(X[i], Y[j])``.
@@ -34,8 +39,14 @@ class Kernel(ValueParameters, ABC):
         """
         A, B = check_pair(X, Y)
         self.check_parameters(A.shape[1])
+        if self.needs_sample():
+            raise ValueError(
+                f"{self!r} has no values before a length scale is chosen: fit a feature map "
+                "(its kernel_ has one), call resolve(X), or pass a number."
+            )
         with np.errstate(over="ignore", invalid="ignore"):
-            K = self._gram(A, B)
+            # Parameters that are NumPy's numbers may have made it float64.
+            K = self._gram(A, B).astype(A.dtype, copy=False)
         if not np.isfinite(K).all():
             raise ValueError(
                 f"{self!r} overflows {K.dtype} on these rows; scale them down or pass float64."
@@ -51,7 +62,7 @@ class Kernel(ValueParameters, ABC):
         """Raise a ValueError if a parameter makes no sense for rows of this width."""
 
     def needs_sample(self) -> bool:
-        """Whether a parameter is left to be chosen from data; see `resolve`."""
+        """Whether a parameter that makes sense is left to be chosen from data; see `resolve`."""
         return False
 
     def resolve(self, X: ArrayLike) -> Self:
@@ -67,7 +78,22 @@ class Kernel(ValueParameters, ABC):
         kernel : Kernel
             This kernel if it left nothing open, else a copy.
         """
+        rows = check_rows(X)
+        self.check_parameters(rows.shape[1])
+        return self._resolved(rows) if self.needs_sample() else self
+
+    def _resolved(self, rows: Any) -> Self:
+        """A copy with what was left open chosen for these checked rows."""
         return self
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        # A kernel may be shared by several maps, or be the default of all of them.
+        if name in vars(self):
+            raise AttributeError(
+                f"A kernel is a value: {name} of {self!r} cannot be assigned. Make a new kernel, "
+                "or call set_params of the feature map or of the kernel."
+            )
+        super().__setattr__(name, value)
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
@@ -83,18 +109,34 @@ def _comparable(value: Any) -> Any:
     if isinstance(value, Kernel):
         parameters = value.get_params(deep=False).items()
         return type(value).__name__, tuple((name, _comparable(v)) for name, v in parameters)
-    if isinstance(value, np.ndarray | list | tuple):
-        return tuple(np.ravel(value).tolist())
+    if hasattr(value, "__array__"):
+        value = np.asarray(value).tolist()
+    if isinstance(value, list | tuple):
+        return tuple(_comparable(v) for v in value)
     return value
 
 
 def check_rows(X: Any) -> Any:
-    """A finite matrix of float32 or float64, dense or CSR."""
-    X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
+    """A finite matrix of float32 or float64, dense or CSR with each entry stored once."""
+    X = check_array(native_order(X), accept_sparse="csr", dtype=[np.float64, np.float32])
     if sp.issparse(X) and X.indices.dtype != np.int32 and max(X.nnz, *X.shape) < 2**31:
         # Some of scikit-learn's distances know no other indices.
         parts = (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32))
         X = type(X)(parts, shape=X.shape)
+    return canonical(X)
+
+
+def native_order(X: Any) -> Any:
+    """An array with this machine's order of bytes, so that it keeps its precision in checks."""
+    foreign = isinstance(X, np.ndarray) and X.dtype.kind == "f" and not X.dtype.isnative
+    return X.astype(X.dtype.newbyteorder("=")) if foreign else X
+
+
+def canonical(X: Any) -> Any:
+    """Checked rows whose entries are stored once and in order; what was given stays as it is."""
+    if sp.issparse(X) and not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
     return X
 
 
@@ -117,7 +159,7 @@ def check_number(
     """Refuse a parameter that is not a finite number above (or at) ``least``."""
     value: Any = getattr(owner, name)
     kind = numbers.Integral if whole else numbers.Real
-    is_number = isinstance(value, kind) and not isinstance(value, bool) and isfinite(value)
+    is_number = isinstance(value, kind) and not isinstance(value, bool) and _is_float(value)
     if is_number and (value > least or (value == least and not open_end)):
         return
     noun = "a whole number" if whole else "a number"
@@ -125,3 +167,11 @@ def check_number(
     raise ValueError(
         f"{type(owner).__name__} needs {name} to be {noun} {relation} {least:g}; got {value!r}."
     )
+
+
+def _is_float(value: Any) -> bool:
+    """Whether a number is finite and in the range of float64."""
+    try:
+        return isfinite(value)
+    except OverflowError:
+        return False

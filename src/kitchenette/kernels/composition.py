@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import clone
 
 from kitchenette.kernels._base import Kernel
@@ -48,10 +48,8 @@ class Composition(Kernel):
     def needs_sample(self) -> bool:
         return self.inner.needs_sample()
 
-    def resolve(self, X: ArrayLike) -> Self:
-        if not self.needs_sample():
-            return self
-        return clone(self).set_params(inner=self.inner.resolve(X))
+    def _resolved(self, rows: Any) -> Self:
+        return clone(self).set_params(inner=self.inner.resolve(rows))
 
     def _gram(self, X: Any, Y: Any) -> NDArray[Any]:
         return self.outer.function(self.inner._gram(X, Y))

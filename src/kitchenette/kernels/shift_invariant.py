@@ -7,13 +7,17 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy import special
 from sklearn.base import clone
-from sklearn.metrics.pairwise import euclidean_distances, manhattan_distances
-from sklearn.utils.extmath import row_norms
 
-from kitchenette.kernels._base import Kernel, check_number, check_rows
+from kitchenette.kernels._base import Kernel, check_number
+from kitchenette.kernels._distances import (
+    absolute_distances,
+    by_tiles,
+    columnwise_sums,
+    squared_distances,
+)
 
 LengthScale = Any  # a number, an array of them, or "median"
 
@@ -30,10 +34,7 @@ class ShiftInvariantKernel(Kernel):
                     "length_scale must be a positive number, one per column, or 'median'; "
                     f"got {self.length_scale!r}."
                 )
-            raise ValueError(
-                f"{self!r} has no values before a length scale is chosen: fit a feature map "
-                "(its kernel_ has one), call resolve(X), or pass a number."
-            )
+            return
         scale = np.asarray(self.length_scale)
         if scale.dtype.kind not in "iuf" or not np.all(np.isfinite(scale) & (scale > 0)):
             raise ValueError(
@@ -49,83 +50,65 @@ class ShiftInvariantKernel(Kernel):
     def needs_sample(self) -> bool:
         return isinstance(self.length_scale, str) and self.length_scale == "median"
 
-    def resolve(self, X: ArrayLike) -> Self:
-        """A kernel with the median distance between rows of X as its length scale.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_rows, n_columns)
-            A sample of the data; all of its rows are used.
-
-        Returns
-        -------
-        kernel : ShiftInvariantKernel
-            This kernel if its length scale is a number already, else a copy.
-        """
-        if not self.needs_sample():
-            return self
-        rows = check_rows(X)
+    def _resolved(self, rows: Any) -> Self:
+        """With the median distance between these rows as the length scale."""
         n_rows, n_columns = rows.shape
-        distances = self._distances(rows, rows)[np.triu_indices(n_rows, k=1)]
+        # In units of a power of two about as large, squares keep clear of the ends of the range.
+        unit = 2.0 ** int(np.frexp(np.clip(_largest_difference(rows), 1e-307, 8e307))[1])
+
+        def distances(A: Any, B: Any) -> NDArray[Any]:
+            return self._distances(A, B, unit)
+
         # Equal rows say nothing about the scale.
-        distances = distances[distances > 0]
-        if distances.size == 0:
+        pairs = by_tiles(rows, rows, distances, np.float64)[np.triu_indices(n_rows, k=1)]
+        pairs = pairs[pairs > 0]
+        if pairs.size == 0:
             raise ValueError(
                 "length_scale='median' needs at least two different rows to measure a distance; "
                 f"got n_samples = {n_rows}. Pass a number instead."
             )
-        median = float(np.median(distances)) * self._median_factor(n_columns)
+        median = float(np.median(pairs)) * unit * self._median_factor(n_columns)
+        if not 0 < median < np.inf:
+            raise ValueError(
+                "The median distance of these rows is beyond the range of float64: multiply them "
+                f"by a number that brings them near 1. The largest entry is {abs(rows).max():g}."
+            )
         return clone(self).set_params(length_scale=median)
 
-    def _distances(self, X: Any, Y: Any) -> NDArray[Any]:
-        """The distance that the median is taken of."""
-        return euclidean_distances(X, Y)
+    def _distances(self, A: Any, B: Any, unit: float) -> NDArray[Any]:
+        """The distance that the median is taken of, in this unit."""
+        return np.sqrt(squared_distances(A, B, unit))
 
     def _median_factor(self, n_columns: int) -> float:
         """The length scale that suits a median distance of one."""
         return 1.0
 
-    def _scaled(self, X: Any) -> Any:
-        scale = np.asarray(self.length_scale, dtype=X.dtype)
-        if sp.issparse(X):
-            return X.multiply(1 / scale).tocsr()
-        return X * (1 / scale)
+    def _gram(self, X: Any, Y: Any) -> NDArray[Any]:
+        scale = np.asarray(self.length_scale, dtype=np.float64)
+        return by_tiles(X, Y, lambda A, B: self._values(A, B, scale), X.dtype)
 
-    def _scaled_pair(self, X: Any, Y: Any) -> tuple[Any, Any]:
-        scaled = self._scaled(X)
-        return scaled, scaled if Y is X else self._scaled(Y)
+    @abstractmethod
+    def _values(self, A: Any, B: Any, scale: NDArray[np.float64]) -> NDArray[Any]:
+        """The Gram matrix of a few rows in float64, for this length scale."""
+
+
+def _largest_difference(rows: Any) -> float:
+    """The largest range of a column."""
+    ends = (rows.max(axis=0), rows.min(axis=0))
+    high, low = (np.ravel(end.toarray() if sp.issparse(end) else end) for end in ends)
+    with np.errstate(over="ignore"):
+        return float(np.max(high.astype(np.float64) - low.astype(np.float64)))
 
 
 class RadialKernel(ShiftInvariantKernel):
     """A function of the Euclidean distance ``|x - y| / length_scale``."""
 
-    def _gram(self, X: Any, Y: Any) -> NDArray[Any]:
-        squares = _squared_distances(*self._scaled_pair(X, Y))
-        return np.asarray(self._of_square(squares, X.shape[1]), dtype=X.dtype)
+    def _values(self, A: Any, B: Any, scale: NDArray[np.float64]) -> NDArray[Any]:
+        return self._of_square(squared_distances(A, B, scale), A.shape[1])
 
     @abstractmethod
     def _of_square(self, squares: NDArray[Any], n_columns: int) -> NDArray[Any]:
         """The kernel at these squared distances between rows of n_columns numbers."""
-
-
-def _squared_distances(A: Any, B: Any) -> NDArray[Any]:
-    """Squared Euclidean distances with full relative accuracy.
-
-    |a|^2 + |b|^2 - 2 <a, b> is fast but cancels for rows that are close to each other
-    compared with their norms; those pairs are subtracted first.
-    """
-    squares = euclidean_distances(A, B, squared=True)
-    norms_a, norms_b = (row_norms(M, squared=True) for M in (A, B))
-    close = squares < 1e-5 * (norms_a[:, None] + norms_b[None, :])
-    if B is A:
-        np.fill_diagonal(close, False)
-    i, j = np.nonzero(close)
-    chunk = max(1, 2**22 // A.shape[1])
-    for start in range(0, i.size, chunk):
-        part = slice(start, start + chunk)
-        difference = A[i[part]] - B[j[part]]
-        squares[i[part], j[part]] = row_norms(difference, squared=True)
-    return squares
 
 
 class Gaussian(RadialKernel):
@@ -181,6 +164,8 @@ class RationalQuadratic(RadialKernel):
         super().check_parameters(n_columns)
 
     def _of_square(self, squares: NDArray[Any], n_columns: int) -> NDArray[Any]:
+        # Of distances whose square overflows, a power near zero may be anything.
+        squares = np.where(squares < np.inf, squares, np.nan)
         return np.exp(-self.alpha * np.log1p(squares / (2 * self.alpha)))
 
 
@@ -213,21 +198,23 @@ class Matern(RadialKernel):
         super().check_parameters(n_columns)
 
     def _of_square(self, squares: NDArray[Any], n_columns: int) -> NDArray[Any]:
-        z = np.sqrt(2 * self.nu * squares)
-        if self.nu == 0.5:
+        nu = min(self.nu, 1e20)  # the Gaussian kernel to the last digit
+        # Beyond the bound the kernel is less than any number, and its parts may overflow.
+        z = np.minimum(np.sqrt(2 * nu) * np.sqrt(squares), 800 + 60 * np.sqrt(nu))
+        if nu == 0.5:
             return np.exp(-z)
-        if self.nu == 1.5:
+        if nu == 1.5:
             return (1 + z) * np.exp(-z)
-        if self.nu == 2.5:
+        if nu == 2.5:
             return (1 + z + z**2 / 3) * np.exp(-z)
-        return _matern_by_bessel(self.nu, z.astype(np.float64))
+        return _matern_of_large_order(nu, z) if nu > 100 else _matern_by_bessel(nu, z)
 
 
 def _matern_by_bessel(nu: float, z: NDArray[np.float64]) -> NDArray[np.float64]:
-    """2^(1 - nu) / Gamma(nu) z^nu K_nu(z), for any nu > 0 and z >= 0."""
-    log_bessel = _log_bessel_of_large_order if nu > 100 else _log_bessel
+    """2^(1 - nu) / Gamma(nu) z^nu K_nu(z), for nu > 0 and z >= 0 that are not large."""
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        log_value = (1 - nu) * np.log(2) - special.gammaln(nu) + nu * np.log(z) + log_bessel(nu, z)
+        log_bessel = np.log(special.kve(nu, z)) - z
+        log_value = (1 - nu) * np.log(2) - special.gammaln(nu) + nu * np.log(z) + log_bessel
     value = np.exp(log_value)
     # Near zero K_nu overflows while the kernel is close to one. There it is the beginning of
     # sum_k (-z^2/4)^k / (k! (nu-1) ... (nu-k)): where K_nu overflows, the terms fall quickly
@@ -243,22 +230,25 @@ def _matern_by_bessel(nu: float, z: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.minimum(value, 1.0)
 
 
-def _log_bessel(nu: float, z: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The logarithm of K_nu(z)."""
-    return np.log(special.kve(nu, z)) - z
+def _matern_of_large_order(nu: float, z: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The same by Debye's expansion of K_nu, which is uniform in z (DLMF 10.41.4).
 
-
-def _log_bessel_of_large_order(nu: float, z: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The logarithm of K_nu(z) by Debye's expansion, which is uniform in z (DLMF 10.41.4)."""
+    All that grows with nu cancels on paper, and the factor that does not depend on z, by
+    Stirling's series for Gamma(nu), is known from the value one at zero.
+    """
     t = z / nu
     root = np.sqrt(1 + t**2)
-    p = 1 / root
-    eta = root + np.log(t / (1 + root))
+    e = t**2 / (1 + root)  # root - 1
+    log_factor = np.log1p(_debye(nu, 1 / root)) - np.log1p(_debye(nu, 1.0))
+    return np.exp(nu * (np.log1p(e / 2) - e) - 0.5 * np.log1p(e) + log_factor)
+
+
+def _debye(nu: float, p: Any) -> Any:
+    """The sum of (-1)^k U_k(p) / nu^k from k = 1 on (DLMF 10.41.10)."""
     u1 = np.polyval([-5, 0, 3, 0], p) / 24
     u2 = np.polyval([385, 0, -462, 0, 81, 0, 0], p) / 1152
     u3 = np.polyval([-425425, 0, 765765, 0, -369603, 0, 30375, 0, 0, 0], p) / 414720
-    correction = -u1 / nu + u2 / nu**2 - u3 / nu**3
-    return 0.5 * np.log(np.pi / (2 * nu)) - nu * eta - 0.5 * np.log(root) + np.log1p(correction)
+    return -u1 / nu + u2 / nu**2 - u3 / nu**3
 
 
 class BesselMatern(RadialKernel):
@@ -298,7 +288,7 @@ class BesselMatern(RadialKernel):
         return float(np.sqrt(self.order / (n_columns + 2)))
 
     def _of_square(self, squares: NDArray[Any], n_columns: int) -> NDArray[Any]:
-        return _normalised_bessel(n_columns / 2, np.sqrt(squares.astype(np.float64))) ** self.order
+        return _normalised_bessel(n_columns / 2, np.sqrt(squares)) ** self.order
 
 
 def _normalised_bessel(nu: float, r: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -344,12 +334,11 @@ class Laplacian(ShiftInvariantKernel):
     def __init__(self, length_scale: LengthScale = "median"):
         self.length_scale = length_scale
 
-    def _distances(self, X: Any, Y: Any) -> NDArray[Any]:
-        return manhattan_distances(X, Y)
+    def _distances(self, A: Any, B: Any, unit: float) -> NDArray[Any]:
+        return absolute_distances(A, B, unit)
 
-    def _gram(self, X: Any, Y: Any) -> NDArray[Any]:
-        distances = manhattan_distances(*self._scaled_pair(X, Y))
-        return np.exp(-distances).astype(X.dtype, copy=False)
+    def _values(self, A: Any, B: Any, scale: NDArray[np.float64]) -> NDArray[Any]:
+        return np.exp(-absolute_distances(A, B, scale))
 
 
 class Cauchy(ShiftInvariantKernel):
@@ -370,15 +359,5 @@ class Cauchy(ShiftInvariantKernel):
     def __init__(self, length_scale: LengthScale = "median"):
         self.length_scale = length_scale
 
-    def _gram(self, X: Any, Y: Any) -> NDArray[Any]:
-        A, B = self._scaled_pair(X, Y)
-        K = np.ones((A.shape[0], B.shape[0]), dtype=X.dtype)
-        columns_a = A.tocsc() if sp.issparse(A) else A
-        columns_b = B.tocsc() if sp.issparse(B) else B
-        for j in range(A.shape[1]):
-            K /= 1 + (_column(columns_a, j)[:, None] - _column(columns_b, j)[None, :]) ** 2
-        return K
-
-
-def _column(X: Any, j: int) -> NDArray[Any]:
-    return X[:, [j]].toarray().ravel() if sp.issparse(X) else X[:, j]
+    def _values(self, A: Any, B: Any, scale: NDArray[np.float64]) -> NDArray[Any]:
+        return np.exp(-columnwise_sums(A, B, scale, lambda t: np.log1p(t**2)))

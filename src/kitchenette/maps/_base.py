@@ -10,12 +10,13 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kitchenette._params import ValueParameters
 from kitchenette.kernels import Kernel
+from kitchenette.kernels._base import canonical, native_order
 from kitchenette.sketching.random import Stream, seed_from
 
 FLOATS: list[type] = [np.float64, np.float32]
@@ -68,12 +69,12 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParamet
             The fitted map.
         """
         with unchanged_on_error(self):
-            X = validate_data(self, X, accept_sparse="csr", dtype=FLOATS)
+            X = self._validated(X, reset=True)
             self._check_parameters()
             self.seed_ = seed_from(self.random_state)
             sample = X[Stream(self.seed_, "sample").sample(X.shape[0], SAMPLE_ROWS)]
-            self.kernel_ = self.kernel.resolve(sample)
-            self.kernel_.check_parameters(X.shape[1])
+            # A copy: the kernel, or an array that is its parameter, may be changed later.
+            self.kernel_ = clone(self.kernel).resolve(sample)
             self._precision = X.dtype.name
             # The parameters may be set anew, but the map stays as it was drawn.
             self._drawn_with = {
@@ -125,7 +126,11 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParamet
                 if np.isfinite(X.sum()):
                     return X
         check_is_fitted(self)
-        return validate_data(self, X, accept_sparse="csr", dtype=FLOATS, reset=False)
+        return self._validated(X, reset=False)
+
+    def _validated(self, X: Any, reset: bool) -> Any:
+        X = validate_data(self, native_order(X), accept_sparse="csr", dtype=FLOATS, reset=reset)
+        return canonical(X)
 
     def _check_parameters(self) -> None:
         if not isinstance(self.kernel, Kernel):
@@ -173,6 +178,8 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParamet
         if n_columns < 1:
             raise ValueError(f"n_features_in_ must be at least 1; got {n_columns}.")
         self.kernel_.check_parameters(n_columns)
+        if self.kernel_.needs_sample():
+            raise ValueError(f"kernel_ must have all its parameters; got {self.kernel_!r}.")
         check_choice("the precision", self._precision, ("float32", "float64"))
         needed = self._drawn_bytes(n_columns) + 32 * PROBES * (n_columns + self.n_components)
         if needed > max_bytes:
@@ -223,6 +230,6 @@ def unchanged_on_error(estimator: Any) -> Iterator[None]:
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
     """Refuse a word that is not among the choices."""
-    if value not in choices:
+    if not isinstance(value, str) or value not in choices:
         allowed = ", ".join(repr(choice) for choice in choices)
         raise ValueError(f"{name} must be one of {allowed}; got {value!r}.")

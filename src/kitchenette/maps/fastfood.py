@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from inspect import getattr_static
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import DTypeLike, NDArray
+from sklearn.utils.extmath import row_norms
 
 from kitchenette import _core
 from kitchenette._params import SharedName
@@ -82,7 +84,7 @@ class Fastfood(FourierFeatureMap):
     seed_ : int
         The seed that was used; ``random_state=seed_`` draws the same map.
     projection_ : StructuredProjection
-        The structured matrix, O(n_components) numbers.
+        The structured matrix: O(n_components) numbers, and not fewer than padded columns.
     frequencies_ : ndarray of shape (n_frequencies_, n_features_in_)
         The frequencies as an explicit matrix, computed when asked for.
     n_frequencies_ : int
@@ -133,7 +135,8 @@ class Fastfood(FourierFeatureMap):
     Variance with independent directions: the sum of lambda_n^2 (sum of q_nk^2 L_k(<x, y>)
     - L_n(<x, y>)^2) / count_n, with q_nk the mean of p_n^2 p_k.
 
-    Cost: O(n_components log d) per row, 13 bytes per frequency for float32.
+    Cost: O(max(n_components, d) log d) per row and 13 bytes per frequency for float32, of which
+    there are at least d: blocks are computed whole.
 
     References
     ----------
@@ -176,6 +179,12 @@ class Fastfood(FourierFeatureMap):
         self.features = features
         self.random_state = random_state
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if not isinstance(getattr_static(cls, "transform"), SharedName):
+            # A method that overrides the one here must not be hidden by the parameter either.
+            cls.transform = SharedName("transform", cls.transform)  # type: ignore[method-assign,assignment]
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_choice("transform", self._transform_kind, tuple(_DRAW))
@@ -212,7 +221,8 @@ class Fastfood(FourierFeatureMap):
     @property
     def _transform_kind(self) -> str:
         # The attribute `transform` is the method.
-        return str(vars(self)["transform"])
+        kind: str = vars(self)["transform"]
+        return kind
 
     @property
     def _polynomial(self) -> bool:
@@ -236,10 +246,13 @@ class Fastfood(FourierFeatureMap):
     def _best_spread(self, sample: Any) -> float:
         """The t of `_draw_templates` for which the variance is least on rows like the sample."""
         m = sample.shape[1]
-        dense = sample.toarray() if sp.issparse(sample) else sample
-        scaled = dense * (1 / np.asarray(self.kernel_.length_scale, dtype=np.float64))
-        mean = scaled.mean(axis=0, dtype=np.float64)
-        mean_square = np.square(scaled, dtype=np.float64).sum(axis=1).mean()
+        inverse_scale = 1 / np.asarray(self.kernel_.length_scale, dtype=np.float64)
+        if sp.issparse(sample):
+            scaled = sample.astype(np.float64).multiply(inverse_scale).tocsr()
+        else:
+            scaled = sample * inverse_scale
+        mean = np.asarray(scaled.mean(axis=0)).ravel()
+        mean_square = row_norms(scaled, squared=True).mean()
         # |x + y|^2 for independent rows.
         S = 2 * (mean_square + mean @ mean)
         return float((np.sqrt((m + 2 * S) ** 2 + 8 * m * S) - (m + 2 * S)) / (2 * m))
@@ -257,10 +270,12 @@ class Fastfood(FourierFeatureMap):
         padded = directions.block if isinstance(directions, HadamardProjection) else n_columns
         dimension = spectrum.dimension(n_columns, padded)
         uniforms = Stream(self.seed_, "lengths").uniforms(n, spectrum.n_length_uniforms)
-        lengths = spectrum.lengths(uniforms, dimension)
+        with np.errstate(over="ignore", divide="ignore"):
+            lengths = spectrum.lengths(uniforms, dimension)
+            inverse_scale = 1 / np.asarray(self.kernel_.length_scale, dtype=np.float64)
+            self._check_frequencies(float(lengths.max() * inverse_scale.max()), dtype)
         if dimension < padded:
             lengths = lengths / directions.row_lengths()
-        inverse_scale = 1 / np.asarray(self.kernel_.length_scale, dtype=np.float64)
         if self.features == "local":
             self._draw_templates(directions, lengths, inverse_scale)
             return
@@ -314,8 +329,8 @@ class Fastfood(FourierFeatureMap):
         spectrum = spectrum_of(self.kernel_)
         assert isinstance(spectrum, RadialSpectrum)
         if self.features == "local" or spectrum.dimension(n_columns, block) < block:
-            # The lengths of cut directions are those of a transformed unit matrix.
-            numbers += 2 * n_columns**2
+            # A unit matrix is transformed. That needs less memory than this, but takes time.
+            numbers += 2**18 + n_columns * padded // 64
         return 8 * (numbers + 4 * padded * spectrum.n_length_uniforms)
 
     def _check_choices(self, n_columns: int) -> None:

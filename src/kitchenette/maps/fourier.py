@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from kitchenette import _core
+from kitchenette.kernels import Matern
 from kitchenette.maps._base import FeatureMap, check_choice
 from kitchenette.sketching.random import Stream
 
@@ -43,6 +44,17 @@ class FourierFeatureMap(FeatureMap):
         self._feature_kind = self.features
         paired = self.features == "sincos"
         self.n_frequencies_ = -(-self._n_features_out // 2) if paired else self._n_features_out
+
+    def _check_frequencies(self, largest: float, dtype: DTypeLike) -> None:
+        """Refuse frequencies that the precision of the data cannot hold."""
+        if largest <= np.finfo(dtype).max:
+            return
+        nu = f", a nu greater than {self.kernel_.nu:g}" if isinstance(self.kernel_, Matern) else ""
+        wider = " or rows in float64" if dtype == np.float32 else ""
+        raise ValueError(
+            f"{self.kernel_!r} has frequencies that overflow {np.dtype(dtype)}. Use a larger "
+            f"length_scale{nu}{wider}."
+        )
 
     def _draw_offsets(self, count: int, dtype: DTypeLike) -> None:
         """Random phases, padded with zeros to ``count``.

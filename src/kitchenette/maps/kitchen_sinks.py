@@ -127,8 +127,11 @@ class RandomKitchenSinks(FourierFeatureMap):
         n_panels = -(-self.n_frequencies_ // PANEL)
         panels = np.empty((n_panels, n_columns, PANEL), dtype=dtype)
         blocks = draw(spectrum, self.n_frequencies_, n_columns, self.seed_, dtype)
-        for panel, block in zip(panels, blocks, strict=False):
-            panel[:] = (block * inverse_scale).T
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            for panel, block in zip(panels, blocks, strict=False):
+                frequencies = (block * inverse_scale).T
+                self._check_frequencies(float(np.abs(frequencies).max()), dtype)
+                panel[:] = frequencies
         self._panels = panels
         self._draw_offsets(self.n_frequencies_, dtype)
 

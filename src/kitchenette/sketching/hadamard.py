@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numbers
 from typing import Any, Literal
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from kitchenette import _core
@@ -51,8 +53,12 @@ def fwht(
     >>> fwht([1.0, 2.0, 3.0, 4.0])
     array([10., -2., -4.,  0.])
     """
-    if norm not in (None, "ortho"):
+    if norm is not None and not (isinstance(norm, str) and norm == "ortho"):
         raise ValueError(f"norm must be None or 'ortho'; got {norm!r}.")
+    if not isinstance(axis, numbers.Integral):
+        raise ValueError(f"axis must be a whole number; got {axis!r}.")
+    if sp.issparse(X):
+        raise ValueError("fwht needs a dense array; got a sparse one. Pass X.toarray().")
     given = np.asarray(X)
     if given.ndim == 0:
         raise ValueError("fwht needs an array with at least one dimension; got a single number.")
@@ -66,10 +72,11 @@ def fwht(
             f"fwht needs a length that is a power of two; axis {axis} has length {length}. "
             "Pad with zeros to the next power of two."
         )
-    dtype = given.dtype if given.dtype in (np.float32, np.float64) else np.dtype(np.float64)
+    native = given.dtype.newbyteorder("=")
+    dtype = native if native in (np.float32, np.float64) else np.dtype(np.float64)
     # A copy unless X may be overwritten and can be; byte order and type are native after it.
     copy = None if overwrite_x and given.flags.writeable and given.flags.aligned else True
-    work = np.array(given, dtype=dtype.newbyteorder("="), order="K", copy=copy)
+    work = np.array(given, dtype=dtype, order="K", copy=copy)
     if not (work.flags.c_contiguous or work.flags.f_contiguous):
         work = np.ascontiguousarray(work)
     _transform(work, axis % work.ndim)

@@ -1,8 +1,8 @@
 """Structured projections: many random directions for the price of a fast transform.
 
 A projection here is a stack of square blocks. Each block is a product of diagonal
-matrices and fast transforms, stored in O(rows) numbers, and its rows, before they are
-given lengths, are unit vectors.
+matrices and fast transforms, stored in a few numbers per row, and its rows, before they are
+given lengths, are unit vectors. Blocks are stored whole, also if not all of a block is wanted.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.fft
+import scipy.sparse as sp
 from numpy.typing import DTypeLike, NDArray
 from scipy import special
 
@@ -76,9 +77,9 @@ class StructuredProjection(ABC):
         As drawn, rows are unit vectors in the padded space; if the data is narrower, it
         meets only a part of them. Costs a transform of n_columns rows.
         """
-        identity = np.eye(self.n_columns, dtype=self.scales.dtype)
+        identity = sp.eye_array(self.n_columns, dtype=self.scales.dtype, format="csr")
         squares = np.zeros(self.n_rows)
-        for _, block in row_blocks(identity, self.n_rows):
+        for _, block in row_blocks(identity, max(self.n_rows, self.n_columns)):
             out = np.empty((block.shape[0], self.n_rows), dtype=block.dtype)
             self.features(block, out, _core.Tail("identity"))
             squares += np.square(out, dtype=np.float64).sum(axis=0)
