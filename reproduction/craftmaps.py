@@ -72,7 +72,7 @@ def figure_5(seeds: int, wide: list[int]) -> None:
     print()
 
 
-def spectra() -> dict[str, NDArray[np.float64]]:
+def spectra() -> dict[str, NDArray[Any]]:
     """Eigenvalues of the kernel matrices, in falling order, for E = 2^12 and D = 2^14."""
     X = sample_rows("mnist", 1000)
     maps = {
@@ -84,7 +84,9 @@ def spectra() -> dict[str, NDArray[np.float64]]:
         "CRAFTMaps over it ": CRAFTMap(TensorSketch(KERNEL, 2**14), 2**12, random_state=0),
         "Random Maclaurin, optimal degrees": RandomMaclaurin(KERNEL, 2**12, random_state=0),
     }
-    values = {"exact kernel": np.linalg.eigvalsh(KERNEL(X).astype(np.float64))[::-1]}
+    values: dict[str, NDArray[Any]] = {
+        "exact kernel": np.linalg.eigvalsh(KERNEL(X).astype(np.float64))[::-1]
+    }
     for name, feature_map in maps.items():
         Z = feature_map.fit(X).transform(X).astype(np.float64)
         values[name] = np.linalg.svd(Z, compute_uv=False) ** 2

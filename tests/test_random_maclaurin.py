@@ -232,8 +232,8 @@ def test_rows_of_one_block_must_not_meet_in_a_product():
     assert np.isclose(apart, (x @ y) ** 2)
 
     class Meeting(RandomMaclaurin):
-        def _draw(self, X, sample):
-            super()._draw(X, sample)
+        def _draw(self, n_columns, dtype):
+            super()._draw(n_columns, dtype)
             self._products.signs[1] = self._products.signs[0]
             self._products.indices[1] = self._products.indices[0] ^ 1
 

@@ -149,8 +149,8 @@ def test_spherical_polynomials_are_unbiased(kernel, d, norm):
 def test_powers_in_the_padded_space_without_correction_are_noticed():
     # Five columns in eight: the part of a direction that they see is shorter.
     class Uncorrected(Fastfood):
-        def _draw(self, X, sample):
-            super()._draw(X, sample)
+        def _draw(self, n_columns, dtype):
+            super()._draw(n_columns, dtype)
             features = self._polynomials
             steps = 2.0 * np.arange(2)
             features.weights[:] *= np.sqrt(np.prod((5 + steps) / (8 + steps)))

@@ -29,8 +29,8 @@ def test_the_papers_exponent_of_the_frobenius_norm_is_noticed(samples):
     X, Y, _ = samples
 
     class AsPrinted(Fastfood):
-        def _draw(self, X, sample):
-            super()._draw(X, sample)
+        def _draw(self, n_columns, dtype):
+            super()._draw(n_columns, dtype)
             p = self.projection_
             norms = np.linalg.norm(p.gaussians.reshape(-1, p.block), axis=1)
             p.scales[:] *= np.repeat(np.sqrt(norms), p.block)

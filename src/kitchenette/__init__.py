@@ -27,6 +27,7 @@ from kitchenette.maps import (
     RandomMaclaurin,
     TensorSketch,
 )
+from kitchenette.persistence import ModelFileError, load, save
 from kitchenette.sketching import fwht
 
 choose_instruction_set()
@@ -39,12 +40,15 @@ __all__ = [
     "CRAFTMap",
     "Fastfood",
     "LeastSquares",
+    "ModelFileError",
     "RandomKitchenSinks",
     "RandomMaclaurin",
     "TensorSketch",
     "__version__",
     "fwht",
     "kernels",
+    "load",
     "metrics",
+    "save",
     "show_config",
 ]

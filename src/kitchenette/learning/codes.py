@@ -7,6 +7,7 @@ intercepts. A code needs no statistics and no solve of its own.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -125,6 +126,15 @@ class OutputCode:
         n_classes = whole_number("n_classes", n_classes, 2)
         order = 1 << int(n_classes - 1).bit_length()
         return cls(hadamard(order, dtype=np.int8)[:n_classes, 1:])
+
+    def state(self) -> dict[str, Any]:
+        """Everything, for `from_state`: the array ``codewords``."""
+        return {"codewords": self.codewords}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """The code that `state` describes."""
+        return cls(**state)
 
     def scores(self, outputs: ArrayLike, decoding: str = "soft") -> NDArray[np.float64]:
         """How well outputs agree with each codeword.

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from sklearn.base import clone
 
 from kitchenette.kernels import Kernel, Polynomial, ShiftInvariantKernel
-from kitchenette.maps._base import RowTransformer, unchanged_on_error
+from kitchenette.maps._base import PROBES, RowTransformer
 from kitchenette.maps.kitchen_sinks import RandomKitchenSinks
 from kitchenette.maps.random_maclaurin import RandomMaclaurin
-from kitchenette.maps.srht import draw_srht
-from kitchenette.sketching.random import Stream, seed_from
+from kitchenette.maps.srht import draw_srht, srht_bytes
+from kitchenette.sketching.random import Stream
 from kitchenette.sketching.rows import blocks_of_rows
 
 UP_FACTOR = 8  # wide features per compact one, unless `up` says how many
@@ -89,6 +89,8 @@ class CRAFTMap(RowTransformer):
     True
     """
 
+    _stored: ClassVar[dict[str, Any]] = {**RowTransformer._stored, "up_": RowTransformer}
+
     def __init__(
         self,
         up: Any = Polynomial(degree=3),
@@ -100,34 +102,30 @@ class CRAFTMap(RowTransformer):
         self.n_components = n_components
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Draw the map.
+    @property
+    def kernel_(self) -> Kernel:
+        """The wide map's kernel."""
+        kernel: Kernel = self.up_.kernel_
+        return kernel
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_rows, n_columns)
-            What ``up`` wants to see.
-        y : ignored
+    def _choose(self, X: Any, sample: Any) -> None:
+        factor = UP_FACTOR * self._n_features_out
+        self.up_ = wide_map(self.up, factor, self.seed_, "CRAFTMap").fit(X)
 
-        Returns
-        -------
-        self : object
-            The fitted map.
-        """
-        with unchanged_on_error(self):
-            X = self._validated(X, reset=True)
-            self._check_parameters()
-            self.seed_ = seed_from(self.random_state)
-            self._n_features_out = int(self.n_components)
-            self.up_ = wide_map(
-                self.up, UP_FACTOR * self._n_features_out, self.seed_, type(self).__name__
-            ).fit(X)
-            self.kernel_ = self.up_.kernel_
-            width = self.up_._n_features_out
-            # Independent of the wide map, also if that has the same seed.
-            down_seed = int(Stream(self.seed_, "down").words(1, 1)[0, 0])
-            self._down = draw_srht(self._n_features_out, width, down_seed, X.dtype)
-        return self
+    def _check_choices(self, n_columns: int) -> None:
+        check_fitted_for("up_", self.up_, n_columns)
+
+    def _draw(self, n_columns: int, dtype: DTypeLike) -> None:
+        # Independent of the wide map, also if that has the same seed.
+        seed = int(Stream(self.seed_, "down").words(1, 1)[0, 0])
+        self._down = draw_srht(self._n_features_out, self.up_._n_features_out, seed, dtype)
+
+    def _drawn_bytes(self, n_columns: int) -> int:
+        width = self.up_._n_features_out
+        return srht_bytes(self.n_components, width) + 8 * PROBES * width
+
+    def _probe_scale(self) -> Any:
+        return self.up_._probe_scale()
 
     def _write(self, X: Any, out: NDArray[Any]) -> bool:
         down = self._down.astype(X.dtype)
@@ -161,3 +159,9 @@ def wide_map(given: Any, n_components: int, seed: int, owner: str) -> Any:
     if made.random_state is None:
         made.set_params(random_state=int(Stream(seed, "wide map").words(1, 1)[0, 0]))
     return made
+
+
+def check_fitted_for(name: str, inner: Any, n_columns: int) -> None:
+    """Refuse an inner map that was not fitted on rows of this width."""
+    if getattr(inner, "n_features_in_", None) != n_columns or not hasattr(inner, "kernel_"):
+        raise ValueError(f"{name} must be a map that was fitted on rows of {n_columns} columns.")

@@ -6,7 +6,9 @@ each of one degree. Here is which degrees there are and how the features are sha
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +53,25 @@ class Series:
     def term(self, degree: int) -> float:
         """a_n largest^n of one degree, zero if it has none."""
         return float(self.terms[self.degrees == degree].sum())
+
+    def state(self) -> dict[str, Any]:
+        """Everything, as numbers and arrays, for `from_state`."""
+        return dict(vars(self))
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """The series that `state` describes; everything in it is checked."""
+        series = cls(**state)
+        degrees, logs = series.degrees, series.logs
+        if degrees.dtype != np.int64 or degrees.ndim != 1 or degrees.size == 0:
+            raise ValueError("The degrees of a series must be whole numbers, at least one.")
+        if degrees[0] < 0 or np.any(degrees[1:] <= degrees[:-1]) or degrees[-1] >= 2**31:
+            raise ValueError("The degrees of a series must ascend from zero or more.")
+        if logs.dtype != np.float64 or logs.shape != degrees.shape or not np.isfinite(logs).all():
+            raise ValueError("The terms of a series must be as many as its degrees, and finite.")
+        if not isinstance(series.largest, float) or not 0 < series.largest < np.inf:
+            raise ValueError(f"A series must be cut at a positive number; got {series.largest!r}.")
+        return series
 
 
 def cut_series(kernel: DotProductKernel, largest: float) -> Series:
@@ -197,6 +218,18 @@ def optimal_counts(
         marks[-1] = n_shared
         counts[shared] = np.diff(marks, prepend=0.0).astype(np.int64)
     return counts, expected
+
+
+def check_counts(counts: Any, expected: Any, n_features: int) -> None:
+    """Refuse what `optimal_counts` cannot have returned."""
+    whole = counts.dtype == np.int64 and counts.ndim == 1 and counts.min(initial=0) >= 0
+    # The largest first: a sum could come round.
+    if not whole or counts.max(initial=0) > n_features or counts.sum() != n_features:
+        raise ValueError(f"The counts of features per degree must add up to {n_features}.")
+    if expected.dtype != np.float64 or expected.shape != counts.shape:
+        raise ValueError("The expected counts must be as many as the counts.")
+    if not np.all(np.isfinite(expected) & (expected > 0)):
+        raise ValueError("The expected counts must be positive.")
 
 
 def _whole_shares(roots: Array, total: int) -> NDArray[np.int64]:

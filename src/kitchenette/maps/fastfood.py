@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from inspect import getattr_static
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from sklearn.utils.extmath import row_norms
 
 from kitchenette import _core
@@ -21,14 +21,17 @@ from kitchenette.kernels import (
     SphericalPolynomial,
 )
 from kitchenette.maps._base import check_choice
+from kitchenette.maps.degrees import check_counts
 from kitchenette.maps.fourier import FourierFeatureMap
 from kitchenette.maps.spectra import RadialSpectrum, spectrum_of
 from kitchenette.maps.spherical import (
     PolynomialFeatures,
+    check_terms,
     check_unit_rows,
-    choose_features,
+    choose_counts,
     data_constant,
     needs_unit_rows,
+    polynomial_features,
 )
 from kitchenette.sketching.random import Stream
 from kitchenette.sketching.structured import (
@@ -37,6 +40,8 @@ from kitchenette.sketching.structured import (
     draw_fastfood,
     draw_fourier,
     draw_orthogonal,
+    padded_block,
+    whole_tiles,
 )
 
 PAIR_ROWS = 256  # whose pairs tell how large the variance of each degree is
@@ -152,6 +157,12 @@ class Fastfood(FourierFeatureMap):
     """
 
     _feature_kinds = ("sincos", "offset", "local")
+    _stored: ClassVar[dict[str, Any]] = {
+        **FourierFeatureMap._stored,
+        "_counts": np.ndarray,
+        "_expected": np.ndarray,
+        "template_spread_": float,
+    }
 
     def __init__(
         self,
@@ -213,13 +224,46 @@ class Fastfood(FourierFeatureMap):
         kind: str = vars(self)["transform"]
         return kind
 
-    def _draw(self, X: Any, sample: Any) -> None:
+    @property
+    def _polynomial(self) -> bool:
+        return isinstance(self.kernel_, DotProductKernel | SphericalPolynomial)
+
+    def _choose(self, X: Any, sample: Any) -> None:
+        super()._choose(X, sample)
+        if self._polynomial:
+            if needs_unit_rows(self.kernel_):
+                check_unit_rows(self.kernel_, X)
+            rows = sample[Stream(self.seed_, "pairs").sample(sample.shape[0], PAIR_ROWS)]
+            block = padded_block(self._sphere(X.shape[1]))
+            n = self._n_features_out
+            self._counts, self._expected = choose_counts(self.kernel_, n, block, rows, self.seed_)
+        elif self.features == "local":
+            self.template_spread_ = self._best_spread(sample)
+
+    def _sphere(self, n_columns: int) -> int:
+        """The dimension of rows with a constant appended; there is no sphere in one dimension."""
+        return max(2, n_columns + (data_constant(self.kernel_) > 0))
+
+    def _best_spread(self, sample: Any) -> float:
+        """The t of `_draw_templates` for which the variance is least on rows like the sample."""
+        m = sample.shape[1]
+        inverse_scale = 1 / np.asarray(self.kernel_.length_scale, dtype=np.float64)
+        if sp.issparse(sample):
+            scaled = sample.astype(np.float64).multiply(inverse_scale).tocsr()
+        else:
+            scaled = sample * inverse_scale
+        mean = np.asarray(scaled.mean(axis=0)).ravel()
+        mean_square = row_norms(scaled, squared=True).mean()
+        # |x + y|^2 for independent rows.
+        S = 2 * (mean_square + mean @ mean)
+        return float((np.sqrt((m + 2 * S) ** 2 + 8 * m * S) - (m + 2 * S)) / (2 * m))
+
+    def _draw(self, n_columns: int, dtype: DTypeLike) -> None:
         self._polynomials: PolynomialFeatures | None = None
-        if isinstance(self.kernel_, DotProductKernel | SphericalPolynomial):
-            self._draw_polynomials(X, sample)
+        if self._polynomial:
+            self._draw_polynomials(n_columns, dtype)
             return
-        super()._draw(X, sample)
-        n_columns, dtype = sample.shape[1], sample.dtype
+        super()._draw(n_columns, dtype)
         spectrum = spectrum_of(self.kernel_)
         assert isinstance(spectrum, RadialSpectrum)
         n = self.n_frequencies_
@@ -234,7 +278,7 @@ class Fastfood(FourierFeatureMap):
         if dimension < padded:
             lengths = lengths / directions.row_lengths()
         if self.features == "local":
-            self._draw_templates(directions, lengths, inverse_scale, sample)
+            self._draw_templates(directions, lengths, inverse_scale)
             return
         if inverse_scale.ndim == 0:
             self.projection_ = directions.stretched(lengths * inverse_scale)
@@ -242,19 +286,13 @@ class Fastfood(FourierFeatureMap):
             self.projection_ = directions.stretched(lengths, inverse_scale)
         self._draw_offsets(self.projection_.scales.size, dtype)
 
-    def _draw_polynomials(self, X: Any, sample: Any) -> None:
+    def _draw_polynomials(self, n_columns: int, dtype: DTypeLike) -> None:
         """Directions on the sphere, and polynomials of the projections on them."""
-        if needs_unit_rows(self.kernel_):
-            check_unit_rows(self.kernel_, X)
         n = self.n_frequencies_ = self._n_features_out
-        n_columns, dtype = sample.shape[1], sample.dtype
-        # There is no sphere in one dimension.
-        width = max(2, n_columns + (data_constant(self.kernel_) > 0))
         draw = _DRAW[self._transform_kind]
-        self.projection_ = draw(n, n_columns, self.seed_, dtype, width=width)
-        rows = sample[Stream(self.seed_, "pairs").sample(sample.shape[0], PAIR_ROWS)]
-        self._polynomials = choose_features(
-            self.kernel_, n, self.projection_.block, rows, self.seed_
+        self.projection_ = draw(n, n_columns, self.seed_, dtype, width=self._sphere(n_columns))
+        self._polynomials = polynomial_features(
+            self.kernel_, self._counts, self._expected, self.projection_.block, n_columns
         )
 
     def _draw_templates(
@@ -262,7 +300,6 @@ class Fastfood(FourierFeatureMap):
         directions: StructuredProjection,
         lengths: NDArray[Any],
         inverse_scale: NDArray[Any],
-        sample: Any,
     ) -> None:
         """Local features (Le et al., eqs. 24-27), with constants that make them unbiased.
 
@@ -274,25 +311,37 @@ class Fastfood(FourierFeatureMap):
         where m is the number of columns and the first factor is what integrating out z
         leaves over.
         """
-        m = sample.shape[1]
-        if sp.issparse(sample):
-            scaled = sample.astype(np.float64).multiply(inverse_scale).tocsr()
-        else:
-            scaled = sample * inverse_scale
-        mean = np.asarray(scaled.mean(axis=0)).ravel()
-        mean_square = row_norms(scaled, squared=True).mean()
-        # |x + y|^2 for independent rows, and the t for which the variance is least there.
-        S = 2 * (mean_square + mean @ mean)
-        t = (np.sqrt((m + 2 * S) ** 2 + 8 * m * S) - (m + 2 * S)) / (2 * m)
+        m, t = directions.n_columns, self.template_spread_
         squares = np.square(lengths * directions.row_lengths())
-        terms = np.zeros(directions.scales.size, dtype=sample.dtype)
+        terms = np.zeros_like(directions.scales)
         terms[: self.n_frequencies_] = (
             t / (4 * (1 - t)) * squares + m / 4 * np.log1p(-t) + 0.5 * np.log(self._n_features_out)
         )
-        self.template_spread_ = float(t)
         self.template_terms_ = terms
         column_scales = np.broadcast_to(inverse_scale, m)
         self.projection_ = directions.stretched(lengths / np.sqrt(1 - t), column_scales)
+
+    def _drawn_bytes(self, n_columns: int) -> int:
+        block = padded_block(n_columns + 1)
+        padded = whole_tiles(self.n_components, block)
+        numbers = 24 * padded
+        if self._polynomial:
+            return 8 * (numbers + 64 * self._counts.size)
+        spectrum = spectrum_of(self.kernel_)
+        assert isinstance(spectrum, RadialSpectrum)
+        if self.features == "local" or spectrum.dimension(n_columns, block) < block:
+            # A unit matrix is transformed. That needs less memory than this, but takes time.
+            numbers += 2**18 + n_columns * padded // 64
+        return 8 * (numbers + 4 * padded * spectrum.n_length_uniforms)
+
+    def _check_choices(self, n_columns: int) -> None:
+        if self._polynomial:
+            check_counts(self._counts, self._expected, self.n_components)
+            check_terms(self.kernel_, self._counts.size)
+        elif self.features == "local" and not 0 <= self.template_spread_ < 1:
+            raise ValueError(
+                f"template_spread_ must be between 0 and 1; got {self.template_spread_!r}."
+            )
 
     def _frequency_matrix(self) -> NDArray[Any]:
         return self.projection_.matrix()

@@ -40,7 +40,7 @@ class FourierFeatureMap(FeatureMap):
     def _frequency_matrix(self) -> NDArray[Any]:
         """The frequencies, for `frequencies_`."""
 
-    def _draw(self, X: Any, sample: Any) -> None:
+    def _draw(self, n_columns: int, dtype: DTypeLike) -> None:
         self._feature_kind = self.features
         paired = self.features == "sincos"
         self.n_frequencies_ = -(-self._n_features_out // 2) if paired else self._n_features_out

@@ -115,9 +115,8 @@ class RandomKitchenSinks(FourierFeatureMap):
         super()._check_parameters()
         check_choice("frequencies", self.frequencies, ("independent", "orthogonal", "quasi"))
 
-    def _draw(self, X: Any, sample: Any) -> None:
-        super()._draw(X, sample)
-        n_columns, dtype = sample.shape[1], sample.dtype
+    def _draw(self, n_columns: int, dtype: DTypeLike) -> None:
+        super()._draw(n_columns, dtype)
         spectrum = spectrum_of(self.kernel_)
         draw = {
             "independent": _independent,
@@ -135,6 +134,14 @@ class RandomKitchenSinks(FourierFeatureMap):
                 panel[:] = frequencies
         self._panels = panels
         self._draw_offsets(self.n_frequencies_, dtype)
+
+    def _drawn_bytes(self, n_columns: int) -> int:
+        # Panels of frequencies, the matrices that are made orthogonal, and a panel in the making.
+        # The uniforms are never all there, but take time.
+        padded = self.n_components + PANEL
+        square = 6 * min(n_columns, padded) if self.frequencies == "orthogonal" else 0
+        uniforms = spectrum_of(self.kernel_).n_uniforms
+        return 8 * ((padded + square + 8 * PANEL) * n_columns + 4 * padded * (1 + uniforms))
 
     def _frequency_matrix(self) -> NDArray[Any]:
         rows = self._panels.transpose(0, 2, 1).reshape(-1, self.n_features_in_)

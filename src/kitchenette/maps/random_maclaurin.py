@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numbers
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -25,6 +26,7 @@ from kitchenette.maps.degrees import (
     TOLERANCE,
     Moments,
     Series,
+    check_counts,
     cut_series,
     draw_degrees,
     geometric_probabilities,
@@ -34,9 +36,14 @@ from kitchenette.maps.degrees import (
 )
 from kitchenette.maps.fastfood import Fastfood
 from kitchenette.maps.kitchen_sinks import RandomKitchenSinks
-from kitchenette.sketching.products import draw_hadamard_products, draw_rademacher_products
+from kitchenette.sketching.products import (
+    PANEL,
+    draw_hadamard_products,
+    draw_rademacher_products,
+)
 from kitchenette.sketching.random import Stream
 from kitchenette.sketching.rows import BLOCK_BYTES, blocks_of_rows, row_blocks
+from kitchenette.sketching.structured import padded_block
 
 PAIR_ROWS = 256  # whose pairs tell how large the variance of each degree is
 ACCEPTED_SHARE = 1000 * TOLERANCE  # of the kernel that may be missing at longer rows
@@ -127,6 +134,13 @@ class RandomMaclaurin(FeatureMap):
     """
 
     _overflow_advice = "Scale the data down or pass float64."
+    _stored: ClassVar[dict[str, Any]] = {
+        **FeatureMap._stored,
+        "_series": Series,
+        "_counts": np.ndarray,
+        "_expected": np.ndarray,
+        "_inner_maps": list,
+    }
 
     def __init__(
         self,
@@ -163,48 +177,63 @@ class RandomMaclaurin(FeatureMap):
                 f"{self.kernel!r}."
             )
 
-    def _draw(self, X: Any, sample: Any) -> None:
-        kernel, dtype = self.kernel_, sample.dtype
-        outer, inner = _parts(kernel)
-        largest = _largest_value(inner, X)
-        series = cut_series(outer, largest)
-        _check_range(kernel, series, dtype)
-        self._series = series
-        self._constant, self._slope, self._n_exact = 0.0, 0.0, 0
-        random_series = self._exact_part(series, sample.shape[1]) if self.h01 else series
-        n_random = self._n_features_out - self._n_exact
-        degrees, weights = self._choose_degrees(random_series, inner, sample, n_random)
-        # A power of two: rows of norms around one, without any rounding.
-        scale = float(2.0 ** -np.round(np.log2(series.largest) / 2))
-        if inner is None:
-            draw = _DRAW[self.projection]
-            weights = weights * (series.largest**-0.5 / scale) ** degrees
-            self._products: Any = draw(
-                degrees, weights, sample.shape[1], self.seed_, dtype, input_scale=scale
-            )
-        else:
+    def _choose(self, X: Any, sample: Any) -> None:
+        super()._choose(X, sample)
+        outer, inner = _parts(self.kernel_)
+        self._series = cut_series(outer, _largest_value(inner, X))
+        _check_range(self.kernel_, self._series, sample.dtype)
+        self._set_exact_part(X.shape[1])
+        series, n = self._random_part()
+        if self.degrees == "optimal":
+            rows = sample[Stream(self.seed_, "pairs").sample(sample.shape[0], PAIR_ROWS)]
+            self._counts, self._expected = self._best_counts(series, n, inner, rows)
+        self._inner_maps: list[FeatureMap] = []
+        if inner is not None:
+            degrees = self._random_degrees(series, n)[0]
+            self._inner_maps = [m.fit(X) for m in self._factor_maps(inner, degrees)]
+
+    def _draw(self, n_columns: int, dtype: DTypeLike) -> None:
+        self._set_exact_part(n_columns)
+        series, n = self._random_part()
+        degrees, weights = self._random_degrees(series, n)
+        if self._inner_maps:
             weights = weights * series.largest ** (-0.5 * degrees)
-            self._products = self._draw_composition(inner, degrees, weights, X, dtype)
+            self._products: Any = _composed(weights.astype(dtype), degrees, self._inner_maps)
+        else:
+            # A power of two: rows of norms around one, without any rounding.
+            scale = float(2.0 ** -np.round(np.log2(series.largest) / 2))
+            weights = weights * (series.largest**-0.5 / scale) ** degrees
+            self._products = _DRAW[self.projection](
+                degrees, weights, n_columns, self.seed_, dtype, input_scale=scale
+            )
         self.degrees_ = np.concatenate([self._exact_degrees(), degrees])
 
-    def _exact_part(self, series: Series, n_columns: int) -> Series:
-        """Notes what degrees 0 and 1 need, and returns the series without them."""
+    def _set_exact_part(self, n_columns: int) -> None:
+        """What the degrees 0 and 1 need."""
+        self._constant, self._slope, self._n_exact = 0.0, 0.0, 0
+        if not self.h01:
+            return
+        series = self._series
         constant, slope = series.term(0), series.term(1) / series.largest
         if constant == 0 and slope == 0:
             raise ValueError(
                 f"h01 needs a kernel with terms of degree 0 or 1; {self.kernel!r} has none. "
                 "Leave h01 away."
             )
-        rest = series.without((0, 1))
         self._constant, self._slope = np.sqrt([constant, slope]).tolist()
         self._n_exact = (constant > 0) + n_columns * (slope > 0)
-        needed = max(self._n_exact + (rest.degrees.size > 0), n_columns + 1)
+        n_terms = self._random_part()[0].degrees.size
+        needed = max(self._n_exact + (n_terms > 0), n_columns + 1)
         if self._n_features_out < needed:
             raise ValueError(
                 f"h01 with rows of {n_columns} columns needs n_components of at least {needed}; "
                 f"got {self.n_components}."
             )
-        return rest
+
+    def _random_part(self) -> tuple[Series, int]:
+        """The series without its exact part, and the number of features that are left for it."""
+        series = self._series.without((0, 1)) if self.h01 else self._series
+        return series, self._n_features_out - self._n_exact
 
     def _exact_degrees(self) -> NDArray[np.int32]:
         """The degrees of the exact columns: the constant comes first, if there is one."""
@@ -212,8 +241,20 @@ class RandomMaclaurin(FeatureMap):
         degrees[: self._constant > 0] = 0
         return degrees
 
-    def _choose_degrees(
-        self, series: Series, inner: Kernel | None, sample: Any, n_features: int
+    def _best_counts(
+        self, series: Series, n_features: int, inner: Kernel | None, rows: Any
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Features per degree for the least variance on pairs of rows, and their expectations."""
+        if series.degrees.size == 0 or n_features == 0:
+            return np.zeros(series.degrees.size, dtype=np.int64), np.ones(series.degrees.size)
+        means, second = _pair_moments(inner, rows, self.base)
+        moments = _degree_moments(
+            series.degrees, means / series.largest, second / series.largest**2
+        )
+        return optimal_counts(series.terms, moments, n_features, self.seed_)
+
+    def _random_degrees(
+        self, series: Series, n_features: int
     ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
         """Degrees of the random features, and their weights for rows scaled to the largest norm."""
         if series.degrees.size == 0 or n_features == 0:
@@ -223,33 +264,16 @@ class RandomMaclaurin(FeatureMap):
             picks = draw_degrees(p, n_features, self.seed_)
             weights = np.exp(0.5 * (series.logs - np.log(n_features * p)))
         else:
-            rows = sample[Stream(self.seed_, "pairs").sample(sample.shape[0], PAIR_ROWS)]
-            means, second = _pair_moments(inner, rows, self.base)
-            moments = _degree_moments(
-                series.degrees, means / series.largest, second / series.largest**2
-            )
-            counts, expected = optimal_counts(series.terms, moments, n_features, self.seed_)
             # High degrees first, so that features that are computed together are alike.
-            picks = np.repeat(np.arange(counts.size), counts)[::-1]
-            weights = np.sqrt(series.terms / expected)
+            picks = np.repeat(np.arange(series.degrees.size), self._counts)[::-1]
+            weights = np.sqrt(series.terms / self._expected)
         return series.degrees[picks].astype(np.int32), weights[picks]
 
-    def _draw_composition(
-        self,
-        inner: Kernel,
-        degrees: NDArray[np.int32],
-        weights: NDArray[np.float64],
-        X: Any,
-        dtype: DTypeLike,
-    ) -> _ComposedProducts:
-        """Factor j of all features that have one from an inner map of its own."""
-        factors = []
+    def _factor_maps(self, inner: Kernel, degrees: NDArray[np.int32]) -> Iterator[FeatureMap]:
+        """Factor j of all features that have one comes from an inner map of its own."""
         for j in range(int(degrees.max(initial=0))):
-            columns = np.flatnonzero(degrees > j)
             seed = int(Stream(self.seed_, "inner maps").words(1, 1, first=j)[0, 0])
-            inner_map = self._inner_map(inner, columns.size, seed).fit(X)
-            factors.append((columns, inner_map))
-        return _ComposedProducts(weights.astype(dtype), tuple(factors))
+            yield self._inner_map(inner, int(np.count_nonzero(degrees > j)), seed)
 
     def _inner_map(self, inner: Kernel, n_components: int, seed: int) -> FeatureMap:
         """A map whose every single column is an unbiased estimate of the inner kernel."""
@@ -265,6 +289,40 @@ class RandomMaclaurin(FeatureMap):
             base=self.base,
             random_state=seed,
         )
+
+    def _drawn_bytes(self, n_columns: int) -> int:
+        n, block = self.n_components, padded_block(n_columns)
+        n_factors = int(self._series.degrees[-1])
+        if _parts(self.kernel_)[1] is not None:
+            return 64 * n + 8 * n * n_factors
+        if self.projection == "hadamard":
+            # Rows of all features, a permutation in the making, and the signs.
+            return 64 * n + n_factors * (8 * n + 32 * (block + 128))
+        return 64 * n + n_factors * (n + PANEL) // PANEL * (16 * n_columns + 1024)
+
+    def _probe_scale(self) -> Any:
+        if self._inner_maps:
+            return self._inner_maps[0]._probe_scale()
+        return 0.99 * self._series.largest**0.5
+
+    def _check_choices(self, n_columns: int) -> None:
+        self._set_exact_part(n_columns)
+        series, n = self._random_part()
+        if self.degrees == "optimal":
+            check_counts(self._counts, self._expected, n if series.degrees.size else 0)
+            if self._counts.size != series.degrees.size:
+                raise ValueError("There must be a count for each degree of the series.")
+        inner = _parts(self.kernel_)[1]
+        needed = 0
+        if inner is not None:
+            needed = int(self._random_degrees(series, n)[0].max(initial=0))
+        maps = self._inner_maps
+        if (
+            len(maps) != needed
+            or not all(isinstance(m, FeatureMap) for m in maps)
+            or any(m.n_features_in_ != n_columns for m in maps)
+        ):
+            raise ValueError(f"There must be {needed} inner maps for {n_columns} columns.")
 
     def _write(self, X: Any, out: NDArray[Any]) -> bool:
         self._check_norms(X)
@@ -327,6 +385,19 @@ class _ComposedProducts:
                     target[:, columns] *= Z
             fine &= bool(np.isfinite(target).all())
         return fine
+
+
+def _composed(
+    weights: NDArray[Any], degrees: NDArray[np.int32], inner_maps: list[FeatureMap]
+) -> _ComposedProducts:
+    columns = [np.flatnonzero(degrees > j) for j in range(len(inner_maps))]
+    for of_factor, inner_map in zip(columns, inner_maps, strict=True):
+        if inner_map._n_features_out != of_factor.size:
+            raise ValueError(
+                f"An inner map has {inner_map._n_features_out} features instead of "
+                f"{of_factor.size}."
+            )
+    return _ComposedProducts(weights, tuple(zip(columns, inner_maps, strict=True)))
 
 
 # ---------------------------------------------------------------- kernels

@@ -25,6 +25,7 @@ from kitchenette.kernels import DotProductKernel, Polynomial, SphericalPolynomia
 from kitchenette.kernels.spherical import moment_weights
 from kitchenette.maps.degrees import Moments, cut_series, moments_of, optimal_counts
 
+MOST_DEGREES = 4096  # whose expansion costs nothing
 UNIT_TOLERANCE = 1e-4  # how far from one the squared norm of a unit vector may be
 
 Array = NDArray[np.float64]
@@ -92,59 +93,88 @@ def data_constant(kernel: Any) -> float:
     return float(np.sqrt(kernel.coef0 / kernel.gamma)) if isinstance(kernel, Polynomial) else 0.0
 
 
-def choose_features(
+def choose_counts(
     kernel: Any, n_features: int, dimension: int, sample: Any, seed: int
-) -> PolynomialFeatures:
-    """Degrees and weights for the least variance on pairs of a sample of rows.
+) -> tuple[NDArray[np.int64], Array]:
+    """Features per degree, and their expectation, for the least variance on pairs of a sample.
 
     Directions are uniform on the sphere of ``dimension`` coordinates, of which the first hold
     the data.
     """
     if isinstance(kernel, SphericalPolynomial):
-        return _powers(kernel, n_features, dimension, sample, seed)
-    constant = data_constant(kernel)
-    cosines, sizes = _cosines(sample, constant)
+        terms, moments = _power_moments(kernel, dimension, sample)
+        return optimal_counts(terms, moments, n_features, seed)
+    cosines, sizes = _cosines(sample, data_constant(kernel))
+    pair_sizes = np.ones_like(cosines)
     if isinstance(kernel, Polynomial):
-        row_power = int(kernel.degree)
-        monomials = np.zeros(row_power + 1)
-        monomials[-1] = 1.0
         # |x|^r |y|^r, in units of the largest: what a pair's error counts.
         pair_sizes = np.outer(sizes, sizes) / sizes.max() ** 2 if sizes.max() > 0 else 0 * cosines
-        pair_sizes = pair_sizes**row_power
-        factor = float(kernel.gamma) ** (row_power / 2)
-    else:
-        assert isinstance(kernel, DotProductKernel)
-        row_power, factor = -1, 1.0
-        series = cut_series(kernel, 1.0)
-        monomials = np.zeros(int(series.degrees[-1]) + 1)
-        monomials[series.degrees] = series.terms
-        pair_sizes = np.ones_like(cosines)
-    lambdas = legendre_coefficients(monomials, dimension)
-    slopes, drags = recurrence(lambdas.size - 1, dimension)
+        pair_sizes = pair_sizes ** int(kernel.degree)
+    lambdas = _expansion(kernel, dimension)
     present = np.flatnonzero(lambdas > 0)
     moments = _moments(present, cosines, pair_sizes, dimension)
-    counts, expected = optimal_counts(lambdas[present], moments, n_features, seed)
-    picks = np.repeat(np.arange(counts.size), counts)[::-1]
+    return optimal_counts(lambdas[present], moments, n_features, seed)
+
+
+def polynomial_features(
+    kernel: Any, counts: NDArray[np.int64], expected: Array, dimension: int, n_columns: int
+) -> PolynomialFeatures:
+    """So many features of each degree, with weights for these expected numbers of them."""
+    if isinstance(kernel, SphericalPolynomial):
+        return _powers(kernel, counts, expected, dimension, n_columns)
+    lambdas = _expansion(kernel, dimension)
+    slopes, drags = recurrence(lambdas.size - 1, dimension)
+    present = np.flatnonzero(lambdas > 0)
+    picks = _descending(counts, present.size)
+    homogeneous = isinstance(kernel, Polynomial)
+    factor = float(kernel.gamma) ** (int(kernel.degree) / 2) if homogeneous else 1.0
     return PolynomialFeatures(
         degrees=present[picks].astype(np.int32),
         weights=factor * np.sqrt(lambdas[present] / expected)[picks],
         slopes=slopes,
         drags=drags,
-        row_power=row_power,
-        constant=constant,
+        row_power=int(kernel.degree) if homogeneous else -1,
+        constant=data_constant(kernel),
     )
 
 
-def _powers(
-    kernel: SphericalPolynomial, n_features: int, dimension: int, sample: Any, seed: int
-) -> PolynomialFeatures:
-    """Plain powers <x, v>^p, for the kernel that is defined by them."""
+def check_terms(kernel: Any, n_terms: int) -> None:
+    """Refuse a kernel of such a degree that so many counts cannot belong to it.
+
+    Expanding it would take long.
+    """
+    last = None if isinstance(kernel, SphericalPolynomial) else kernel.last_degree
+    if last is not None and last > max(2 * n_terms, MOST_DEGREES):
+        raise ValueError(f"{n_terms} terms are too few for the degree of {kernel!r}.")
+
+
+def _expansion(kernel: DotProductKernel, dimension: int) -> Array:
+    """The lambda_n of a kernel's function, or of the power that a Polynomial becomes."""
+    if isinstance(kernel, Polynomial):
+        monomials = np.zeros(int(kernel.degree) + 1)
+        monomials[-1] = 1.0
+    else:
+        series = cut_series(kernel, 1.0)
+        monomials = np.zeros(int(series.degrees[-1]) + 1)
+        monomials[series.degrees] = series.terms
+    return legendre_coefficients(monomials, dimension)
+
+
+def _descending(counts: NDArray[np.int64], n_terms: int) -> NDArray[np.intp]:
+    """The term of each feature, the last one first."""
+    if counts.size != n_terms:
+        raise ValueError(f"There are {n_terms} terms, but counts for {counts.size}.")
+    return np.repeat(np.arange(n_terms), counts)[::-1]
+
+
+def _power_moments(
+    kernel: SphericalPolynomial, dimension: int, sample: Any
+) -> tuple[Array, Moments]:
+    """Of plain powers <x, v>^p, at pairs of rows in units of the largest norm."""
     coefficients = np.asarray(kernel.coefficients, dtype=np.float64)
     present = np.flatnonzero(coefficients > 0)
     degrees: list[int] = present.tolist()
-    n_columns = sample.shape[1]
-    # Data meets only a part of a direction of the padded space; all moments of its length count.
-    correction = np.array([_length_correction(p, dimension, n_columns) for p in degrees])
+    correction = _length_corrections(degrees, dimension, sample.shape[1])
     rows = sample.astype(np.float64)
     dots = safe_sparse_dot(rows, rows.T, dense_output=True)
     norms = np.sqrt(np.outer(np.diag(dots), np.diag(dots)))
@@ -159,10 +189,22 @@ def _powers(
 
     means = np.stack([c * mean_power(p).ravel() for c, p in zip(correction, degrees, strict=True)])
     seconds = [np.mean(c**2 * mean_power(2 * p)) for c, p in zip(correction, degrees, strict=True)]
-    moments = moments_of(means, np.array(seconds))
     terms = coefficients[present] * largest**present
-    counts, expected = optimal_counts(terms, moments, n_features, seed)
-    picks = np.repeat(np.arange(counts.size), counts)[::-1]
+    return terms, moments_of(means, np.array(seconds))
+
+
+def _powers(
+    kernel: SphericalPolynomial,
+    counts: NDArray[np.int64],
+    expected: Array,
+    dimension: int,
+    n_columns: int,
+) -> PolynomialFeatures:
+    """Plain powers <x, v>^p, for the kernel that is defined by them."""
+    coefficients = np.asarray(kernel.coefficients, dtype=np.float64)
+    present = np.flatnonzero(coefficients > 0)
+    picks = _descending(counts, present.size)
+    correction = _length_corrections(present.tolist(), dimension, n_columns)
     # Projections are of the size of 1 / sqrt(dimension): their powers are kept near one.
     size = np.sqrt(dimension)
     weights = np.sqrt(coefficients[present] * correction / expected) / size**present
@@ -173,6 +215,11 @@ def _powers(
         slopes=np.full(n_steps, size),
         drags=np.zeros(n_steps),
     )
+
+
+def _length_corrections(degrees: list[int], dimension: int, n_columns: int) -> Array:
+    """Data meets only a part of a direction of the padded space; its length's moments count."""
+    return np.array([_length_correction(p, dimension, n_columns) for p in degrees])
 
 
 def _length_correction(p: int, dimension: int, n_columns: int) -> float:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from kitchenette.maps._base import RowTransformer, unchanged_on_error
+from kitchenette.maps._base import RowTransformer
 from kitchenette.sketching.products import HadamardProducts, draw_hadamard_products
-from kitchenette.sketching.random import seed_from
+from kitchenette.sketching.structured import TILE, padded_block
 
 
 def draw_srht(n_components: int, n_columns: int, seed: int, dtype: DTypeLike) -> HadamardProducts:
@@ -17,6 +17,11 @@ def draw_srht(n_components: int, n_columns: int, seed: int, dtype: DTypeLike) ->
     degrees = np.ones(n_components, dtype=np.int32)
     weights = np.full(n_components, 1 / np.sqrt(n_components))
     return draw_hadamard_products(degrees, weights, n_columns, seed, dtype)
+
+
+def srht_bytes(n_components: int, n_columns: int) -> int:
+    """No less than the memory that drawing takes."""
+    return 128 * n_components + 64 * (padded_block(n_columns) + TILE)
 
 
 class SRHT(RowTransformer):
@@ -75,27 +80,11 @@ class SRHT(RowTransformer):
         self.n_components = n_components
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Draw the projection.
+    def _draw(self, n_columns: int, dtype: DTypeLike) -> None:
+        self._projection = draw_srht(self._n_features_out, n_columns, self.seed_, dtype)
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_rows, n_columns)
-            Only the number of columns and the precision matter.
-        y : ignored
-
-        Returns
-        -------
-        self : object
-            The fitted projection.
-        """
-        with unchanged_on_error(self):
-            X = self._validated(X, reset=True)
-            self._check_parameters()
-            self.seed_ = seed_from(self.random_state)
-            self._n_features_out = int(self.n_components)
-            self._projection = draw_srht(self._n_features_out, X.shape[1], self.seed_, X.dtype)
-        return self
+    def _drawn_bytes(self, n_columns: int) -> int:
+        return srht_bytes(self.n_components, n_columns)
 
     def _write(self, X: Any, out: NDArray[Any]) -> bool:
         return self._projection.astype(X.dtype).features(X, out)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Iterator
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from kitchenette import _core
-from kitchenette.kernels import Gaussian
+from kitchenette.kernels import Gaussian, Kernel
 from kitchenette.maps._base import RowTransformer, check_choice, unchanged_on_error
-from kitchenette.maps.craft import wide_map
+from kitchenette.maps.craft import check_fitted_for, wide_map
 from kitchenette.maps.kitchen_sinks import PANEL
 from kitchenette.sketching.hadamard import fwht
-from kitchenette.sketching.random import Stream, seed_from
+from kitchenette.sketching.random import Stream
 from kitchenette.sketching.rows import blocks_of_rows
 from kitchenette.sketching.structured import padded_block
 
@@ -101,7 +101,7 @@ class TEFM(RowTransformer):
     --------
     >>> import numpy as np
     >>> from kitchenette import RandomKitchenSinks, TEFM
-    >>> from kitchenette.kernels import Gaussian
+    >>> from kitchenette.kernels import Gaussian, Kernel
     >>> from kitchenette.metrics import kernel_error
     >>> X = np.random.default_rng(0).uniform(size=(500, 5))
     >>> plain = RandomKitchenSinks(Gaussian(0.5), 128, random_state=0).fit(X)
@@ -125,35 +125,16 @@ class TEFM(RowTransformer):
         self.power_iterations = power_iterations
         self.random_state = random_state
 
+    _stored: ClassVar[dict[str, Any]] = {
+        **RowTransformer._stored,
+        "base_": RowTransformer,
+        "n_rows_seen_": int,
+        "_n_blocks": int,
+        "_range": np.ndarray,
+    }
     _range: NDArray[np.float64]  # F' Theta, or (F'F)^q of it
 
     # ------------------------------------------------------------ fitting
-
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Find the basis.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_rows, n_columns)
-            The training rows. They are passed over in blocks.
-        y : ignored
-
-        Returns
-        -------
-        self : object
-            The fitted map.
-        """
-        with unchanged_on_error(self):
-            X = self._validated(X, reset=True)
-            self._begin(X)
-            self._add(X)
-            for _ in range(self._iterations):
-                basis = self.basis_.astype(X.dtype)
-                self._range = np.zeros(basis.shape)
-                for Z in self._base_features(X):
-                    self._range += Z.T @ (Z @ basis)
-                self._forget_basis()
-        return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Add training rows; the base map is fitted on the first ones.
@@ -169,37 +150,64 @@ class TEFM(RowTransformer):
         self : object
             The fitted map.
         """
+        first = not hasattr(self, "base_")
+        parameters = self.get_params(deep=False) if first else self._drawn_with
+        if parameters["power_iterations"] != 0:
+            raise ValueError(
+                "partial_fit sees each row once, and power iterations need all rows again: set "
+                f"power_iterations=0; got {parameters['power_iterations']}."
+            )
+        if first:
+            return self.fit(X)
         with unchanged_on_error(self):
-            first = not hasattr(self, "base_")
-            if (self.power_iterations if first else self._iterations) != 0:
-                raise ValueError(
-                    "partial_fit sees each row once, and power iterations need all rows again: set "
-                    f"power_iterations=0; got {self.power_iterations}."
-                )
-            X = self._validated(X, reset=first)
-            if first:
-                self._begin(X)
+            X = self._validated(X, reset=False)
             self._range = self._range.copy()  # what it was stays if something fails
             self._add(X)
         return self
 
-    def _begin(self, X: Any) -> None:
-        self._check_parameters()
-        self.seed_ = seed_from(self.random_state)
-        n = self._n_features_out = int(self.n_components)
+    def _choose(self, X: Any, sample: Any) -> None:
+        n = self._n_features_out
         self.base_ = wide_map(self.base, BASE_FACTOR * n, self.seed_, "TEFM").fit(X)
-        self.kernel_ = self.base_.kernel_
         width = self.base_._n_features_out
         if width < n:
             raise ValueError(
                 f"TEFM squeezes the base map's features into fewer: n_components must be at most "
                 f"{width}; got {n}."
             )
-        self._method, self._iterations = self.method, int(self.power_iterations)
         self._range = np.zeros((width, n))
-        self._n_blocks = 0
-        self.n_rows_seen_ = 0
+        self._n_blocks = self.n_rows_seen_ = 0
+        self._add(X)
+        for _ in range(self.power_iterations):
+            basis = self.basis_.astype(X.dtype)
+            self._range = np.zeros((width, n))
+            for Z in self._base_features(X):
+                self._range += Z.T @ (Z @ basis)
+            self._forget_basis()
+
+    def _draw(self, n_columns: int, dtype: DTypeLike) -> None:
         self._forget_basis()
+
+    def _drawn_bytes(self, n_columns: int) -> int:
+        # The basis and its panels, and what a QR decomposition takes beside them.
+        return 64 * self._range.size + 8 * FEWEST_ROWS * self._range.shape[0]
+
+    def _check_choices(self, n_columns: int) -> None:
+        check_fitted_for("base_", self.base_, n_columns)
+        shape = self.base_._n_features_out, self._n_features_out
+        real = self._range.dtype == np.float64 and np.isfinite(self._range).all()
+        if self._range.shape != shape or shape[0] < shape[1] or not real:
+            raise ValueError(f"The range must be a finite float64 matrix of shape {shape}.")
+        if self._n_blocks < 0 or self.n_rows_seen_ < 1:
+            raise ValueError("The numbers of rows and blocks must not be negative.")
+
+    def _probe_scale(self) -> Any:
+        return self.base_._probe_scale()
+
+    @property
+    def kernel_(self) -> Kernel:
+        """The base map's kernel."""
+        kernel: Kernel = self.base_.kernel_
+        return kernel
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -229,7 +237,8 @@ class TEFM(RowTransformer):
 
     def _add(self, X: Any) -> None:
         """Adds F' Theta of these rows."""
-        add = self._add_gaussian if self._method == "gaussian" else self._add_srht
+        method = self._drawn_with["method"]
+        add = self._add_gaussian if method == "gaussian" else self._add_srht
         add(X)
         self.n_rows_seen_ += X.shape[0]
         self._forget_basis()

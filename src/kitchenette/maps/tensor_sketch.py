@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from kitchenette.kernels import Kernel, Polynomial
 from kitchenette.maps._base import FeatureMap, check_choice
@@ -126,10 +126,9 @@ class TensorSketch(FeatureMap):
                 f"n_components must be less than 2**31 for TensorSketch; got {self.n_components}."
             )
 
-    def _draw(self, X: Any, sample: Any) -> None:
+    def _draw(self, n_columns: int, dtype: DTypeLike) -> None:
         assert isinstance(self.kernel_, Polynomial)
         p, D = int(self.kernel_.degree), self._n_features_out
-        n_columns = sample.shape[1]
         scales = np.full(n_columns, np.sqrt(self.kernel_.gamma))
         if self.kernel_.coef0 > 0:
             scales = np.append(scales, np.sqrt(self.kernel_.coef0))
@@ -139,9 +138,14 @@ class TensorSketch(FeatureMap):
             self.buckets_,
             self.signs_ * scales,
             D,
-            sample.dtype,
+            dtype,
             frequency=self.output == "frequency",
         )
+
+    def _drawn_bytes(self, n_columns: int) -> int:
+        assert isinstance(self.kernel_, Polynomial)
+        # Buckets and signs, and the tables of the first transform.
+        return 64 * int(self.kernel_.degree) * (n_columns + 1) + 512 * self.n_components
 
     def _write(self, X: Any, out: NDArray[Any]) -> bool:
         return self._sketch.astype(X.dtype).features(X, out)

@@ -1,0 +1,565 @@
+"""Model files: what is saved is loaded, and nothing else is."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import stat
+import subprocess
+import sys
+import tracemalloc
+from pathlib import Path
+
+import mutations
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.preprocessing import StandardScaler
+
+import kitchenette
+from kitchenette import (
+    SRHT,
+    TEFM,
+    CRAFTMap,
+    Fastfood,
+    LeastSquares,
+    ModelFileError,
+    RandomKitchenSinks,
+    RandomMaclaurin,
+    TensorSketch,
+    _core,
+    kernels,
+    load,
+    save,
+)
+from kitchenette.kernels import (
+    BesselMatern,
+    Cauchy,
+    Composition,
+    Exponential,
+    Gaussian,
+    Laplacian,
+    Maclaurin,
+    Matern,
+    Polynomial,
+    RationalQuadratic,
+    SphericalPolynomial,
+    VovkInfinite,
+    VovkPolynomial,
+)
+from kitchenette.learning import OutputCode
+
+MAPS = [
+    Fastfood(),
+    Fastfood(n_components=7, transform="orthogonal", features="offset"),
+    Fastfood(Matern(2.5, np.full(5, 0.7)), n_components=33, transform="fourier"),
+    Fastfood(n_components=8, features="local"),
+    Fastfood(BesselMatern(2), n_components=8),
+    Fastfood(Polynomial(3, coef0=0.5, gamma=0.1), n_components=60),
+    Fastfood(Exponential(), n_components=60, transform="orthogonal"),
+    Fastfood(SphericalPolynomial([1.0, 0.0, 2.0]), n_components=9),
+    RandomKitchenSinks(),
+    RandomKitchenSinks(Laplacian(), n_components=7, frequencies="orthogonal", features="offset"),
+    RandomKitchenSinks(Cauchy(), n_components=70, frequencies="quasi"),
+    RandomKitchenSinks(RationalQuadratic(0.5), n_components=70),
+    RandomMaclaurin(Polynomial(2)),
+    RandomMaclaurin(Exponential(), n_components=60, h01=True),
+    RandomMaclaurin(Maclaurin([0.5, 1.0]), n_components=6, h01=True),
+    RandomMaclaurin(VovkPolynomial(4), n_components=9, projection="rademacher"),
+    RandomMaclaurin(Polynomial(2), n_components=7, projection="rademacher", degrees="geometric"),
+    RandomMaclaurin(Composition(Polynomial(2), Gaussian()), n_components=9),
+    RandomMaclaurin(Composition(Exponential(), Laplacian()), n_components=40),
+    RandomMaclaurin(Composition(Polynomial(2), Exponential()), n_components=20),
+    TensorSketch(),
+    TensorSketch(Polynomial(3, coef0=0), n_components=7, output="frequency"),
+    CRAFTMap(n_components=10),
+    CRAFTMap(Fastfood(n_components=50, random_state=3), n_components=20),
+    TEFM(n_components=8),
+    TEFM(Fastfood(n_components=30), n_components=8, method="srht"),
+    TEFM(Polynomial(2), n_components=4, power_iterations=1),
+]
+KERNELS = [
+    BesselMatern(2, 3.0),
+    Cauchy(),
+    Composition(Exponential(2.0), Composition(Polynomial(2), Matern(0.5, 1.5))),
+    Gaussian([1.0, 2.0]),
+    Laplacian(np.float32(0.1)),
+    Maclaurin(np.array([0.0, 1.0, 0.5])),
+    RationalQuadratic(0.3, 2.0),
+    SphericalPolynomial((0.0, 1.0)),
+    VovkInfinite(),
+    VovkPolynomial(np.int64(4)),
+]
+
+
+def rows(dtype: type = np.float64) -> np.ndarray:
+    X = np.random.default_rng(0).normal(size=(40, 5))
+    return (X / np.linalg.norm(X, axis=1, keepdims=True)).astype(dtype)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "model.safetensors"
+
+
+def again(model, path):
+    save(model, path)
+    return load(path)
+
+
+def edit(path, change, **changes):
+    """Change the document of a file, under a checksum that is right."""
+    header, document, data = mutations.split(path.read_bytes())
+    header["__metadata__"].update(changes)
+    change(document["objects"])
+    path.write_bytes(mutations.joined(header, document, data))
+
+
+# ---------------------------------------------------------------- round trips
+
+
+def test_a_loaded_projection_gives_the_same_bits(path):
+    X = rows()
+    fitted = SRHT(7, random_state=0).fit(X)
+    assert np.array_equal(again(fitted, path).transform(X), fitted.transform(X))
+
+
+def test_a_range_finder_goes_on_after_loading(path):
+    X = rows()
+    streamed = TEFM(Gaussian(1.0), 6, random_state=0).partial_fit(X[:20])
+    loaded = again(streamed, path).partial_fit(X[20:])
+    np.testing.assert_allclose(loaded._range, streamed.partial_fit(X[20:])._range, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("feature_map", MAPS, ids=str)
+def test_a_loaded_map_gives_the_same_bits(feature_map, dtype, path):
+    X = rows(dtype)
+    fitted = clone(feature_map).fit(X)
+    loaded = again(fitted, path)
+    assert type(loaded) is type(fitted)
+    assert repr(loaded) == repr(fitted)
+    assert loaded.seed_ == fitted.seed_
+    assert loaded.kernel_ == fitted.kernel_
+    for given in (X, X.astype(np.float32), X.astype(np.float64)):
+        assert np.array_equal(loaded.transform(given), fitted.transform(given))
+    assert set(vars(loaded)) == set(vars(fitted))
+    assert list(loaded.get_feature_names_out()) == list(fitted.get_feature_names_out())
+    # A file of a loaded model is the same file.
+    content = path.read_bytes()
+    save(loaded, path)
+    assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize("feature_map", MAPS, ids=str)
+def test_a_map_that_was_not_fitted_stays_so(feature_map, path):
+    loaded = again(feature_map, path)
+    assert repr(loaded) == repr(feature_map)
+    with pytest.raises(NotFittedError):
+        loaded.transform(rows())
+    loaded.set_params(random_state=3).fit(rows())
+    same = clone(feature_map).set_params(random_state=3).fit(rows())
+    assert np.array_equal(loaded.transform(rows()), same.transform(rows()))
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+def test_kernels(kernel, path):
+    loaded = again(kernel, path)
+    assert loaded == kernel
+    assert repr(loaded) == repr(kernel) or isinstance(kernel, Laplacian | VovkPolynomial)
+
+
+def test_every_public_class_is_stored():
+    named = {*kernels.__all__, *kitchenette.maps.__all__, *kitchenette.learning.__all__}
+    abstract = {"Kernel", "DotProductKernel", "RadialKernel", "ShiftInvariantKernel"}
+    stored = set(kitchenette.persistence._CLASSES)
+    # A Solution is made by its statistics in no time, and holds their factor.
+    assert named - abstract - {"Solution"} == stored - {"FrozenEstimator", "Series"}
+
+
+def test_names_of_columns(path):
+    frame = pd.DataFrame(rows(), columns=["a", "b", "ü", "\N{SNOWMAN}", '"'])
+    fitted = Fastfood(n_components=8, random_state=0).fit(frame)
+    loaded = again(fitted, path)
+    assert loaded.feature_names_in_.dtype == object
+    assert list(loaded.feature_names_in_) == list(frame.columns)
+    assert np.array_equal(loaded.transform(frame), fitted.transform(frame))
+    with pytest.raises(ValueError, match="feature names should match"):
+        loaded.transform(frame[frame.columns[::-1]])
+
+
+def test_parameters_that_were_set_after_fit_do_not_change_the_map(path):
+    fitted = Fastfood(Gaussian(1.0), n_components=8, random_state=0).fit(rows())
+    fitted.set_params(transform="fourier", n_components=9, kernel__length_scale=5.0, random_state=7)
+    loaded = again(fitted, path)
+    assert np.array_equal(loaded.transform(rows()), fitted.transform(rows()))
+    assert repr(loaded) == repr(fitted)
+    assert np.array_equal(loaded.fit_transform(rows()), fitted.fit_transform(rows()))
+
+
+def test_statistics_go_on(path):
+    X = rows()
+    half = LeastSquares(5, 2).update(X[:20].astype(np.float32), X[:20, :2])
+    loaded = again(half, path)
+    assert repr(loaded) == repr(half)
+    for name, value in half.state().items():
+        assert np.array_equal(loaded.state()[name], value)
+    ours, theirs = half.update(X[20:], X[20:, 1:3]), loaded.update(X[20:], X[20:, 1:3])
+    assert np.array_equal(ours.solve(0.1).coef, theirs.solve(0.1).coef)
+    assert again(LeastSquares(3), path).n_rows == 0
+
+
+def test_output_codes(path):
+    code = OutputCode.random(10, 50, seed=1)
+    loaded = again(code, path)
+    assert np.array_equal(loaded.codewords, code.codewords)
+    assert loaded.codewords.dtype == np.int8
+    assert loaded.distance == code.distance
+
+
+def test_frozen_maps_and_what_is_shared(path):
+    frozen = FrozenEstimator(Fastfood(Gaussian(2.0), n_components=8).fit(rows()))
+    loaded = again(frozen, path)
+    assert isinstance(loaded, FrozenEstimator)
+    assert np.array_equal(loaded.transform(rows()), frozen.transform(rows()))
+    square = Polynomial(2)
+    loaded = again(Composition(square, Composition(square, Gaussian(1.0))), path)
+    assert loaded.outer is loaded.inner.outer
+
+
+def test_a_generator_is_stored_as_the_seed_that_it_gave(path):
+    fitted = Fastfood(n_components=8, random_state=np.random.default_rng(0)).fit(rows())
+    loaded = again(fitted, path)
+    assert loaded.random_state == fitted.seed_
+    with pytest.raises(ModelFileError, match="random_state of Fastfood is a generator"):
+        save(Fastfood(random_state=np.random.RandomState(0)), path)
+
+
+def test_numbers_that_are_not_finite(path):
+    loaded = again(Composition(Polynomial(coef0=np.inf, gamma=-np.inf), Gaussian(np.nan)), path)
+    assert (loaded.outer.coef0, loaded.outer.gamma) == (np.inf, -np.inf)
+    assert np.isnan(loaded.inner.length_scale)
+
+
+def test_models_with_foreign_parts_are_refused(path):
+    class Subclass(Fastfood):
+        pass
+
+    for model, sentence in [
+        (StandardScaler(), "StandardScaler is an object of sklearn.*Use pickle or skops"),
+        (FrozenEstimator(StandardScaler()), r"FrozenEstimator.estimator is an object of sklearn"),
+        (Subclass(), "Subclass is an object of"),
+        (Fastfood(Polynomial(1j)), "Fastfood.kernel.degree is an object of builtins.complex"),
+        (Maclaurin(np.array([1 + 2j])), "array of complex128, which files do not have"),
+        (Maclaurin(np.array([1, "a"], dtype=object)), "not all strings"),
+        (3, "models of kitchenette, one at a time; got 3"),
+        ([Fastfood()], "one at a time"),
+    ]:
+        with pytest.raises(ModelFileError, match=sentence):
+            save(model, path)
+    assert not list(path.parent.iterdir())
+
+
+def test_pickle_and_skops_work_as_well():
+    skops = pytest.importorskip("skops.io")
+    for feature_map in MAPS:
+        fitted = clone(feature_map).fit(rows())
+        Z = fitted.transform(rows())
+        assert np.array_equal(pickle.loads(pickle.dumps(fitted)).transform(rows()), Z)
+        dumped = skops.dumps(fitted)
+        types = skops.get_untrusted_types(data=dumped)
+        assert all(name.startswith(("kitchenette.", "numpy.")) for name in types)
+        assert np.array_equal(skops.loads(dumped, trusted=types).transform(rows()), Z)
+
+
+# ---------------------------------------------------------------- the file
+
+
+def test_a_map_takes_a_kilobyte_whatever_its_size(path):
+    X = np.random.default_rng(0).normal(size=(50, 784)).astype(np.float32)
+    save(Fastfood(n_components=16384, random_state=0).fit(X), path)
+    print(f"Fastfood with 16384 features: {path.stat().st_size} bytes")
+    assert path.stat().st_size < 2000
+    save(RandomMaclaurin(Exponential(20.0), n_components=16384).fit(X), path)
+    print(f"RandomMaclaurin with 16384 features: {path.stat().st_size} bytes")
+    assert path.stat().st_size < 4000
+
+
+def test_a_file_serves_every_instruction_set(simd, path):
+    for feature_map in MAPS:
+        fitted = clone(feature_map).fit(rows(np.float32))
+        save(fitted, path)
+        for variant in _core.simd_variants():
+            _core.set_simd(variant)
+            Z = load(path).transform(rows())
+            assert np.allclose(Z, fitted.transform(rows()))
+        _core.set_simd(simd)
+
+
+def test_the_safetensors_library_can_read_it(path):
+    safetensors = pytest.importorskip("safetensors")
+    statistics = LeastSquares(5).update(rows(), rows()[:, 0])
+    save(statistics, path)
+    with safetensors.safe_open(path, "np") as file:
+        assert file.metadata()["format"] == "kitchenette model"
+        assert np.array_equal(file.get_tensor("LeastSquares.cross"), statistics.cross)
+        assert np.array_equal(file.get_tensor("LeastSquares.gram"), statistics.gram.values)
+    for feature_map in MAPS:
+        save(clone(feature_map).fit(rows()), path)
+        with safetensors.safe_open(path, "np") as file:
+            assert all(file.get_tensor(name).ndim >= 1 for name in file.keys())  # noqa: SIM118
+
+
+def test_a_failed_save_leaves_the_old_file_and_nothing_else(path, monkeypatch):
+    save(Gaussian(1.0), path)
+
+    def full(descriptor):
+        raise OSError("No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(OSError, match="No space left"):
+            save(Gaussian(2.0), path)
+    with pytest.raises(ModelFileError):
+        save(StandardScaler(), path)
+    assert load(path) == Gaussian(1.0)
+    assert list(path.parent.iterdir()) == [path]
+    with pytest.raises(OSError, match="No such file"):
+        save(Gaussian(1.0), path.parent / "missing" / "model")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
+def test_permissions_and_links_are_kept(path):
+    before = os.umask(0o027)
+    try:
+        save(Gaussian(1.0), path)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    path.chmod(0o604)
+    link = path.with_name("link")
+    link.symlink_to(path)
+    save(Gaussian(2.0), link)
+    assert link.is_symlink()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o604
+    assert load(path) == load(link) == Gaussian(2.0)
+
+
+# ---------------------------------------------------------------- files that are refused
+
+
+def test_missing_files_and_folders_are_the_systems_errors(path):
+    with pytest.raises(FileNotFoundError):
+        load(path)
+    with pytest.raises(OSError, match=r"directory|denied"):
+        load(path.parent)
+
+
+def test_foreign_files_get_a_sentence(path):
+    numpy_file, safetensors_file = path.with_name("a.npz"), path.with_name("a.safetensors")
+    np.savez(numpy_file, a=np.ones(3))
+    header = json.dumps({"a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}).encode()
+    safetensors_file.write_bytes(len(header).to_bytes(8, "little") + header + b"abcd")
+    for content in (
+        b"",
+        b"{",
+        b"\0" * 100,
+        b"a,b\n1,2\n",
+        b'{"format": "kitchenette model"}',
+        pickle.dumps(Fastfood()),
+        numpy_file.read_bytes(),
+        safetensors_file.read_bytes(),
+    ):
+        path.write_bytes(content)
+        with pytest.raises(ModelFileError, match="is not a model file of kitchenette"):
+            load(path)
+
+
+def test_a_file_that_was_cut_or_altered_anywhere_is_refused(path):
+    save(Fastfood(Polynomial(2), n_components=9).fit(rows()), path)
+    content = path.read_bytes()
+    for length in range(len(content)):
+        path.write_bytes(content[:length])
+        with pytest.raises(ModelFileError, match=r"cut short|not a model file"):
+            load(path)
+    for at in range(len(content)):
+        path.write_bytes(content[:at] + bytes([content[at] ^ 4]) + content[at + 1 :])
+        with pytest.raises(ModelFileError):
+            load(path)
+    path.write_bytes(content + b"\0")
+    with pytest.raises(ModelFileError, match="longer than its arrays"):
+        load(path)
+
+
+def test_a_newer_format_is_named(path):
+    save(Gaussian(1.0), path)
+    edit(path, lambda objects: None, format_version="2", kitchenette_version="9.9")
+    with pytest.raises(ModelFileError, match=r"format version 2.*kitchenette 9\.9.*Upgrade"):
+        load(path)
+    edit(path, lambda objects: None, format_version="9" * 5000)
+    with pytest.raises(ModelFileError, match="Upgrade"):
+        load(path)
+    edit(path, lambda objects: None, format_version="one")
+    with pytest.raises(ModelFileError, match="its format version is 'one'"):
+        load(path)
+
+
+def test_parameters_that_a_newer_version_left_out_have_their_defaults(path):
+    save(Fastfood(n_components=3), path)
+    edit(path, lambda objects: objects[-1]["parameters"].pop("features"))
+    assert load(path).features == "sincos"
+    edit(path, lambda objects: objects[-1]["parameters"].update(color="red"))
+    with pytest.raises(ModelFileError, match="no parameter 'color'; is it of a newer version"):
+        load(path)
+
+
+@pytest.mark.parametrize("feature_map", MAPS, ids=str)
+def test_a_map_that_comes_out_different_is_refused(feature_map, path):
+    fitted = clone(feature_map).set_params(random_state=5).fit(rows())
+    save(fitted, path)
+    edit(path, lambda objects: objects[-1]["fitted"].update(seed_=6))
+    # (With inner maps or an exact part, little may depend on the outer seed.)
+    exact = fitted.kernel_ == Maclaurin([0.5, 1.0])
+    if isinstance(fitted.kernel_, Composition) or isinstance(fitted, TEFM) or exact:
+        edit(path, lambda objects: objects[-1]["fingerprint"].reverse())
+    with pytest.raises(ModelFileError, match="it gives other features than the one that was saved"):
+        load(path)
+
+
+def test_no_class_is_looked_up_elsewhere(path):
+    save(Gaussian(1.0), path)
+    for name in ("os.system", "StandardScaler", "Kernel", "Solution", "", None, ["Gaussian"], {}):
+        edit(path, lambda objects, name=name: objects[0].update({"class": name}))
+        with pytest.raises(ModelFileError, match="unknown class"):
+            load(path)
+
+
+def test_objects_refer_to_earlier_ones_only(path):
+    for number in (1, 2, -1, True, "0", None, 1.0):
+        save(Composition(), path)
+        edit(path, lambda o, number=number: o[1]["parameters"].update(outer={"object": number}))
+        with pytest.raises(ModelFileError, match="unknown form 'object'"):
+            load(path)
+
+
+def nested(levels):
+    kernel = Gaussian(1.0)
+    for _ in range(levels):
+        kernel = Composition(Polynomial(), kernel)
+    return kernel
+
+
+def test_levels_are_counted(path):
+    assert again(nested(30), path) == nested(30)
+    save(nested(40), path)
+    with pytest.raises(ModelFileError, match="too many levels"):
+        load(path)
+    save(Gaussian(1.0), path)
+    for value in (json.loads("[" * 50 + "]" * 50), {"tuple": [{"mapping": {"a": {"tuple": 3}}}]}):
+        edit(path, lambda objects, value=value: objects[0]["parameters"].update(length_scale=value))
+        with pytest.raises(ModelFileError, match=r"levels|not iterable"):
+            load(path)
+    header, _, data = mutations.split(path.read_bytes())
+    for text in ("[" * 100_000 + "]" * 100_000, "NaN", "[1e", '"\\x"', "1" * 5000):
+        mutations_file = mutations.joined(header, None, data)
+        assert b'"null"' in mutations_file
+        header["__metadata__"].update(model=text, checksum="0" * 64)
+        blank = json.dumps(header).encode()
+        checksum = mutations.blake2b(blank + data, digest_size=32).hexdigest()
+        blank = blank.replace(b"0" * 64, checksum.encode(), 1)
+        path.write_bytes(len(blank).to_bytes(8, "little") + blank + data)
+        with pytest.raises(ModelFileError, match="should be JSON is not"):
+            load(path)
+
+
+def large(value):
+    def change(objects):
+        for entry in objects:
+            for values in (entry.get("parameters", {}), entry.get("fitted", {})):
+                for name in ("n_components", "n_features_in_", "degree", "order"):
+                    if name in values:
+                        values[name] = value
+                drawn_with = values.get("_drawn_with")
+                if drawn_with:
+                    drawn_with["mapping"]["n_components"] = value
+
+    return change
+
+
+@pytest.mark.parametrize("feature_map", MAPS, ids=str)
+def test_no_size_is_believed(feature_map, path):
+    save(clone(feature_map).fit(rows()), path)
+    content = path.read_bytes()
+    for value in (10**6, 10**9, 10**12, 10**18, 10**30):
+        path.write_bytes(content)
+        edit(path, large(value))
+        tracemalloc.start()
+        try:
+            with pytest.raises(ModelFileError):
+                load(path, max_bytes=2**22)
+            assert tracemalloc.get_traced_memory()[1] < 2**23
+        finally:
+            tracemalloc.stop()
+    path.write_bytes(content)
+    with pytest.raises(ModelFileError, match=r"Load with a larger max_bytes if you trust it"):
+        load(path, max_bytes=100)
+
+
+@pytest.mark.parametrize("feature_map", MAPS, ids=str)
+def test_drawing_takes_no_more_memory_than_load_allows(feature_map, path):
+    X = np.random.default_rng(0).normal(size=(40, 300))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    n_components = 300 if isinstance(feature_map, TEFM) else 3000
+    sized = clone(feature_map).set_params(n_components=n_components)
+    if isinstance(sized, TEFM) and isinstance(sized.base, Fastfood):
+        sized.set_params(base__n_components=1200)
+    if not np.isscalar(sized.get_params().get("kernel__length_scale", 1.0)):
+        sized.set_params(kernel__length_scale=1.0)
+    save(sized.fit(X), path)
+    kept = {}
+    restore = type(sized)._restore
+
+    def measured(self, max_bytes):
+        kept["needed"] = kept.get("needed", 0) + restore(self, max_bytes)
+        return 0
+
+    tracemalloc.start()
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(kitchenette.maps._base.RowTransformer, "_restore", measured)
+            load(path)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < kept["needed"] + 2**17
+
+
+def test_strings_are_not_widened_without_end(path):
+    save(Gaussian(1.0), path)
+    strings = ["a" * 10**5, *["b"] * 10**5]
+    edit(path, lambda o: o[0]["parameters"].update(length_scale={"strings": strings}))
+    with pytest.raises(ModelFileError, match="too wide"):
+        load(path)
+
+
+def test_20000_mutated_files_load_or_raise_the_one_exception():
+    """In a process of its own, whose memory is limited and measured."""
+    pytest.importorskip("resource", reason="memory is limited with resource, on Unix only")
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_AS, (2**32, 2**32)); "
+    done = subprocess.run(
+        [sys.executable, "-c", limit + "import mutations; mutations.main(20_000, 0)"],
+        cwd=Path(__file__).parent,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    outcomes = json.loads(done.stdout)
+    assert outcomes["grown"] < 4 * mutations.MAX_BYTES
+    assert outcomes["loaded"] > 100
+    assert sum(number for name, number in outcomes.items() if name.startswith("its ")) > 5000
