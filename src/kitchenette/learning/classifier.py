@@ -230,8 +230,8 @@ default="onehot"
         scores : ndarray of shape (n_rows, n_classes), or (n_rows,) for two classes
             The largest wins; for two classes, the second one from zero on. With "onehot" they
             are those of `RidgeClassifier`, about 1 for the class and -1 for the others. With
-            codes they are the agreement of bits and words, divided by the number of bits;
-            where Hamming decoding has ties, `predict` takes the best soft score among them.
+            codes they are the agreement of bits and words, divided by the number of bits; with
+            Hamming decoding, soft scores are added that decide between equal numbers of bits.
         """
         return self._scores()(self._outputs(X))
 
@@ -283,11 +283,13 @@ default="onehot"
         words = code.codewords.astype(np.float64)
         agreement = words @ words.T / code.code_length
 
+        hamming = self.decoding == "hamming"
+
         def scores(p: NDArray[Any]) -> NDArray[Any]:
-            if self.decoding == "soft":
-                s = p @ agreement.astype(p.dtype)
-            else:
-                s = code.scores(p @ words, "hamming").astype(p.dtype)
+            s = p @ agreement
+            if hamming:
+                # Numbers of equal signs, and soft scores that can decide between equal ones.
+                s = code.scores(p @ words, "hamming") + 0.4 / code.code_length * np.tanh(s)
             return s[:, 1] - s[:, 0] if binary else s
 
         return scores
@@ -296,9 +298,6 @@ default="onehot"
         """The function from predicted indicators to labels."""
         self._check_fitted()
         classes = self.classes_
-        if self.code_ is not None and self.decoding == "hamming":
-            code = OutputCode(self.code_)
-            return lambda p: classes[code.decode(p @ code.codewords, "hamming")]
         scores = self._scores()
         if classes.size == 2:
             return lambda p: classes[(scores(p) > 0).astype(np.intp)]

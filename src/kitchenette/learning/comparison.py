@@ -5,6 +5,7 @@ from __future__ import annotations
 import numbers
 import pickle
 from collections.abc import Mapping
+from inspect import isroutine
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,7 @@ def first_difference(a: Any, b: Any, name: str = "") -> str | None:
         return _difference_of_items(a, b, name)
     if isinstance(a, list | tuple):
         return _difference_of_items(dict(enumerate(a)), dict(enumerate(b)), name)
-    if hasattr(a, "__dict__") and not isinstance(a, type) and not callable(a):
+    if hasattr(a, "__dict__") and not isinstance(a, type) and not isroutine(a):
         return _difference_of_items(vars(a), vars(b), name)
     return None if a == b or pickle.dumps(a) == pickle.dumps(b) else name
 

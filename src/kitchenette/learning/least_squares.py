@@ -333,7 +333,9 @@ class LeastSquares:
 
     def _equations(self, fit_intercept: bool) -> NormalEquations:
         if self.count == 0:
-            raise ValueError("There is nothing to solve: no rows of positive weight were added.")
+            raise ValueError(
+                "There is nothing to solve: no rows were added, or all weights are zero."
+            )
         eps = max(self.n_features, 100) * float(np.finfo(np.float64).eps)
         resolution = SINGLE_RESOLUTION if self.single else eps
         gram, cross = self.gram, self.cross

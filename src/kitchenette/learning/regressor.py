@@ -206,7 +206,8 @@ class KernelRegressor(RegressorMixin, KernelMachine):
         if first:
             self.target_ndim_ = y.ndim
         if y.ndim not in (1, 2) or y.ndim != self.target_ndim_:
-            expected = "one or two axes" if first else f"{self.target_ndim_}, as before"
+            axes = ("one axis", "two axes")
+            expected = " or ".join(axes) if first else f"{axes[self.target_ndim_ - 1]}, as before"
             raise ValueError(f"y must have {expected}; got an array of shape {y.shape}.")
         return y.reshape(y.shape[0], -1)
 
