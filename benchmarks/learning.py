@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import resource
 import sys
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
@@ -138,7 +137,9 @@ def theirs() -> Any:
 
 
 def peak_memory() -> float:
-    """In megabytes, of this process."""
+    """In megabytes, of this process; on Unix only."""
+    import resource
+
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**20
 

@@ -40,7 +40,8 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
     alpha : float, {"gcv", "evidence"} or array-like, default="gcv"
         The penalty of the weights; or what chooses it among all numbers: generalised
         cross-validation or the marginal likelihood; or penalties of which "gcv" chooses
-        one.
+        one. With less than some ten rows per feature prefer "evidence": "gcv" may choose far
+        too little there.
     code : {"onehot", "ecoc", "hadamard"} or array-like of shape (n_classes, n_bits), \
 default="onehot"
         How classes are told apart. "onehot": each against all others. "ecoc": random words of
@@ -298,6 +299,8 @@ default="onehot"
         """The function from predicted indicators to labels."""
         self._check_fitted()
         classes = self.classes_
+        if self.code_ is None:
+            return lambda p: classes[p.argmax(axis=1)]
         scores = self._scores()
         if classes.size == 2:
             return lambda p: classes[(scores(p) > 0).astype(np.intp)]

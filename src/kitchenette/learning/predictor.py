@@ -59,7 +59,6 @@ class Predictor:
         self._intercept = intercept.astype(dtype)
         self._answer = answer
         self._buffer = np.empty((ROWS, weights.shape[0]), dtype)
-        self._first = self._buffer[:1]
         if isinstance(feature_map, FeatureMap):
             self._write = feature_map._writer(dtype)
         else:
@@ -72,16 +71,16 @@ class Predictor:
                 f"A row must have {self._n_columns} columns; got an array of shape {x.shape}."
             )
         if x.ndim == 1:
-            Z = self._first
-            self._write(x.reshape(1, -1), Z)
-            return self._answer(Z @ self._weights + self._intercept)[0]
+            return self._answer(self._outputs(x[None]))[0]
         parts = [self._outputs(x[i : i + ROWS]) for i in range(0, x.shape[0], ROWS)]
-        return self._answer(np.concatenate(parts) + self._intercept)
+        return self._answer(np.concatenate(parts))
 
     def _outputs(self, X: NDArray[Any]) -> NDArray[Any]:
         Z = self._buffer[: X.shape[0]]
         self._write(X, Z)
-        return Z @ self._weights
+        outputs = Z @ self._weights
+        outputs += self._intercept
+        return outputs
 
 
 def _by_transform(feature_map: Any) -> Callable[[NDArray[Any], NDArray[Any]], object]:

@@ -34,7 +34,8 @@ class KernelRegressor(RegressorMixin, KernelMachine):
     alpha : float, {"gcv", "evidence"} or array-like, default="gcv"
         The penalty of the weights; or what chooses it among all numbers: generalised
         cross-validation or the marginal likelihood; or penalties of which "gcv" chooses
-        one.
+        one. With less than some ten rows per feature prefer "evidence": "gcv" may choose far
+        too little there.
     fit_intercept : bool, default=True
         Whether to add a constant that is not penalised.
     verbose : bool, default=False
@@ -97,7 +98,7 @@ class KernelRegressor(RegressorMixin, KernelMachine):
     True
     >>> mean, std = model.predict(X[1000:], return_std=True)
     >>> covered = np.abs(y[1000:] - mean) < 1.96 * std
-    >>> bool(0.93 < covered.mean() < 0.97)
+    >>> bool(0.92 < covered.mean() < 0.98)
     True
 
     Learning goes on, here or elsewhere:

@@ -128,7 +128,10 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParamet
         """Features of checked rows; False if a number overflowed."""
 
     def _writer(self, dtype: DTypeLike) -> Callable[[NDArray[Any], NDArray[Any]], object]:
-        """`_write` for contiguous dense rows of this precision that come a few at a time."""
+        """`_write`, prepared for dense rows of this precision and without checks of them.
+
+        For rows that come one at a time, where preparing takes as long as writing.
+        """
         return self._write
 
 
