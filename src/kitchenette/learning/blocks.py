@@ -21,6 +21,8 @@ def slices(n_rows: int, size: int) -> Iterator[slice]:
 
 def rows_of(X: Any, rows: slice) -> Any:
     """Some rows of a matrix or a data frame, which stays one."""
+    if isinstance(X, np.ndarray) or sp.issparse(X):
+        return X[rows]
     return _safe_indexing(X, rows)
 
 
