@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing
+
+from kitchenette.maps._base import FeatureMap
 
 Features = NDArray[np.float32] | NDArray[np.float64]
 
@@ -26,8 +29,16 @@ def rows_of(X: Any, rows: slice) -> Any:
     return _safe_indexing(X, rows)
 
 
-def features_of(feature_map: Any, X: Any) -> Features:
-    """The features of rows as a dense matrix, float32 or float64."""
+def features_of(feature_map: Any, X: Any, memory: NDArray[Any] | None = None) -> Features:
+    """The features of rows as a dense matrix, float32 or float64.
+
+    A map of this package writes them to ``memory``, the features of an earlier block of at
+    least as many rows: new memory costs the operating system as much as features cost us.
+    """
+    if isinstance(feature_map, FrozenEstimator):
+        return features_of(feature_map.estimator, X, memory)
+    if isinstance(feature_map, FeatureMap):
+        return feature_map._transform_into(X, memory)
     Z: Any = feature_map.transform(X)
     Z = Z.toarray() if sp.issparse(Z) else np.asarray(Z)
     if Z.ndim != 2 or Z.shape[0] != X.shape[0]:

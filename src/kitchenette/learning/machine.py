@@ -111,13 +111,13 @@ class KernelMachine(ValueParameters, ABC):
         blocks = slices(n_rows, BLOCK_ROWS)
         if self.verbose:
             blocks = with_progress(blocks, n_rows, type(self).__name__)
-        statistics = None
+        statistics, memory = None, None
         for rows in blocks:
-            Z = features_of(self.feature_map_, rows_of(X, rows))
+            Z = features_of(self.feature_map_, rows_of(X, rows), memory)
             Y = self._columns(targets[rows])
             statistics = statistics or LeastSquares(Z.shape[1], Y.shape[1])
             statistics.update(Z, Y, None if weights is None else weights[rows])
-            del Z  # before there is another block
+            memory = Z if memory is None else memory
         assert statistics is not None
         return statistics
 
@@ -237,13 +237,14 @@ class KernelMachine(ValueParameters, ABC):
         feature_map, weights = self._linear()
         X = self._checked(X, reset=False)
         n_rows = X.shape[0]
-        outputs: Any = None
+        outputs, memory = None, None
         for rows in slices(n_rows, max(16, BLOCK_NUMBERS // weights.shape[0])):
-            Z = features_of(feature_map, rows_of(X, rows))
+            Z = features_of(feature_map, rows_of(X, rows), memory)
             if outputs is None:
-                outputs = np.empty((n_rows, weights.shape[1]), Z.dtype)
+                outputs, memory = np.empty((n_rows, weights.shape[1]), Z.dtype), Z
                 weights = weights.astype(Z.dtype)
             np.matmul(Z, weights, out=outputs[rows])
+        assert outputs is not None
         outputs += np.asarray(self.intercept_, outputs.dtype)
         return outputs
 

@@ -81,8 +81,14 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParamet
         Z : ndarray of shape (n_rows, n_components)
             Features; ``Z @ Z.T`` approximates the kernel matrix.
         """
+        return self._transform_into(X, None)
+
+    def _transform_into(self, X: Any, memory: NDArray[Any] | None) -> NDArray[Any]:
+        """`transform`, written to the beginning of ``memory`` if its precision is right."""
         X = self._checked(X)
-        out = np.empty((X.shape[0], self._n_features_out), dtype=X.dtype)
+        if memory is None or memory.dtype != X.dtype:
+            memory = np.empty((X.shape[0], self._n_features_out), dtype=X.dtype)
+        out = memory[: X.shape[0]]
         if not self._write(X, out):
             raise ValueError(
                 f"{type(self).__name__} overflowed {X.dtype} on these rows, whose largest entry is "
