@@ -32,7 +32,14 @@ from kitchenette.maps._base import check_choice, unchanged_on_error
 Array = NDArray[np.float64]
 
 BLOCK_NUMBERS = 1 << 20  # features that predictions compute at once
-SOLVED = ("alpha_", "coef_", "intercept_", "log_marginal_likelihood_", "collapsed_coef_")
+SOLVED = (
+    "alpha_",
+    "coef_",
+    "intercept_",
+    "log_marginal_likelihood_",
+    "collapsed_coef_",
+    "has_intercept_",
+)
 REMEMBERED = ("_posterior",)  # computed again when needed, and not pickled
 
 
@@ -199,6 +206,10 @@ class KernelMachine(ValueParameters, ABC):
     def collapsed_coef_(self) -> Array | None:
         return self._solve("collapsed_coef_")
 
+    @cached_property
+    def has_intercept_(self) -> bool:
+        return self._solve("has_intercept_")
+
     def _solve(self, name: str = "coef_") -> Any:
         self._check_fitted()
         solution = self.statistics_.solve(self.alpha, fit_intercept=self.fit_intercept)
@@ -209,14 +220,14 @@ class KernelMachine(ValueParameters, ABC):
             intercept_=self._shaped(solution.intercept),
             log_marginal_likelihood_=solution.log_marginal_likelihood,
             collapsed_coef_=None if collapse is None else collapse(solution.coef),
-            _has_intercept=solution.fit_intercept,
+            has_intercept_=solution.fit_intercept,
         )
         return vars(self)[name]
 
     @cached_property
     def _posterior(self) -> Solution:
         """The solution once more, with its factor, which is as large as the statistics."""
-        return self.statistics_.solve(self.alpha_, fit_intercept=self._has_intercept)
+        return self.statistics_.solve(self.alpha_, fit_intercept=self.has_intercept_)
 
     def _forget_solution(self) -> None:
         for name in (*SOLVED, *REMEMBERED):
