@@ -1,27 +1,47 @@
-"""The statistics of least squares against bare BLAS, and their solutions against Ridge.
+"""Least squares against bare BLAS and Ridge; KernelClassifier against scikit-learn on MNIST.
 
-python -m benchmarks.learning          # about two minutes, 2 GB
-python -m benchmarks.learning --quick  # small sizes only
+python -m benchmarks.learning          # some minutes, 4 GB
+python -m benchmarks.learning --quick  # small sizes only, and no MNIST
+python -m benchmarks.learning --mnist  # MNIST only
+
+MNIST is read from mnist.npz in the directory that the environment variable KITCHENETTE_DATA
+names, or ../shared/data.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import sys
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas
-from sklearn.linear_model import Ridge
+from sklearn.kernel_approximation import RBFSampler
+from sklearn.linear_model import Ridge, RidgeClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import SVC
 
 import kitchenette
 from benchmarks.timing import Action, best_times
-from kitchenette import LeastSquares
+from kitchenette import Fastfood, KernelClassifier, LeastSquares
+from kitchenette.kernels import Gaussian
 from kitchenette.learning import Solution
 from kitchenette.learning.least_squares import BLOCK_ROWS
 
 Rows = NDArray[np.float32]
+
+D = 4096  # features on MNIST
+LENGTH_SCALE = 0.8  # for rows of norm one; good for both
+SVC_ROWS = 10_000  # training on all of them takes many minutes
+DATA = Path(os.environ.get("KITCHENETTE_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
 
 def rows(n: int, D: int) -> Rows:
@@ -97,15 +117,109 @@ def solving(sizes: list[tuple[int, int]]) -> None:
         print()
 
 
+def mnist() -> tuple[Rows, NDArray[Any], Rows, NDArray[Any]]:
+    """Rows of norm one and labels, for training and for testing."""
+    with np.load(DATA / "mnist.npz") as file:
+        X, y, X_test, y_test = (file[name] for name in ("X_train", "y_train", "X_test", "y_test"))
+    X, X_test = (rows.astype(np.float32) for rows in (X, X_test))
+    for rows_ in (X, X_test):
+        rows_ /= np.linalg.norm(rows_, axis=1, keepdims=True)
+    return X, y, X_test, y_test
+
+
+def ours() -> Any:
+    return KernelClassifier(Fastfood(Gaussian(LENGTH_SCALE), D, random_state=0))
+
+
+def theirs() -> Any:
+    sampler = RBFSampler(gamma=0.5 / LENGTH_SCALE**2, n_components=D, random_state=0)
+    return make_pipeline(sampler, RidgeClassifier(alpha=1.0))
+
+
+def peak_memory() -> float:
+    """In megabytes, of this process; on Unix only."""
+    import resource
+
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**20
+
+
+def fitted(make: Callable[[], Any]) -> tuple[float, float, float]:
+    """Seconds to fit, error on test rows, and megabytes that fitting added to the peak."""
+    X, y, X_test, y_test = mnist()
+    before = peak_memory()
+    start = perf_counter()
+    model = make().fit(X, y)
+    seconds = perf_counter() - start
+    return seconds, 1 - model.score(X_test, y_test), peak_memory() - before
+
+
+def in_a_new_process(make: Callable[[], Any]) -> tuple[float, float, float]:
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(fitted, make).result()
+
+
+def learning_mnist(rounds: int = 3) -> None:
+    if not (DATA / "mnist.npz").exists():
+        print(f"MNIST is left out: there is no mnist.npz in {DATA}.")
+        return
+    print(f"Fitting MNIST's 60,000 rows, float32, D={D}, best of {rounds}, a process for each")
+    makers = {
+        "KernelClassifier(Fastfood), alpha by gcv": ours,
+        "RBFSampler + RidgeClassifier, one alpha": theirs,
+    }
+    best: dict[str, tuple[float, float, float]] = {}
+    for _ in range(rounds):
+        for name, make in makers.items():
+            best[name] = min(best.get(name, (np.inf, 0.0, 0.0)), in_a_new_process(make))
+    slowest = max(seconds for seconds, _, _ in best.values())
+    print(f"{'':42}{'seconds':>9}{'times':>7}{'error':>8}{'peak MB':>9}")
+    for name, (seconds, error, memory) in best.items():
+        print(f"{name:42}{seconds:9.1f}{slowest / seconds:7.1f}{error:8.2%}{memory:9.0f}")
+    block = rows(BLOCK_ROWS, D)
+    product = np.zeros((D, D), np.float32, order="F")
+    syrk = partial(blas.ssyrk, 1.0, block.T, beta=1.0, c=product, overwrite_c=1, lower=1)
+    seconds = best_times({"ssyrk": syrk})["ssyrk"] * 60_000 / BLOCK_ROWS
+    print(f"{'(bare ssyrk for as many rows)':42}{seconds:9.1f}{slowest / seconds:7.1f}")
+    print()
+    one_row()
+
+
+def one_row() -> None:
+    X, y, X_test, _ = mnist()
+    print("One row, d=784, k=10, from an array of shape (784,) or (1, 784) to its label")
+    small = slice(0, 8 * D)  # the time of a prediction does not depend on the rows learned
+    model, pipeline = ours().fit(X[small], y[small]), theirs().fit(X[small], y[small])
+    svc = SVC(gamma=0.5 / LENGTH_SCALE**2, C=10.0).fit(X[:SVC_ROWS], y[:SVC_ROWS])
+    predictor, row = model.predictor(), X_test[:1]
+    actions: dict[str, Action] = {
+        "predictor()": partial(predictor, X_test[0]),
+        "KernelClassifier.predict": partial(model.predict, row),
+        "RBFSampler pipeline's predict": partial(pipeline.predict, row),
+        f"SVC.predict, {SVC_ROWS} rows learned": partial(svc.predict, row),
+    }
+    times = best_times(actions)
+    for name, seconds in times.items():
+        ratio = seconds / times["predictor()"]
+        print(f"{name:42}{1e6 * seconds:9.1f} microseconds {ratio:7.1f}")
+    print()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--quick", action="store_true", help="leave out what takes long")
+    parser.add_argument("--mnist", action="store_true", help="MNIST only")
     options = parser.parse_args()
     kitchenette.show_config()
     print()
+    if options.mnist:
+        learning_mnist()
+        return
     large = [] if options.quick else [(4096, 8192, 10)]
     updating([(256, 8192, 1), (1024, 8192, 10), *large])
     solving([(512, 8192), (1024, 8192)] + ([] if options.quick else [(2048, 8192)]))
+    if not options.quick:
+        learning_mnist()
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from importlib.metadata import version
 
 from kitchenette import kernels, metrics
 from kitchenette._config import choose_instruction_set, show_config
-from kitchenette.learning import LeastSquares
+from kitchenette.learning import KernelClassifier, KernelRegressor, LeastSquares
 from kitchenette.maps import (
     SRHT,
     TEFM,
@@ -39,6 +39,8 @@ __all__ = [
     "TEFM",
     "CRAFTMap",
     "Fastfood",
+    "KernelClassifier",
+    "KernelRegressor",
     "LeastSquares",
     "ModelFileError",
     "RandomKitchenSinks",

@@ -195,8 +195,9 @@ def _search(equations: NormalEquations, criterion: str) -> ShiftedInverse:
         return heights[x]
 
     x = float(np.clip(_guess(equations, criterion), low, high))
-    step = STEP
-    if height(min(x + step, high)) > height(x):
+    # Smaller ones first: the guess comes from fewer features, which need a larger penalty.
+    step = -STEP
+    if height(max(x + step, low)) > height(x):
         step = -step
     while len(heights) < TRIES:
         following = float(np.clip(x + step, low, high))

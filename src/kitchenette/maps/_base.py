@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar, Self
 
@@ -96,8 +96,14 @@ class RowTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValuePar
         Z : ndarray of shape (n_rows, n_components)
             Features; ``Z @ Z.T`` approximates the kernel matrix.
         """
+        return self._transform_into(X, None)
+
+    def _transform_into(self, X: Any, memory: NDArray[Any] | None) -> NDArray[Any]:
+        """`transform`, written to the beginning of ``memory`` if its precision is right."""
         X = self._checked(X)
-        out = np.empty((X.shape[0], self._n_features_out), dtype=X.dtype)
+        if memory is None or memory.dtype != X.dtype:
+            memory = np.empty((X.shape[0], self._n_features_out), dtype=X.dtype)
+        out = memory[: X.shape[0]]
         if not self._write(X, out):
             raise ValueError(
                 f"{type(self).__name__} overflowed {X.dtype} on these rows, whose largest entry is "
@@ -207,6 +213,13 @@ class RowTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValuePar
     @abstractmethod
     def _write(self, X: Any, out: NDArray[Any]) -> bool:
         """Features of checked rows; False if a number overflowed."""
+
+    def _writer(self, dtype: DTypeLike) -> Callable[[NDArray[Any], NDArray[Any]], object]:
+        """`_write`, prepared for dense rows of this precision and without checks of them.
+
+        For rows that come one at a time, where preparing takes as long as writing.
+        """
+        return self._write
 
 
 class FeatureMap(RowTransformer):

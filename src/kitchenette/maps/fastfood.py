@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from inspect import getattr_static
 from typing import Any, ClassVar
 
@@ -347,18 +348,23 @@ class Fastfood(FourierFeatureMap):
         return self.projection_.matrix()
 
     def _write(self, X: Any, out: NDArray[Any]) -> bool:
-        projection = self.projection_.astype(X.dtype)
+        if self._polynomials is not None and needs_unit_rows(self.kernel_):
+            check_unit_rows(self.kernel_, X)
+        return bool(self._writer(X.dtype)(X, out))
+
+    def _writer(self, dtype: DTypeLike) -> Callable[[NDArray[Any], NDArray[Any]], object]:
+        projection = self.projection_.astype(dtype)
         if self._polynomials is not None:
-            if needs_unit_rows(self.kernel_):
-                check_unit_rows(self.kernel_, X)
-            tail = self._polynomials.tail(projection.scales.size, X.dtype)
-            return projection.features(X, out, tail, self._polynomials.constant)
+            tail = self._polynomials.tail(projection.scales.size, dtype)
+            constant = self._polynomials.constant
+            assert isinstance(projection, HadamardProjection)
+            return lambda X, out: projection.features(X, out, tail, constant)
         if self._feature_kind == "local":
-            terms = self.template_terms_.astype(X.dtype, copy=False)
+            terms = self.template_terms_.astype(dtype, copy=False)
             tail = _core.Tail("local", terms=terms, row_weight=1.0)
         else:
-            tail = self._fourier_tail(X.dtype)
-        return projection.features(X, out, tail)
+            tail = self._fourier_tail(dtype)
+        return lambda X, out: projection.features(X, out, tail)
 
 
 _DRAW: dict[str, Any] = {

@@ -1,0 +1,726 @@
+"""The two estimators against scikit-learn's on explicit features, and against themselves."""
+
+from __future__ import annotations
+
+import builtins
+import pickle
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.compose import make_column_transformer
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.kernel_approximation import RBFSampler
+from sklearn.linear_model import BayesianRidge, Ridge, RidgeClassifier
+from sklearn.model_selection import GridSearchCV
+from sklearn.multioutput import MultiOutputRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from kitchenette import (
+    Fastfood,
+    KernelClassifier,
+    KernelRegressor,
+    LeastSquares,
+    RandomKitchenSinks,
+    RandomMaclaurin,
+    TensorSketch,
+)
+from kitchenette.kernels import Exponential, Gaussian, Polynomial
+from kitchenette.learning import OutputCode, machine
+from kitchenette.learning.comparison import first_difference
+
+
+def fixed_map(n_components=40, **options):
+    """A map that does not depend on data."""
+    return Fastfood(Gaussian(3.0), n_components, random_state=0, **options)
+
+
+def regression(n=300, k=None, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4))
+    directions = rng.normal(size=(4, k or 1))
+    signal = np.sin(2 * X @ directions / np.linalg.norm(directions, axis=0))
+    y = signal + 0.2 * rng.normal(size=signal.shape) + 3
+    return X, y if k else y[:, 0]
+
+
+def classification(n=300, n_classes=3, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4))
+    scores = X @ rng.normal(size=(4, n_classes)) + 0.5 * rng.normal(size=(n, n_classes))
+    return X, scores.argmax(axis=1)
+
+
+NAMES = np.array(["apple", "pear", "quince", "cherry", "plum"])
+
+# ---------------------------------------------------------------- conventions
+
+MEDIAN = "the median length scale is that of the rows, whatever their weights"
+UNWEIGHTED = {
+    "check_sample_weight_equivalence_on_dense_data": MEDIAN,
+    "check_sample_weight_equivalence_on_sparse_data": MEDIAN,
+}
+
+
+def expected_failures(estimator):
+    kernel = getattr(estimator.feature_map, "kernel", None)
+    return UNWEIGHTED if getattr(kernel, "length_scale", None) == "median" else {}
+
+
+# The maps are small, as the checks fit hundreds of models. The array API check skips itself:
+# it is about other arrays than NumPy's.
+@parametrize_with_checks(
+    [
+        KernelRegressor(Fastfood(n_components=32, random_state=0)),
+        KernelRegressor(fixed_map(), alpha=1e-3),
+        KernelRegressor(RBFSampler(random_state=0), alpha=1e-3, fit_intercept=False),
+        KernelClassifier(Fastfood(n_components=64, random_state=0)),
+        KernelClassifier(
+            fixed_map(64), alpha=1e-3, code="ecoc", code_length=30, decoding="hamming"
+        ),
+        KernelClassifier(fixed_map(64), alpha=[1e-3, 1], code="hadamard", fit_intercept=False),
+    ],
+    expected_failed_checks=expected_failures,
+)
+def test_scikit_learns_estimator_checks(estimator, check):
+    check(estimator)
+
+
+def test_the_default_map_is_fastfood_with_the_median_length_scale():
+    X, y = regression()
+    model = KernelRegressor().fit(X, y)
+    fastfood = Fastfood(random_state=0).fit(X)
+    assert isinstance(model.feature_map_, Fastfood)
+    assert np.array_equal(model.feature_map_.transform(X), fastfood.transform(X))
+    assert model.score(X, y) > 0.8
+    assert np.array_equal(KernelRegressor().fit(X, y).predict(X), model.predict(X))
+    X, y = classification()
+    one, other = (KernelClassifier(random_state=seed).fit(X, y) for seed in (0, 1))
+    assert one.feature_map_.seed_ == one.seed_ == 0
+    assert other.feature_map_.seed_ == 1
+
+
+def test_nested_parameters_reach_the_kernel():
+    X, y = regression()
+    shared = Fastfood(Gaussian(1.0), 100, random_state=0)
+    model = KernelRegressor(shared, alpha=0.1)
+    search = GridSearchCV(model, {"feature_map__kernel__length_scale": [0.01, 2.0]}, cv=2)
+    assert search.fit(X, y).best_params_ == {"feature_map__kernel__length_scale": 2.0}
+    assert shared.kernel.length_scale == 1.0
+
+
+# ---------------------------------------------------------------- against scikit-learn
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("k", [None, 3])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_the_regressor_is_ridge_on_the_features(fit_intercept, k, dtype):
+    X, y = regression(5000, k)
+    X = X.astype(dtype)
+    weights = np.random.default_rng(1).uniform(0, 2, len(X))
+    model = KernelRegressor(fixed_map(), alpha=0.1, fit_intercept=fit_intercept)
+    model.fit(X, y, sample_weight=weights)
+    Z = model.feature_map_.transform(X).astype(float)
+    ridge = Ridge(alpha=0.1, fit_intercept=fit_intercept).fit(Z, y, sample_weight=weights)
+    rtol = 1e-8 if dtype == np.float64 else 2e-3
+    assert model.alpha_ == 0.1
+    assert model.coef_.shape == ridge.coef_.shape
+    assert np.shape(model.intercept_) == np.shape(ridge.intercept_) or not fit_intercept
+    np.testing.assert_allclose(model.coef_, ridge.coef_, rtol=rtol, atol=rtol)
+    np.testing.assert_allclose(model.intercept_, ridge.intercept_, rtol=rtol, atol=rtol)
+    predicted = model.predict(X)
+    assert predicted.dtype == dtype
+    np.testing.assert_allclose(predicted, ridge.predict(Z), rtol=rtol / 10, atol=rtol / 10)
+    assert model.score(X, y) == pytest.approx(ridge.score(Z, y), abs=1e-4)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_classifier_is_ridge_classifier_on_the_features(fit_intercept, n_classes):
+    X, y = classification(n_classes=n_classes)
+    model = KernelClassifier(fixed_map(), alpha=0.1, fit_intercept=fit_intercept).fit(X, y)
+    Z = model.feature_map_.transform(X)
+    ridge = RidgeClassifier(alpha=0.1, fit_intercept=fit_intercept).fit(Z, y)
+    scores = model.decision_function(X)
+    assert scores.shape == ((300,) if n_classes == 2 else (300, 3))
+    np.testing.assert_allclose(scores, ridge.decision_function(Z), atol=1e-7)
+    assert np.array_equal(model.predict(X), ridge.predict(Z))
+    assert model.coef_.shape == (n_classes, 40)
+    assert not hasattr(model, "predict_proba")
+
+
+def test_evidence_and_standard_deviations_are_those_of_bayesian_ridge():
+    X, y = regression(1000)
+    model = KernelRegressor(fixed_map(20), alpha="evidence").fit(X, y)
+    Z = model.feature_map_.transform(X)
+    # Without priors for the two variances, which scikit-learn has.
+    flat = {"alpha_1": 0, "alpha_2": 0, "lambda_1": 0, "lambda_2": 0}
+    bayes = BayesianRidge(max_iter=2000, tol=1e-10, **flat).fit(Z, y)
+    assert model.alpha_ == pytest.approx(bayes.lambda_ / bayes.alpha_, rel=0.02)
+    mean, std = model.predict(X[:50], return_std=True)
+    bayes_mean, bayes_std = bayes.predict(Z[:50], return_std=True)
+    np.testing.assert_allclose(mean, bayes_mean, atol=1e-3)
+    np.testing.assert_allclose(std, bayes_std, rtol=3e-3)
+    solution = model.statistics_.solve("evidence")
+    assert model.log_marginal_likelihood_ == solution.log_marginal_likelihood
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_intervals_of_95_percent_cover_95_percent(fit_intercept):
+    """20 draws of weights and noise from the model, 1000 new rows each.
+
+    Rows of one draw share its weights and noise estimate, so that coverage of draws varies by
+    a percent or two; its mean over 20 draws is within a percent of 95.
+    """
+    feature_map = fixed_map(100).fit(np.zeros((1, 4)))
+    covered = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(1400, 4))
+        Z = feature_map.transform(X)
+        y = Z @ rng.normal(size=100) + 5 * fit_intercept + 0.3 * rng.normal(size=1400)
+        model = KernelRegressor(
+            FrozenEstimator(feature_map), alpha="evidence", fit_intercept=fit_intercept
+        ).fit(X[:400], y[:400])
+        mean, std = model.predict(X[400:], return_std=True)
+        covered.append(np.mean(np.abs(y[400:] - mean) < 1.96 * std))
+    assert abs(np.mean(covered) - 0.95) < 0.01
+
+
+def test_standard_deviations_of_several_targets():
+    X, Y = regression(k=2)
+    model = KernelRegressor(fixed_map(), alpha=1.0).fit(X, Y)
+    mean, std = model.predict(X[:7], return_std=True)
+    assert mean.shape == std.shape == (7, 2)
+    alone = KernelRegressor(fixed_map(), alpha=1.0).fit(X, Y[:, 1])
+    np.testing.assert_allclose(std[:, 1], alone.predict(X[:7], return_std=True)[1])
+    each = MultiOutputRegressor(KernelRegressor(fixed_map(), alpha=1.0)).fit(X, Y)
+    np.testing.assert_allclose(model.predict(X), each.predict(X))
+
+
+# ---------------------------------------------------------------- one pass, batches, merging
+
+
+def same_predictions(a, b, X, rtol=1e-6):
+    method = "decision_function" if hasattr(a, "decision_function") else "predict"
+    assert a.statistics_.n_rows == b.statistics_.n_rows
+    np.testing.assert_allclose(getattr(a, method)(X), getattr(b, method)(X), rtol=rtol, atol=rtol)
+
+
+@pytest.mark.parametrize("cuts", [[1], [100, 101, 250], list(range(20, 300, 20))])
+@pytest.mark.parametrize("alpha", [0.3, "gcv"])
+def test_batches_make_the_model_of_all_rows(cuts, alpha, monkeypatch):
+    monkeypatch.setattr(machine, "BLOCK_ROWS", 64)
+    X, y = regression()
+    weights = np.random.default_rng(1).uniform(0, 2, len(X))
+    whole = KernelRegressor(fixed_map(), alpha=alpha).fit(X, y, weights)
+    model = KernelRegressor(fixed_map(), alpha=alpha)
+    for rows in np.split(np.arange(300), cuts):
+        model.partial_fit(X[rows], y[rows], weights[rows])
+    same_predictions(model, whole, X)
+    labels = NAMES[classification()[1]]
+    whole = KernelClassifier(fixed_map(), alpha=alpha).fit(X, labels, weights)
+    model = KernelClassifier(fixed_map(), alpha=alpha)
+    for rows in np.split(np.arange(300), cuts):
+        model.partial_fit(X[rows], labels[rows], NAMES[:3], weights[rows])
+    same_predictions(model, whole, X)
+    # fit starts again.
+    assert model.fit(X, labels).statistics_.n_rows == 300
+
+
+def test_predictions_do_not_depend_on_the_rows_beside(monkeypatch):
+    X, y = regression()
+    model = KernelRegressor(fixed_map()).fit(X, y)
+    whole = model.predict(X)
+    np.testing.assert_allclose(
+        np.concatenate([model.predict(X[i : i + 1]) for i in range(9)]), whole[:9], rtol=1e-12
+    )
+    monkeypatch.setattr(machine, "BLOCK_NUMBERS", 40 * 20)
+    np.testing.assert_allclose(model.predict(X), whole, rtol=1e-12)
+
+
+def test_partial_fit_solves_only_when_asked(monkeypatch):
+    X, y = regression()
+    solved = []
+    solve = LeastSquares.solve
+    monkeypatch.setattr(
+        LeastSquares, "solve", lambda *a, **k: (solved.append(1), solve(*a, **k))[1]
+    )
+    model = KernelRegressor(fixed_map())
+    for start in range(0, 300, 50):
+        model.partial_fit(X[start : start + 50], y[start : start + 50])
+    assert not solved
+    assert model.alpha_ > 0
+    model.predict(X)
+    assert len(solved) == 1
+    model.merge(clone(model).partial_fit(X, y))
+    assert len(solved) == 1
+    assert model.coef_.shape == (40,)
+    assert len(solved) == 2
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (1, 2, 0)])
+def test_any_order_of_merging_gives_the_model_of_all_rows(order):
+    X, y = regression()
+    labels = NAMES[classification(n_classes=5)[1]]
+    parts = np.split(np.arange(300), [30, 200])
+    for model, targets in (
+        (KernelRegressor(fixed_map()), y),
+        (KernelClassifier(fixed_map(), code="hadamard"), labels),
+    ):
+        whole = clone(model).fit(X, targets)
+        models = [clone(model).fit(X[rows], targets[rows]) for rows in parts]
+        first, second, third = (models[i] for i in order)
+        assert first.merge(second.merge(third)) is first
+        same_predictions(first, whole, X)
+
+
+def test_classes_that_only_one_model_has_seen_are_merged():
+    X, numbers = classification(400, 5)
+    y = NAMES[numbers]
+    here, there = numbers < 3, numbers >= 2
+    there &= ~here | (np.arange(400) % 2 == 0)
+    here &= ~there
+    for options in ({}, {"code": "ecoc", "random_state": 3}):
+        one, other = (
+            KernelClassifier(fixed_map(), **options).fit(X[part], y[part]) for part in (here, there)
+        )
+        assert one.classes_.size < 5
+        assert other.classes_.size < 5
+        before = other.statistics_.cross.copy()
+        one.merge(other)
+        assert np.array_equal(other.statistics_.cross, before)
+        assert one.classes_.tolist() == sorted(NAMES)
+        same_predictions(one, KernelClassifier(fixed_map(), **options).fit(X, y), X)
+
+
+def test_maps_that_depend_on_data_are_merged_frozen():
+    X, y = regression()
+    halves = [slice(0, 150), slice(150, 300)]
+    free = [KernelRegressor(Fastfood(n_components=40, random_state=0)) for _ in halves]
+    for model, rows in zip(free, halves, strict=True):
+        model.fit(X[rows], y[rows])
+    before = free[0].predict(X)
+    with pytest.raises(ValueError, match=r"feature maps differ.*kernel_\.length_scale.*Frozen"):
+        free[0].merge(free[1])
+    assert np.array_equal(free[0].predict(X), before)
+    frozen = FrozenEstimator(Fastfood(n_components=40).fit(X[:50]))
+    elsewhere = pickle.loads(pickle.dumps(frozen))
+    one = KernelRegressor(frozen).fit(X[:150], y[:150])
+    other = KernelRegressor(elsewhere).fit(X[150:], y[150:])
+    same_predictions(one.merge(other), KernelRegressor(frozen).fit(X, y), X)
+
+
+def test_comparison_of_maps_sees_what_matters_and_nothing_else():
+    X, _ = regression()
+    one = fixed_map().fit(X)
+    assert first_difference(one, fixed_map().fit(X.astype(np.float32))) is None
+    assert first_difference(one, clone(one).set_params(random_state=None).fit(X)) == "seed_"
+    assert first_difference(one, fixed_map(transform="orthogonal").fit(X)) == "transform"
+    assert first_difference(one, RBFSampler().fit(X)) == "class"
+    other = pickle.loads(pickle.dumps(one))
+    assert first_difference(one, other) is None
+    other.projection_.gaussians[3] *= 1.001
+    assert first_difference(one, other) == "projection_.gaussians"
+    pipelines = [make_pipeline(StandardScaler(), RBFSampler(random_state=s)).fit(X) for s in (0, 1)]
+    assert first_difference(pipelines[0], pickle.loads(pickle.dumps(pipelines[0]))) is None
+    assert "random_weights_" in first_difference(*pipelines)
+
+
+def test_weights_equal_repeated_rows():
+    X, y = regression()
+    repeats = np.random.default_rng(1).integers(0, 4, 300)
+    weighted = KernelRegressor(fixed_map()).fit(X, y, repeats)
+    repeated = KernelRegressor(fixed_map()).fit(np.repeat(X, repeats, 0), np.repeat(y, repeats))
+    np.testing.assert_allclose(weighted.predict(X), repeated.predict(X), rtol=1e-5)
+    std, repeated_std = (m.predict(X, return_std=True)[1] for m in (weighted, repeated))
+    np.testing.assert_allclose(std, repeated_std, rtol=1e-5)
+    labels = classification()[1]
+    weighted = KernelClassifier(fixed_map()).fit(X, labels, repeats)
+    repeated = KernelClassifier(fixed_map()).fit(
+        np.repeat(X, repeats, 0), np.repeat(labels, repeats)
+    )
+    np.testing.assert_allclose(
+        weighted.decision_function(X), repeated.decision_function(X), atol=1e-5
+    )
+
+
+# ---------------------------------------------------------------- codes
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_codes_equal_a_model_for_every_bit(fit_intercept):
+    X, y = classification(n_classes=5)
+    model = KernelClassifier(
+        fixed_map(), alpha=0.1, code="ecoc", code_length=30, random_state=1,
+        fit_intercept=fit_intercept,
+    ).fit(X, NAMES[y])  # fmt: skip
+    assert model.code_.shape == (5, 30)
+    assert model.statistics_.n_targets == 5
+    code = OutputCode(model.code_)
+    bits = model.code_[np.searchsorted(model.classes_, NAMES[y])].astype(float)
+    for_bits = KernelRegressor(fixed_map(), alpha=0.1, fit_intercept=fit_intercept).fit(X, bits)
+    outputs = for_bits.predict(X)
+    np.testing.assert_allclose(model.decision_function(X), code.scores(outputs), atol=1e-9)
+    assert np.array_equal(model.predict(X), model.classes_[code.decode(outputs)])
+    model.set_params(decoding="hamming")
+    scores = model.decision_function(X)
+    assert np.abs(scores - code.scores(outputs, "hamming")).max() < 0.5 / 30
+    assert np.array_equal(model.predict(X), model.classes_[code.decode(outputs, "hamming")])
+
+
+def test_hadamard_and_given_codes():
+    X, y = classification(n_classes=5)
+    model = KernelClassifier(fixed_map(), code="hadamard").fit(X, y)
+    assert np.array_equal(model.code_, OutputCode.hadamard(5).codewords)
+    given = KernelClassifier(fixed_map(), code=(model.code_ > 0).tolist()).fit(X, y)
+    assert np.array_equal(given.decision_function(X), model.decision_function(X))
+    assert model.score(X, y) > 0.7
+    two = KernelClassifier(fixed_map(), code="ecoc").fit(X, y > 1)
+    assert two.decision_function(X).shape == (300,)
+    assert np.array_equal(two.predict(X), two.decision_function(X) > 0)
+
+
+# ---------------------------------------------------------------- kinds of input
+
+
+def test_labels_may_be_strings_and_objects():
+    X, y = classification()
+    for labels in (NAMES[y], NAMES[y].astype(object), pd.Series(NAMES[y]), NAMES[y].tolist()):
+        model = KernelClassifier(fixed_map()).fit(X, labels)
+        assert model.classes_.tolist() == sorted(NAMES[:3])
+        assert model.score(X, labels) > 0.8
+        assert model.predictor()(X[0]) == model.predict(X[:1])[0]
+
+
+def test_names_of_columns_are_checked():
+    X, y = regression()
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    model = KernelRegressor(fixed_map()).fit(frame, y)
+    assert model.feature_names_in_.tolist() == list("abcd")
+    np.testing.assert_allclose(
+        model.predict(frame), KernelRegressor(fixed_map()).fit(X, y).predict(X)
+    )
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict(frame[list("abdc")])
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.partial_fit(frame.rename(columns={"a": "z"}), y)
+    assert model.predictor()(X[0]) == pytest.approx(model.predict(frame[:1])[0])
+    with pytest.raises(ValueError, match="different columns: feature_names_in_"):
+        model.merge(KernelRegressor(fixed_map()).fit(X, y))
+
+
+def test_frames_of_mixed_types_go_through_pipelines():
+    X, y = regression()
+    frame = pd.DataFrame(X[:, :2], columns=["a", "b"])
+    frame["c"] = NAMES[classification()[1]]
+    columns = make_column_transformer((StandardScaler(), ["a", "b"]), (OneHotEncoder(), ["c"]))
+    model = KernelRegressor(make_pipeline(columns, fixed_map(20))).fit(frame, y)
+    assert model.predict(frame).shape == (300,)
+
+
+@pytest.mark.parametrize("container", [sp.csr_array, sp.csc_matrix])
+def test_sparse_rows_equal_dense_ones(container):
+    X, y = regression()
+    X[np.random.default_rng(1).random(X.shape) < 0.7] = 0
+    dense = KernelRegressor(fixed_map()).fit(X, y)
+    sparse = KernelRegressor(fixed_map()).fit(container(X), y)
+    np.testing.assert_allclose(sparse.predict(container(X)), dense.predict(X), rtol=1e-12)
+    labels = classification()[1]
+    sparse = KernelClassifier(fixed_map()).partial_fit(container(X), labels, [0, 1, 2])
+    dense = KernelClassifier(fixed_map()).fit(X, labels)
+    np.testing.assert_allclose(sparse.decision_function(X), dense.decision_function(X), rtol=1e-9)
+
+
+def test_any_transformer_is_a_map():
+    X, y = regression()
+    for feature_map in (
+        RBFSampler(n_components=30, random_state=0),
+        RBFSampler(n_components=30, random_state=0).set_output(transform="pandas"),
+        StandardScaler(),
+        make_pipeline(StandardScaler(), fixed_map()),
+        OneHotEncoder(handle_unknown="ignore"),  # sparse features
+    ):
+        model = KernelRegressor(feature_map, alpha=0.1).fit(X, y)
+        Z = model.feature_map_.transform(X)
+        Z = Z.toarray() if sp.issparse(Z) else np.asarray(Z)
+        np.testing.assert_allclose(
+            model.predict(X), Ridge(alpha=0.1).fit(Z, y).predict(Z), rtol=1e-6
+        )
+
+
+class Compressed(TransformerMixin, BaseEstimator):
+    """A map that is linear in the features of another one."""
+
+    def fit(self, X, y=None):
+        self.base_ = fixed_map().fit(X)
+        self.basis_ = np.random.default_rng(0).normal(size=(40, 10))
+        return self
+
+    def transform(self, X):
+        return self.base_.transform(X) @ self.basis_
+
+    def collapse(self, weights):
+        return self.basis_ @ weights
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_maps_that_collapse_predict_with_their_base(frozen):
+    X, y = regression()
+    feature_map = FrozenEstimator(Compressed().fit(X)) if frozen else Compressed()
+    model = KernelRegressor(feature_map, alpha=1.0).fit(X, y)
+    assert model.coef_.shape == (10,)
+    assert model.collapsed_coef_.shape == (40, 1)
+    Z = model.feature_map_.transform(X)
+    expected = Z @ model.coef_ + model.intercept_
+    np.testing.assert_allclose(model.predict(X), expected, rtol=1e-9)
+    np.testing.assert_allclose(model.predictor()(X), expected, rtol=1e-9)
+    labels = classification()[1]
+    model = KernelClassifier(feature_map).fit(X, labels)
+    np.testing.assert_allclose(
+        model.predictor(scores=True)(X), model.decision_function(X), rtol=1e-9
+    )
+
+
+# ---------------------------------------------------------------- predictor
+
+UNIT = Fastfood(Exponential(), 24, random_state=0)
+MAPS = [
+    fixed_map(),
+    fixed_map(41),
+    fixed_map(features="offset"),
+    fixed_map(features="local"),
+    fixed_map(transform="orthogonal"),
+    fixed_map(transform="fourier"),
+    Fastfood(Gaussian([1.0, 2.0, 3.0, 4.0]), 24, random_state=0),
+    Fastfood(Polynomial(2), 24, random_state=0),
+    UNIT,
+    RandomKitchenSinks(Gaussian(3.0), 24, random_state=0),
+    RandomMaclaurin(Polynomial(2), 24, random_state=0),
+    RandomMaclaurin(Exponential(), 24, h01=True, projection="rademacher", random_state=0),
+    TensorSketch(Polynomial(2), 24, random_state=0),
+    RBFSampler(n_components=24, random_state=0),
+]
+
+
+@pytest.mark.parametrize("feature_map", MAPS, ids=str)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_predictors_predict_as_predict_does(feature_map, dtype):
+    X, y = regression()
+    X = (X / np.linalg.norm(X, axis=1, keepdims=True)).astype(dtype)
+    tolerance = 1e-4 if dtype == np.float32 else 1e-9
+    model = KernelRegressor(feature_map, alpha=0.1).fit(X, y)
+    predict = model.predictor()
+    expected = model.predict(X)
+    np.testing.assert_allclose(predict(X), expected, atol=tolerance)
+    np.testing.assert_allclose([predict(x) for x in X[:5]], expected[:5], atol=tolerance)
+    np.testing.assert_allclose(predict(X[0].tolist()), expected[0], atol=tolerance)
+    assert np.ndim(predict(X[0])) == 0
+    if dtype == np.float64:
+        single = model.predictor(dtype=np.float32)
+        assert single(X).dtype == np.float32
+        np.testing.assert_allclose(single(X), expected, atol=1e-4)
+    strided = np.repeat(X, 2, axis=1)[:, ::2]
+    assert np.array_equal(predict(strided), predict(X))
+
+
+def test_predictors_of_several_targets_and_of_classes():
+    X, Y = regression(k=2)
+    model = KernelRegressor(FrozenEstimator(fixed_map().fit(X))).fit(X, Y)
+    predict = model.predictor()
+    np.testing.assert_allclose(predict(X[3]), model.predict(X)[3])
+    assert predict(X[3]).shape == (2,)
+    kept = predict(X[3])
+    copy = kept.copy()
+    predict(X[4])
+    assert np.array_equal(kept, copy)
+    X, y = classification(n_classes=5)
+    for options in ({}, {"code": "ecoc"}, {"code": "ecoc", "decoding": "hamming"}):
+        model = KernelClassifier(fixed_map(), random_state=0, **options).fit(X, NAMES[y])
+        predict, score = model.predictor(), model.predictor(scores=True)
+        assert np.array_equal(predict(X), model.predict(X))
+        assert [predict(x) for x in X[:9]] == model.predict(X[:9]).tolist()
+        np.testing.assert_allclose(score(X), model.decision_function(X), atol=1e-9)
+        np.testing.assert_allclose(score(X[0]), model.decision_function(X[:1])[0], atol=1e-9)
+
+
+def test_predictors_refuse_other_widths():
+    X, y = regression()
+    model = KernelRegressor(fixed_map()).fit(X, y)
+    predict = model.predictor()
+    for bad in (X[0, :3], X[:, :3], X[None]):
+        with pytest.raises(ValueError, match="must have 4 columns; got an array of shape"):
+            predict(bad)
+    with pytest.raises(ValueError, match="dtype must be float32 or float64; got int64"):
+        model.predictor(dtype=np.int64)
+
+
+# ---------------------------------------------------------------- sentences
+
+
+class Halves(TransformerMixin, BaseEstimator):
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X):
+        return X[::2]
+
+
+@pytest.mark.parametrize(
+    ("model", "sentence"),
+    [
+        (KernelClassifier("rbf"), "feature_map must be a feature map of kitchenette.*got 'rbf'"),
+        (KernelClassifier(Fastfood), "feature_map must be a feature map"),
+        (KernelClassifier(Halves()), r"a row of features for each row.*\(150, 4\) for 300 rows"),
+        (KernelClassifier(alpha="aic"), "alpha must be one of 'gcv', 'evidence'; got 'aic'"),
+        (KernelClassifier(alpha=-1.0), "alpha must be finite and not negative"),
+        (KernelClassifier(alpha=[]), "alpha must be a number or a list"),
+        (KernelClassifier(fit_intercept="no"), "fit_intercept must be True or False; got 'no'"),
+        (KernelClassifier(code="dense"), "code must be one of 'onehot', 'ecoc', 'hadamard'"),
+        (KernelClassifier(code_length=5), "code_length=5 is for code='ecoc'"),
+        (KernelClassifier(code="ecoc", code_length=0), "code_length must be a whole number"),
+        (KernelClassifier(code="ecoc", code_length=1), "3 classes need at least 2 bits"),
+        (KernelClassifier(code=np.eye(4)), "code has 4 rows, but there are 3 classes"),
+        (KernelClassifier(code=np.ones((3, 4))), "same codeword"),
+        (KernelClassifier(decoding="hard"), "decoding must be one of 'soft', 'hamming'"),
+        (KernelClassifier(Fastfood(n_components=0)), "n_components must be a whole number"),
+    ],
+)
+def test_bad_parameters_get_a_sentence(model, sentence):
+    X, y = classification()
+    with pytest.raises(ValueError, match=sentence):
+        model.fit(X, y)
+    assert not [name for name in vars(model) if name.endswith("_")]
+
+
+def test_bad_targets_get_a_sentence():
+    X, y = classification()
+    with pytest.raises(ValueError, match="classes must be passed on the first call"):
+        KernelClassifier().partial_fit(X, y)
+    with pytest.raises(ValueError, match="at least two classes"):
+        KernelClassifier().fit(X, np.zeros(300))
+    with pytest.raises(ValueError, match="Unknown label type"):
+        KernelClassifier().fit(X, X[:, 0])
+    model = KernelClassifier(fixed_map()).partial_fit(X, y, [0, 1, 2])
+    with pytest.raises(ValueError, match=r"labels that are not among the classes: \[7\]"):
+        model.partial_fit(X, np.full(300, 7))
+    with pytest.raises(ValueError, match="is not the same as in the first call"):
+        model.partial_fit(X, y, [0, 1])
+    with pytest.raises(ValueError, match="merges with models of its class; got KernelRegressor"):
+        model.merge(KernelRegressor())
+    with pytest.raises(NotFittedError):
+        model.merge(KernelClassifier())
+    with pytest.raises(NotFittedError):
+        KernelClassifier().predictor()
+    X, y = regression()
+    model = KernelRegressor(fixed_map()).fit(X, y)
+    with pytest.raises(ValueError, match="y must have one axis, as before; got"):
+        model.partial_fit(X, y[:, None])
+    with pytest.raises(ValueError, match="one was given vectors"):
+        model.merge(KernelRegressor(fixed_map()).fit(X, y[:, None]))
+    with pytest.raises(ValueError, match="requires y to be passed"):
+        KernelRegressor().fit(X, None)
+    with pytest.raises(ValueError, match="Y must have 2 columns"):
+        KernelRegressor(fixed_map()).fit(X, np.c_[y, y]).partial_fit(X, np.c_[y, y, y])
+    assert not hasattr(KernelRegressor(), "coef_")
+
+
+def test_after_an_error_the_model_is_as_it_was(monkeypatch):
+    monkeypatch.setattr(machine, "BLOCK_ROWS", 64)
+    X, y = regression()
+    bad = X.copy()
+    bad[250] = np.nan  # in a late block
+    model = KernelRegressor(fixed_map()).fit(X, y)
+    before, gram = model.predict(X), model.statistics_.gram.values.copy()
+    for learn in (model.partial_fit, model.fit):
+        with pytest.raises(ValueError, match="NaN"):
+            learn(bad, y)
+    with pytest.raises(ValueError, match="sample_weight"):
+        model.partial_fit(X, y, -np.ones(300))
+    assert model.statistics_.n_rows == 300
+    assert np.array_equal(model.statistics_.gram.values, gram)
+    assert np.array_equal(model.predict(X), before)
+
+
+# ---------------------------------------------------------------- pickles, progress, memory
+
+
+def test_pickles_have_all_but_the_factor():
+    X, y = regression()
+    model = KernelRegressor(fixed_map()).fit(X, y)
+    mean, std = model.predict(X, return_std=True)
+    assert "_posterior" in vars(model)
+    copy = pickle.loads(pickle.dumps(model))
+    assert "_posterior" not in vars(copy)
+    assert np.array_equal(copy.predict(X), mean)
+    np.testing.assert_allclose(copy.predict(X, return_std=True)[1], std)
+    unfinished = pickle.loads(pickle.dumps(KernelRegressor(fixed_map()).partial_fit(X, y)))
+    assert "coef_" not in vars(unfinished)
+    np.testing.assert_allclose(unfinished.predict(X), mean)
+
+
+@pytest.mark.parametrize("installed", [True, False])
+def test_progress_on_request(installed, monkeypatch, capsys):
+    X, y = regression()
+    plain = builtins.__import__
+
+    def without_rich(name, *args, **options):
+        if name.startswith("rich"):
+            raise ImportError(name)
+        return plain(name, *args, **options)
+
+    if not installed:
+        monkeypatch.setattr(builtins, "__import__", without_rich)
+    monkeypatch.setattr(machine, "BLOCK_ROWS", 50)
+    KernelRegressor(fixed_map(), verbose=True).fit(X, y)
+    printed = capsys.readouterr().out
+    assert "KernelRegressor" in printed
+    assert ("100%" in printed) if installed else ("300 of 300 rows" in printed)
+    KernelRegressor(fixed_map()).fit(X, y)
+    assert not capsys.readouterr().out
+
+
+MEASURE = """
+import resource, sys
+import numpy as np
+from kitchenette import Fastfood, KernelClassifier
+from kitchenette.kernels import Gaussian
+
+def peak():
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+X = np.random.default_rng(0).normal(size=(100_000, 16)).astype(np.float32)
+y = (X[:, 0] * X[:, 1] > 0).astype(int) + (X[:, 2] > 0)
+model = KernelClassifier(Fastfood(Gaussian(4.0), 1024, random_state=0), alpha=1.0)
+model.fit(X[:300], y[:300]).predict(X[:300])
+before = peak()
+model.fit(X, y).predict(X)
+print(peak() - before)
+"""
+
+
+def test_fitting_takes_the_memory_of_the_gram_matrix_and_a_few_blocks():
+    pytest.importorskip("resource", reason="peak memory is read with resource, on Unix only")
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURE], capture_output=True, text=True, check=True
+    )
+    # The features of all rows have 410 MB; the Gram matrix 4, and its factor, which the
+    # first model needed, too; a block 8, of which there are two; labels and weights 1.
+    assert int(done.stdout) < 48 * 2**20
+
+
+def test_no_warnings_for_plain_use():
+    X, y = classification()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        KernelClassifier(fixed_map()).fit(pd.DataFrame(X), y).predict(pd.DataFrame(X))
