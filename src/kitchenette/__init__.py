@@ -17,7 +17,7 @@ from importlib.metadata import version
 
 from kitchenette import kernels, metrics
 from kitchenette._config import choose_instruction_set, show_config
-from kitchenette.learning import LeastSquares
+from kitchenette.learning import KernelClassifier, KernelRegressor, LeastSquares
 from kitchenette.maps import Fastfood, RandomKitchenSinks, RandomMaclaurin, TensorSketch
 from kitchenette.persistence import ModelFileError, load, save
 from kitchenette.sketching import fwht
@@ -28,6 +28,8 @@ __version__ = version("kitchenette")
 
 __all__ = [
     "Fastfood",
+    "KernelClassifier",
+    "KernelRegressor",
     "LeastSquares",
     "ModelFileError",
     "RandomKitchenSinks",

@@ -1,7 +1,17 @@
-"""Statistics of features, the solvers on them, and output codes."""
+"""Statistics of features, the solvers on them, output codes, and the two estimators."""
 
+from kitchenette.learning.classifier import KernelClassifier
 from kitchenette.learning.codes import OutputCode
 from kitchenette.learning.least_squares import LeastSquares
+from kitchenette.learning.predictor import Predictor
+from kitchenette.learning.regressor import KernelRegressor
 from kitchenette.learning.solution import Solution
 
-__all__ = ["LeastSquares", "OutputCode", "Solution"]
+__all__ = [
+    "KernelClassifier",
+    "KernelRegressor",
+    "LeastSquares",
+    "OutputCode",
+    "Predictor",
+    "Solution",
+]

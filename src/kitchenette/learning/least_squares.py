@@ -231,6 +231,21 @@ class LeastSquares:
         self.n_rows += other.n_rows
         return self
 
+    def with_targets(self, columns: NDArray[np.intp], n_targets: int) -> Self:
+        """The same rows with more targets, all zero but those at ``columns``.
+
+        The Gram matrix is shared, not copied: of the two statistics, go on with one.
+        """
+        wider = type(self).__new__(type(self))
+        vars(wider).update(vars(self), n_targets=n_targets)
+        wider.target_mean = np.zeros(n_targets)
+        wider.target_mean[columns] = self.target_mean
+        wider.cross = np.zeros((self.n_features, n_targets))
+        wider.cross[:, columns] = self.cross
+        wider.target_gram = np.zeros((n_targets, n_targets))
+        wider.target_gram[np.ix_(columns, columns)] = self.target_gram
+        return wider
+
     def _move_means(self, feature_step: Array, target_step: Array, part: float) -> None:
         # New arrays: solutions keep the old ones.
         self.feature_mean = self.feature_mean + part * feature_step
@@ -281,10 +296,10 @@ class LeastSquares:
             return self._chosen(alpha, None, fit_intercept)
         check_choice("criterion", criterion, CRITERIA)
         if isinstance(alpha, numbers.Real):
-            penalty = float(_penalties([alpha])[0])
+            penalty = float(checked_penalties(alpha)[0])
             equations = self._equations(fit_intercept)
             return solution(equations, shifted_inverse(equations, penalty))
-        return self._chosen(criterion, _penalties(alpha), fit_intercept)
+        return self._chosen(criterion, checked_penalties(alpha), fit_intercept)
 
     def path(self, alphas: ArrayLike, *, fit_intercept: bool = True) -> list[Solution]:
         """The solutions for several penalties.
@@ -305,7 +320,7 @@ class LeastSquares:
         solutions : list of Solution
             In the order of the penalties.
         """
-        penalties = _penalties(alphas)
+        penalties = checked_penalties(alphas)
         equations = self._equations(fit_intercept)
         if penalties.size < CHEAPER_FACTORS:
             return [solution(equations, shifted_inverse(equations, float(a))) for a in penalties]
@@ -428,7 +443,7 @@ class _Batch:
                 )
         self.n_rows = self.Z.shape[0]
         self.weighted = sample_weight is not None
-        self.weights = _weights(sample_weight, self.n_rows)
+        self.weights = checked_weights(sample_weight, self.n_rows)
         self.count = float(self.weights.sum())
         self.single = self.Z.dtype == np.float32
         if self.count > 0:
@@ -502,7 +517,8 @@ class _Batch:
                 target *= roots[part, None]
 
 
-def _weights(sample_weight: Any, n_rows: int) -> Array:
+def checked_weights(sample_weight: Any, n_rows: int) -> Array:
+    """Weights of rows, 1 if not given."""
     if sample_weight is None:
         return np.ones(n_rows)
     weights = np.asarray(sample_weight, dtype=np.float64)
@@ -516,7 +532,9 @@ def _weights(sample_weight: Any, n_rows: int) -> Array:
     return weights
 
 
-def _penalties(alphas: Any) -> Array:
+def checked_penalties(alphas: Any) -> Array:
+    """One penalty or several, as an array."""
+    alphas = [alphas] if isinstance(alphas, numbers.Real) else alphas
     penalties = np.asarray(list(alphas) if isinstance(alphas, Iterable) else alphas, np.float64)
     if penalties.ndim != 1 or penalties.size == 0:
         raise ValueError(f"alpha must be a number or a list of numbers; got {alphas!r}.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar, Self
 
@@ -214,6 +214,10 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParamet
     @abstractmethod
     def _write(self, X: Any, out: NDArray[Any]) -> bool:
         """Features of checked rows; False if a number overflowed."""
+
+    def _writer(self, dtype: DTypeLike) -> Callable[[NDArray[Any], NDArray[Any]], object]:
+        """`_write` for contiguous dense rows of this precision that come a few at a time."""
+        return self._write
 
 
 @contextmanager

@@ -1,0 +1,388 @@
+"""Kernel classification by least squares on random features."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils import check_array, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+
+from kitchenette.learning._checks import whole_number
+from kitchenette.learning.codes import DECODINGS, OutputCode
+from kitchenette.learning.machine import Array, KernelMachine
+from kitchenette.learning.predictor import Predictor
+from kitchenette.maps import Fastfood
+from kitchenette.maps._base import check_choice, unchanged_on_error
+from kitchenette.sketching.random import seed_from
+
+CODES = ("onehot", "ecoc", "hadamard")
+
+
+class KernelClassifier(ClassifierMixin, KernelMachine):
+    """Classification with a kernel, in one pass over any number of rows.
+
+    Ridge regression of the classes on the features of a map, as `RidgeClassifier` does it. The
+    rows are summed up in statistics whose size does not depend on their number, so a model
+    can go on learning, models of different rows can be merged, and the penalty is chosen
+    without a second look at the data. The number of classes costs next to nothing.
+
+    Parameters
+    ----------
+    feature_map : transformer, default=None
+        A map of this package, or any scikit-learn transformer that treats rows one by one;
+        also a pipeline, or a fitted map as `sklearn.frozen.FrozenEstimator`. None is
+        ``Fastfood(random_state=seed_)``: 1024 features for the Gaussian kernel, whose
+        length scale is the median distance of rows.
+    alpha : float, {"gcv", "evidence"} or array-like, default="gcv"
+        The penalty of the weights; or what chooses it among all numbers: generalised
+        cross-validation or the marginal likelihood; or penalties of which "gcv" chooses
+        one.
+    code : {"onehot", "ecoc", "hadamard"} or array-like of shape (n_classes, n_bits), \
+default="onehot"
+        How classes are told apart. "onehot": each against all others. "ecoc": random words of
+        ``code_length`` bits, far from each other (error-correcting output codes).
+        "hadamard": rows of a Hadamard matrix. A matrix: a word of +1 and -1, or of 1 and 0,
+        for each class in the order of ``classes_``.
+    code_length : int, optional
+        The number of bits for "ecoc"; 200 by default, or more from 1024 classes on.
+    decoding : {"soft", "hamming"}, default="soft"
+        How words are recognised: by the inner product with the predicted bits, or by the number
+        of equal signs. It may be changed after fitting.
+    fit_intercept : bool, default=True
+        Whether to add a constant that is not penalised.
+    random_state : int, NumPy generator or None, default=None
+        The seed of the random code and of the default map. None draws one; see ``seed_``.
+    verbose : bool, default=False
+        Show progress while rows are learned: a bar if rich is installed, lines if not.
+
+    Attributes
+    ----------
+    feature_map_ : transformer
+        The fitted map.
+    statistics_ : LeastSquares
+        All that is known of the rows; its targets are indicators of the classes.
+    classes_ : ndarray of shape (n_classes,)
+        The labels, sorted.
+    alpha_ : float
+        The penalty that was used.
+    coef_ : ndarray of shape (n_classes, n_components)
+        The weights of the features that predict the indicator, 1 or 0, of each class.
+    intercept_ : ndarray of shape (n_classes,)
+        The constants.
+    code_ : ndarray of shape (n_classes, n_bits), or None
+        The words, +1 and -1; None for "onehot".
+    seed_ : int
+        The seed that was used.
+    n_features_in_ : int
+        The number of columns of the data.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, if there are any.
+
+    See Also
+    --------
+    KernelRegressor : The same for numbers.
+    kitchenette.learning.OutputCode : The codes by themselves.
+
+    Notes
+    -----
+    *Codes.* Least squares is linear in the targets: with W the weights for the indicators and C
+    the matrix of words, W C are the weights for the bits. So every code is applied to the
+    same solution, and equals a model that was trained for each bit.
+
+    *Scores* of least squares are not probabilities, and from sums over all rows it cannot be
+    told how often a score is right, so there is no ``predict_proba``.
+    `sklearn.calibration.CalibratedClassifierCV` makes probabilities from `decision_function`,
+    with rows that were held out.
+
+    *Batches.* `partial_fit` and `merge` only add up; the weights are computed when a
+    prediction or one of the attributes alpha_, coef_ or intercept_ is asked for, and then
+    kept. A map that depends on data is fitted on the first batch. The model does not
+    depend on how rows are split or in which order they are merged, and a score not on the
+    rows beside it, up to rounding errors. Models of different classes merge to a model
+    of all their classes.
+
+    *Cost.* n_components^2 operations for a row, n_components^3 / 3 for a solution, and half
+    a dozen solutions for the choice of alpha. Memory: 4 n_components^2 bytes for the
+    statistics, as many again while solving, and blocks of 2048 rows.
+    (`partial_fit` with more than 2048 rows at a time needs statistics for those.)
+
+    References
+    ----------
+    Hamid, Xiao, Gittens and DeCoste, Compact random feature maps, ICML 2014 (section 5).
+    Dietterich and Bakiri, Solving multiclass learning problems via error-correcting output
+    codes, JAIR 1995.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from kitchenette import Fastfood, KernelClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = KernelClassifier(Fastfood(n_components=1024, random_state=0))
+    >>> model.fit(X[:1200], y[:1200]).score(X[1200:], y[1200:]) > 0.94
+    True
+    >>> predict = model.predictor()
+    >>> bool(predict(X[1200]) == y[1200])
+    True
+    """
+
+    classes_: NDArray[Any]
+    code_: NDArray[np.int8] | None
+    seed_: int
+
+    _stored: ClassVar[dict[str, Any]] = {
+        **KernelMachine._stored,
+        "classes_": np.ndarray,
+        "code_": (np.ndarray, type(None)),
+        "seed_": int,
+    }
+
+    def __init__(
+        self,
+        feature_map: Any = None,
+        *,
+        alpha: Any = "gcv",
+        code: Any = "onehot",
+        code_length: int | None = None,
+        decoding: str = "soft",
+        fit_intercept: bool = True,
+        random_state: Any = None,
+        verbose: bool = False,
+    ):
+        self.feature_map = feature_map
+        self.alpha = alpha
+        self.code = code
+        self.code_length = code_length
+        self.decoding = decoding
+        self.fit_intercept = fit_intercept
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the feature map and learn from all rows, in one pass over blocks of them.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
+            Rows, as the feature map takes them.
+        y : array-like of shape (n_rows,)
+            Labels: numbers, strings or anything that can be sorted.
+        sample_weight : array-like of shape (n_rows,), optional
+            Weights, not negative. A row of weight 2 counts as two rows, except to the
+            feature map, which sees every row once.
+
+        Returns
+        -------
+        self : KernelClassifier
+            The fitted model.
+        """
+        with unchanged_on_error(self):
+            self.__dict__.pop("classes_", None)
+            return super().fit(X, y, sample_weight)
+
+    def partial_fit(
+        self, X: Any, y: Any, classes: ArrayLike | None = None, sample_weight: Any = None
+    ) -> Self:
+        """Learn from more rows.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
+            Rows; the feature map is fitted on those of the first call.
+        y : array-like of shape (n_rows,)
+            Labels.
+        classes : array-like of shape (n_classes,), optional
+            All labels that will ever come; needed in the first call.
+        sample_weight : array-like of shape (n_rows,), optional
+            Weights, as in `fit`.
+
+        Returns
+        -------
+        self : KernelClassifier
+            This model.
+        """
+        with unchanged_on_error(self):
+            self._check_parameters()
+            first = "statistics_" not in vars(self)
+            if first and classes is None:
+                raise ValueError(
+                    "classes must be passed on the first call to partial_fit: all labels that "
+                    "there are, as the first rows may not have all of them."
+                )
+            if classes is not None:
+                given = np.unique(np.asarray(classes))
+                if first:
+                    self.classes_ = given
+                elif not np.array_equal(given, self.classes_):
+                    raise ValueError(
+                        f"classes={given.tolist()} is not the same as in the first call to "
+                        f"partial_fit: {self.classes_.tolist()}."
+                    )
+            self._learn(X, y, sample_weight)
+        return self
+
+    def decision_function(self, X: Any) -> NDArray[Any]:
+        """How much speaks for each class.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
+            Rows.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_rows, n_classes), or (n_rows,) for two classes
+            The largest wins; for two classes, the second one from zero on. With "onehot" they
+            are those of `RidgeClassifier`, about 1 for the class and -1 for the others. With
+            codes they are the agreement of bits and words, divided by the number of bits;
+            where Hamming decoding has ties, `predict` takes the best soft score among them.
+        """
+        return self._scores()(self._outputs(X))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict labels.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
+            Rows.
+
+        Returns
+        -------
+        y : ndarray of shape (n_rows,)
+            Labels.
+        """
+        return self._labels()(self._outputs(X))
+
+    def predictor(self, *, dtype: DTypeLike | None = None, scores: bool = False) -> Predictor:
+        """A light callable that classifies one row, or a few, with the least delay.
+
+        Parameters
+        ----------
+        dtype : float32 or float64, optional
+            The precision in which it computes; by default that of the features the model
+            was fitted with.
+        scores : bool, default=False
+            Whether it returns the scores of `decision_function` instead of labels.
+
+        Returns
+        -------
+        predictor : Predictor
+            Takes a row and returns its label; see `kitchenette.learning.Predictor`.
+        """
+        self._check_fitted()
+        return self._predictor(dtype, self._scores() if scores else self._labels())
+
+    def _scores(self) -> Callable[[NDArray[Any]], NDArray[Any]]:
+        """The function from predicted indicators p to scores."""
+        self._check_fitted()
+        binary = self.classes_.size == 2
+        if self.code_ is None:
+            if binary:
+                return lambda p: p[:, 1] - p[:, 0]
+            # The indicators with values +1 and -1; it matters without intercept only.
+            return lambda p: 2 * p - p.sum(axis=1, keepdims=True)
+        check_choice("decoding", self.decoding, DECODINGS)
+        code = OutputCode(self.code_)
+        words = code.codewords.astype(np.float64)
+        agreement = words @ words.T / code.code_length
+
+        def scores(p: NDArray[Any]) -> NDArray[Any]:
+            if self.decoding == "soft":
+                s = p @ agreement.astype(p.dtype)
+            else:
+                s = code.scores(p @ words, "hamming").astype(p.dtype)
+            return s[:, 1] - s[:, 0] if binary else s
+
+        return scores
+
+    def _labels(self) -> Callable[[NDArray[Any]], NDArray[Any]]:
+        """The function from predicted indicators to labels."""
+        self._check_fitted()
+        classes = self.classes_
+        if self.code_ is not None and self.decoding == "hamming":
+            code = OutputCode(self.code_)
+            return lambda p: classes[code.decode(p @ code.codewords, "hamming")]
+        scores = self._scores()
+        if classes.size == 2:
+            return lambda p: classes[(scores(p) > 0).astype(np.intp)]
+        return lambda p: classes[scores(p).argmax(axis=1)]
+
+    def _restore(self, max_bytes: int) -> int:
+        n_classes = self.statistics_.n_targets
+        if self.classes_.shape != (n_classes,) or np.unique(self.classes_).size != n_classes:
+            raise ValueError(f"classes_ must be {n_classes} different labels.")
+        if self.code_ is not None and OutputCode(self.code_).n_classes != n_classes:
+            raise ValueError("code_ must have a row for each class.")
+        return super()._restore(max_bytes)
+
+    def _encode(self, y: Any, first: bool) -> NDArray[Any]:
+        y = column_or_1d(y, warn=True)
+        y = check_array(y, dtype=None, ensure_2d=False, input_name="y")
+        check_classification_targets(y)
+        if first:
+            if "classes_" not in vars(self):
+                self.classes_ = np.unique(y)
+            if self.classes_.size < 2:
+                raise ValueError(
+                    "KernelClassifier needs rows of at least two classes; the data has one "
+                    f"class: {self.classes_.tolist()}."
+                )
+            self.seed_ = seed_from(self.random_state)
+            self.code_ = self._make_code(self.classes_.size)
+        unknown = np.setdiff1d(y, self.classes_)
+        if unknown.size:
+            raise ValueError(
+                f"y has labels that are not among the classes: {unknown[:5].tolist()}; the "
+                f"classes are {self.classes_.tolist()}."
+            )
+        return np.searchsorted(self.classes_, y)
+
+    def _columns(self, targets: NDArray[Any]) -> Array:
+        return (targets[:, None] == np.arange(self.classes_.size)).astype(np.float64)
+
+    def _shaped(self, values: Array) -> Array:
+        return values
+
+    def _merge_statistics(self, other: Any) -> None:
+        classes = np.union1d(self.classes_, other.classes_)
+        mine, theirs = self.statistics_, other.statistics_
+        if classes.size > other.classes_.size:
+            theirs = theirs.with_targets(np.searchsorted(classes, other.classes_), classes.size)
+        if classes.size > self.classes_.size:
+            self.code_ = self._make_code(classes.size)
+            mine = mine.with_targets(np.searchsorted(classes, self.classes_), classes.size)
+        self.statistics_ = mine.merge(theirs)
+        self.classes_ = classes
+
+    def _make_code(self, n_classes: int) -> NDArray[np.int8] | None:
+        if not isinstance(self.code, str):
+            code = OutputCode(self.code)
+            if code.n_classes != n_classes:
+                raise ValueError(
+                    f"code has {code.n_classes} rows, but there are {n_classes} classes."
+                )
+            return code.codewords
+        if self.code == "ecoc":
+            return OutputCode.random(n_classes, self.code_length, seed=self.seed_).codewords
+        return OutputCode.hadamard(n_classes).codewords if self.code == "hadamard" else None
+
+    def _default_map(self) -> Any:
+        return Fastfood(random_state=vars(self).get("seed_"))
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice("decoding", self.decoding, DECODINGS)
+        if isinstance(self.code, str):
+            check_choice("code", self.code, CODES)
+        if self.code_length is None:
+            return
+        whole_number("code_length", self.code_length, 1)
+        if not isinstance(self.code, str) or self.code != "ecoc":
+            raise ValueError(
+                f"code_length={self.code_length} is for code='ecoc', whose length is free; "
+                "leave it away for other codes."
+            )

@@ -1,0 +1,59 @@
+"""Whether two fitted objects are the same, attribute by attribute."""
+
+from __future__ import annotations
+
+import numbers
+import pickle
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+ROUNDING = 1e-6  # relative: what float32 and other processors make of the same numbers
+
+
+def first_difference(a: Any, b: Any, name: str = "") -> str | None:
+    """The name of the first attribute in which two fitted objects differ, or None.
+
+    ``random_state`` is passed over: what was drawn from it is compared. Floating-point
+    numbers are equal up to rounding errors of float32.
+    """
+    if a is b:
+        return None
+    if isinstance(a, numbers.Number) and isinstance(b, numbers.Number):
+        return None if _close(np.asarray(a), np.asarray(b)) else name
+    if type(a) is not type(b):
+        return name or "class"
+    if isinstance(a, np.ndarray):
+        return None if _close(a, b) else name
+    if sp.issparse(a):
+        return None if a.shape == b.shape and _close(a.toarray(), b.toarray()) else name
+    if isinstance(a, Mapping):
+        return _difference_of_items(a, b, name)
+    if isinstance(a, list | tuple):
+        return _difference_of_items(dict(enumerate(a)), dict(enumerate(b)), name)
+    if hasattr(a, "__dict__") and not isinstance(a, type) and not callable(a):
+        return _difference_of_items(vars(a), vars(b), name)
+    return None if a == b or pickle.dumps(a) == pickle.dumps(b) else name
+
+
+def _difference_of_items(a: Mapping[Any, Any], b: Mapping[Any, Any], name: str) -> str | None:
+    for key in {**a, **b}:
+        if key == "random_state":
+            continue
+        inner = f"{name}.{key}" if name else str(key)
+        if key not in a or key not in b:
+            return inner
+        difference = first_difference(a[key], b[key], inner)
+        if difference is not None:
+            return difference
+    return None
+
+
+def _close(a: np.ndarray, b: np.ndarray) -> bool:
+    if a.shape != b.shape:
+        return False
+    if a.dtype.kind in "fc" and b.dtype.kind in "fc":
+        return bool(np.allclose(a, b, rtol=ROUNDING, atol=0, equal_nan=True))
+    return bool(np.array_equal(a, b))

@@ -1,0 +1,333 @@
+"""What the two estimators share: a feature map, statistics of its features, their solution."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import Tags, check_consistent_length, get_tags
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from kitchenette._params import ValueParameters
+from kitchenette.learning.blocks import Features, features_of, rows_of, slices
+from kitchenette.learning.comparison import first_difference
+from kitchenette.learning.least_squares import (
+    BLOCK_ROWS,
+    LeastSquares,
+    checked_penalties,
+    checked_weights,
+)
+from kitchenette.learning.predictor import Answer, Predictor
+from kitchenette.learning.progress import with_progress
+from kitchenette.learning.regularisation import CRITERIA
+from kitchenette.learning.solution import Solution
+from kitchenette.maps import Fastfood
+from kitchenette.maps._base import FeatureMap, check_choice, unchanged_on_error
+
+Array = NDArray[np.float64]
+
+BLOCK_NUMBERS = 1 << 20  # features that predictions compute at once
+SOLVED = ("alpha_", "coef_", "intercept_", "log_marginal_likelihood_", "collapsed_coef_")
+REMEMBERED = ("_posterior",)  # computed again when needed, and not pickled
+
+
+class KernelMachine(ValueParameters, ABC):
+    """A linear model of random features, learned from their statistics.
+
+    A subclass turns what it is asked to predict into columns of numbers, in `_encode` and
+    `_columns`, and back.
+    """
+
+    _stored: ClassVar[dict[str, Any]] = {
+        "feature_map_": (FeatureMap, FrozenEstimator),
+        "statistics_": LeastSquares,
+        "n_features_in_": int,
+        "feature_names_in_": np.ndarray,
+        "alpha_": float,
+        "coef_": np.ndarray,
+        "intercept_": (float, np.ndarray),
+        "log_marginal_likelihood_": float,
+        "collapsed_coef_": (np.ndarray, type(None)),
+        "_has_intercept": bool,
+    }
+    feature_map: Any
+    alpha: Any
+    fit_intercept: Any
+    verbose: Any
+    feature_map_: Any
+    statistics_: LeastSquares
+    n_features_in_: int
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        of_map = get_tags(self._unfitted_map())
+        tags.input_tags = of_map.input_tags
+        tags.target_tags.required = True
+        return tags
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the feature map and learn from all rows, in one pass over blocks of them.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
+            Rows, as the feature map takes them.
+        y : array-like of shape (n_rows,) or (n_rows, n_targets)
+            What is to be predicted.
+        sample_weight : array-like of shape (n_rows,), optional
+            Weights, not negative. A row of weight 2 counts as two rows, except to the
+            feature map, which sees every row once.
+
+        Returns
+        -------
+        self : object
+            The fitted model.
+        """
+        with unchanged_on_error(self):
+            self._check_parameters()
+            self._forget()
+            self._learn(X, y, sample_weight)
+            # Now, because a fitted model should not fail later.
+            self._solve()
+        return self
+
+    def _learn(self, X: Any, y: Any, sample_weight: Any) -> None:
+        """Add rows to the statistics; the first ones also make the map."""
+        first = "statistics_" not in vars(self)
+        X = self._checked(X, reset=first)
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None."
+            )
+        targets = self._encode(y, first)
+        check_consistent_length(X, targets)
+        weights = None if sample_weight is None else checked_weights(sample_weight, X.shape[0])
+        if first:
+            self.feature_map_ = clone(self._unfitted_map()).fit(X, y)
+            self.statistics_ = self._statistics_of(X, targets, weights)
+        elif X.shape[0] > BLOCK_ROWS:
+            # Apart, so that an error in a late block leaves the statistics as they were.
+            self.statistics_.merge(self._statistics_of(X, targets, weights))
+        else:
+            Z = features_of(self.feature_map_, X)
+            self.statistics_.update(Z, self._columns(targets), weights)
+        self._forget_solution()
+
+    def _statistics_of(self, X: Any, targets: NDArray[Any], weights: Array | None) -> LeastSquares:
+        n_rows = X.shape[0]
+        blocks = slices(n_rows, BLOCK_ROWS)
+        if self.verbose:
+            blocks = with_progress(blocks, n_rows, type(self).__name__)
+        statistics = None
+        for rows in blocks:
+            Z = features_of(self.feature_map_, rows_of(X, rows))
+            Y = self._columns(targets[rows])
+            statistics = statistics or LeastSquares(Z.shape[1], Y.shape[1])
+            statistics.update(Z, Y, None if weights is None else weights[rows])
+            del Z  # before there is another block
+        assert statistics is not None
+        return statistics
+
+    def merge(self, other: Self) -> Self:
+        """Add the rows that another model has seen; that one does not change.
+
+        Parameters
+        ----------
+        other : object
+            A fitted model of the same class with an equal feature map. Maps that depend
+            on data are equal if they were fitted once and passed on as
+            `sklearn.frozen.FrozenEstimator`.
+
+        Returns
+        -------
+        self : object
+            This model, as if fitted on the rows of both. The parameters are its own.
+        """
+        self._check_fitted()
+        if type(other) is not type(self):
+            raise ValueError(
+                f"{type(self).__name__} merges with models of its class; got "
+                f"{type(other).__name__}."
+            )
+        other._check_fitted()
+        for name in ("n_features_in_", "feature_names_in_"):
+            if first_difference(getattr(self, name, None), getattr(other, name, None), name):
+                raise ValueError(f"Cannot merge models of different columns: {name} differs.")
+        difference = first_difference(self.feature_map_, other.feature_map_)
+        if difference is not None:
+            raise ValueError(
+                "Cannot merge models whose feature maps differ, as their statistics are of "
+                f"different features (the first difference is in {difference!r}). Give the "
+                "map a random_state, and if it depends on data, fit it once on a sample and "
+                "pass it to every model as sklearn.frozen.FrozenEstimator(feature_map)."
+            )
+        with unchanged_on_error(self):
+            self._merge_statistics(other)
+            self._forget_solution()
+        return self
+
+    def _predictor(self, dtype: DTypeLike | None, answer: Answer) -> Predictor:
+        if dtype is None:
+            dtype = np.float32 if self.statistics_.single else np.float64
+        feature_map, weights = self._linear()
+        return Predictor(
+            _thawed(feature_map),
+            weights,
+            np.atleast_1d(self.intercept_),
+            self.n_features_in_,
+            np.dtype(dtype),
+            answer,
+        )
+
+    def _check_fitted(self) -> None:
+        check_is_fitted(self, "statistics_")
+
+    # Lazy, because a solution costs as much as many rows: `partial_fit` and `merge` only
+    # forget these, and whoever asks for one of them next has all of them computed.
+
+    @cached_property
+    def alpha_(self) -> float:
+        return self._solve("alpha_")
+
+    @cached_property
+    def coef_(self) -> Array:
+        return self._solve("coef_")
+
+    @cached_property
+    def intercept_(self) -> Any:
+        return self._solve("intercept_")
+
+    @cached_property
+    def log_marginal_likelihood_(self) -> float:
+        return self._solve("log_marginal_likelihood_")
+
+    @cached_property
+    def collapsed_coef_(self) -> Array | None:
+        return self._solve("collapsed_coef_")
+
+    def _solve(self, name: str = "coef_") -> Any:
+        self._check_fitted()
+        solution = self.statistics_.solve(self.alpha, fit_intercept=self.fit_intercept)
+        collapse = getattr(self.feature_map_, "collapse", None)
+        self.__dict__.update(
+            alpha_=solution.alpha,
+            coef_=self._shaped(np.ascontiguousarray(solution.coef.T)),
+            intercept_=self._shaped(solution.intercept),
+            log_marginal_likelihood_=solution.log_marginal_likelihood,
+            collapsed_coef_=None if collapse is None else collapse(solution.coef),
+            _has_intercept=solution.fit_intercept,
+        )
+        return vars(self)[name]
+
+    @cached_property
+    def _posterior(self) -> Solution:
+        """The solution once more, with its factor, which is as large as the statistics."""
+        return self.statistics_.solve(self.alpha_, fit_intercept=self._has_intercept)
+
+    def _forget_solution(self) -> None:
+        for name in (*SOLVED, *REMEMBERED):
+            self.__dict__.pop(name, None)
+
+    def _forget(self) -> None:
+        for name in ("statistics_", "feature_map_", "n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(name, None)
+        self._forget_solution()
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = super().__getstate__()
+        return {name: value for name, value in state.items() if name not in REMEMBERED}
+
+    def _restore(self, max_bytes: int) -> int:
+        """Check what came from a model file; nothing is left to be made."""
+        feature_map, statistics = _thawed(self.feature_map_), self.statistics_
+        n_features, n_targets = statistics.n_features, statistics.n_targets
+        if not isinstance(feature_map, FeatureMap) or feature_map._n_features_out != n_features:
+            raise ValueError("feature_map_ must have as many features as the statistics.")
+        if feature_map.n_features_in_ != self.n_features_in_:
+            raise ValueError("feature_map_ must have as many columns as the model.")
+        shapes = {
+            "coef_": self._shaped(np.empty((n_targets, n_features))).shape,
+            "intercept_": np.shape(self._shaped(np.empty(n_targets))),
+        }
+        for name, shape in shapes.items():
+            value = vars(self).get(name)
+            if value is not None and (np.shape(value) != shape or not np.isfinite(value).all()):
+                raise ValueError(f"{name} must be finite and of shape {shape}.")
+        return 0
+
+    def _outputs(self, X: Any) -> Features:
+        """Predictions of all columns: features times weights, a block of rows at a time."""
+        self._check_fitted()
+        feature_map, weights = self._linear()
+        X = self._checked(X, reset=False)
+        n_rows = X.shape[0]
+        outputs: Any = None
+        for rows in slices(n_rows, max(16, BLOCK_NUMBERS // weights.shape[0])):
+            Z = features_of(feature_map, rows_of(X, rows))
+            if outputs is None:
+                outputs = np.empty((n_rows, weights.shape[1]), Z.dtype)
+                weights = weights.astype(Z.dtype)
+            np.matmul(Z, weights, out=outputs[rows])
+        outputs += np.asarray(self.intercept_, outputs.dtype)
+        return outputs
+
+    def _linear(self) -> tuple[Any, Array]:
+        """A map, and the weights of its features: of its base features if it is linear in them."""
+        if self.collapsed_coef_ is not None:
+            return self.feature_map_.base_, self.collapsed_coef_
+        return self.feature_map_, np.atleast_2d(self.coef_).T
+
+    def _checked(self, X: Any, *, reset: bool) -> Any:
+        """Rows whose names and number of columns are checked; their numbers the map checks."""
+        if hasattr(X, "columns"):
+            # The map may want its names and its types, and converts a block at a time.
+            return validate_data(self, X, reset=reset, skip_check_array=True)
+        return validate_data(
+            self, X, reset=reset, accept_sparse="csr", dtype=None, ensure_all_finite=False
+        )
+
+    def _unfitted_map(self) -> Any:
+        return self._default_map() if self.feature_map is None else self.feature_map
+
+    def _default_map(self) -> Any:
+        # A seed, so that equal data give equal models.
+        return Fastfood(random_state=0)
+
+    def _check_parameters(self) -> None:
+        feature_map = self._unfitted_map()
+        if isinstance(feature_map, type) or not hasattr(feature_map, "transform"):
+            raise ValueError(
+                "feature_map must be a feature map of kitchenette, or another object with fit and "
+                f"transform that works row by row; got {feature_map!r}."
+            )
+        if not isinstance(self.fit_intercept, bool | np.bool_):
+            raise ValueError(f"fit_intercept must be True or False; got {self.fit_intercept!r}.")
+        if isinstance(self.alpha, str):
+            check_choice("alpha", self.alpha, CRITERIA)
+        else:
+            checked_penalties(self.alpha)
+
+    @abstractmethod
+    def _encode(self, y: Any, first: bool) -> NDArray[Any]:
+        """Checked targets; the first ones say what there is to predict."""
+
+    @abstractmethod
+    def _columns(self, targets: NDArray[Any]) -> Array:
+        """Some of the encoded targets as columns of numbers."""
+
+    @abstractmethod
+    def _shaped(self, values: Array) -> Any:
+        """Numbers of all columns, first axis, in the shape of the attributes."""
+
+    @abstractmethod
+    def _merge_statistics(self, other: Any) -> None:
+        """Add another model's statistics, of equal features."""
+
+
+def _thawed(feature_map: Any) -> Any:
+    return feature_map.estimator if isinstance(feature_map, FrozenEstimator) else feature_map
