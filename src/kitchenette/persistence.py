@@ -206,7 +206,9 @@ class _Writer:
     def __init__(self) -> None:
         self.objects: list[dict[str, Any]] = []
         self.arrays: dict[str, NDArray[Any]] = {}
-        self._numbers: dict[int, int] = {}  # by identity: what is shared is stored once
+        # By identity: what is shared is stored once. Kept, so that no other takes its place.
+        self._numbers: dict[int, int] = {}
+        self._kept: list[Any] = []
 
     def value(self, value: Any, where: str) -> Any:
         """JSON for a value; ``where`` says what it is."""
@@ -231,6 +233,7 @@ class _Writer:
         if id(value) not in self._numbers:
             self.objects.append(self._object(value, where))
             self._numbers[id(value)] = len(self.objects) - 1
+            self._kept.append(value)
         return {"object": self._numbers[id(value)]}
 
     def _array(self, array: NDArray[Any], where: str) -> dict[str, Any]:
@@ -399,10 +402,13 @@ class _Reader:
     def _strings(self, strings: list[Any], objects: bool) -> NDArray[Any]:
         if not all(isinstance(string, str) for string in strings):
             raise ValueError("an array of strings has other values.")
-        widest = max(map(len, strings), default=0)
-        if not objects and 4 * len(strings) * widest > self._bytes_left:
+        if objects:
+            return np.array(strings, dtype=object)
+        # All are as wide as the widest.
+        self._bytes_left -= 4 * len(strings) * max(map(len, strings), default=0)
+        if self._bytes_left < 0:
             raise ValueError("an array of strings is too wide.")
-        return np.array(strings, dtype=object if objects else str)
+        return np.array(strings, dtype=str)
 
 
 def _check_fingerprint(found: list[float], stored: Any) -> None:
