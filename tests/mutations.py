@@ -19,9 +19,18 @@ from hashlib import blake2b
 from pathlib import Path
 
 import numpy as np
+from sklearn.frozen import FrozenEstimator
 
 import kitchenette
-from kitchenette import Fastfood, LeastSquares, RandomKitchenSinks, RandomMaclaurin, TensorSketch
+from kitchenette import (
+    Fastfood,
+    KernelClassifier,
+    KernelRegressor,
+    LeastSquares,
+    RandomKitchenSinks,
+    RandomMaclaurin,
+    TensorSketch,
+)
 from kitchenette.kernels import Composition, Exponential, Gaussian, Polynomial, SphericalPolynomial
 from kitchenette.learning import OutputCode
 
@@ -34,7 +43,7 @@ VALUES = [
     {"number": "inf"}, {"object": 0}, {"object": 1}, {"object": 2}, {"array": "gram"},
     {"tuple": [1, 2]}, {"mapping": {}}, {"mapping": {"features": "local"}}, {"strings": ["a"]},
 ]  # fmt: skip
-CLASSES = ["Fastfood", "Gaussian", "Polynomial", "LeastSquares", "Series", "FrozenEstimator", "os"]
+CLASSES = ["Fastfood", "Gaussian", "Polynomial", "LeastSquares", "Series", "KernelRegressor", "os"]
 
 
 def models() -> list[object]:
@@ -53,7 +62,15 @@ def models() -> list[object]:
         TensorSketch(n_components=7, random_state=0),
     ]
     statistics = LeastSquares(5, 2).update(X, X[:, :2])
-    return [*(m.fit(X) for m in maps), statistics, OutputCode.random(4, 9, seed=0)]
+    labels = np.where(X[:, 0] > 0, "yes", "no")
+    frozen = FrozenEstimator(Fastfood(n_components=8, random_state=0).fit(X))
+    estimators = [
+        KernelClassifier(frozen, random_state=0).fit(X, labels),
+        KernelRegressor(TensorSketch(n_components=7, random_state=0), alpha=0.1).fit(X, X[:, :2]),
+    ]
+    for estimator in estimators:
+        estimator.predict(X)  # solves
+    return [*(m.fit(X) for m in maps), statistics, OutputCode.random(4, 9, seed=0), *estimators]
 
 
 def split(content: bytes) -> tuple[dict, dict, bytes]:

@@ -26,6 +26,8 @@ from kitchenette import (
     TEFM,
     CRAFTMap,
     Fastfood,
+    KernelClassifier,
+    KernelRegressor,
     LeastSquares,
     ModelFileError,
     RandomKitchenSinks,
@@ -177,8 +179,8 @@ def test_every_public_class_is_stored():
     named = {*kernels.__all__, *kitchenette.maps.__all__, *kitchenette.learning.__all__}
     abstract = {"Kernel", "DotProductKernel", "RadialKernel", "ShiftInvariantKernel"}
     stored = set(kitchenette.persistence._CLASSES)
-    # A Solution is made by its statistics in no time, and holds their factor.
-    assert named - abstract - {"Solution"} == stored - {"FrozenEstimator", "Series"}
+    # A Solution is made by its statistics, and a Predictor by its model.
+    assert named - abstract - {"Predictor", "Solution"} == stored - {"FrozenEstimator", "Series"}
 
 
 def test_names_of_columns(path):
@@ -219,6 +221,45 @@ def test_output_codes(path):
     assert np.array_equal(loaded.codewords, code.codewords)
     assert loaded.codewords.dtype == np.int8
     assert loaded.distance == code.distance
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_regressors(dtype, path):
+    X, Y = rows(dtype), rows()[:, :2] ** 2
+    for y in (Y[:, 0], Y):
+        model = KernelRegressor(Fastfood(n_components=16, random_state=0)).fit(X, y)
+        predicted = model.predict(X)
+        loaded = again(model, path)
+        assert repr(loaded) == repr(model)
+        assert np.array_equal(loaded.predict(X), predicted)
+        assert np.array_equal(loaded.predict(X, return_std=True)[1], model.predict(X, True)[1])
+        assert loaded.log_marginal_likelihood_ == model.log_marginal_likelihood_
+        ours, theirs = model.partial_fit(X, y), loaded.partial_fit(X, y)
+        assert np.array_equal(ours.predict(X), theirs.predict(X))
+        assert np.array_equal(again(ours, path).predict(X), ours.predict(X))
+
+
+@pytest.mark.parametrize("code", ["onehot", "ecoc", "hadamard", np.eye(3)])
+@pytest.mark.parametrize("labels", [[0, 1, 5], ["a", "b", "\N{SNOWMAN}"], [-1.0, 0.0, 2.0]])
+def test_classifiers(code, labels, path):
+    X = rows()
+    y = np.array(labels)[np.argmax(X[:, :3], axis=1)]
+    for given in (y, y.astype(object)) if y.dtype.kind == "U" else (y,):
+        frozen = FrozenEstimator(Fastfood(n_components=16, random_state=0).fit(X))
+        model = KernelClassifier(frozen, code=code, decoding="hamming", random_state=1)
+        loaded = again(model.fit(X, given), path)
+        assert np.array_equal(loaded.predict(X), model.predict(X))
+        assert np.array_equal(loaded.decision_function(X), model.decision_function(X))
+        assert loaded.classes_.dtype == model.classes_.dtype
+        assert loaded.feature_map_ is loaded.feature_map
+        assert np.array_equal(again(model.merge(loaded), path).predict(X), model.predict(X))
+
+
+def test_estimators_of_foreign_transformers_are_refused(path):
+    model = KernelRegressor(StandardScaler()).fit(rows(), rows()[:, 0])
+    sentence = "KernelRegressor.feature_map is an object of sklearn.*Use pickle or skops"
+    with pytest.raises(ModelFileError, match=sentence):
+        save(model, path)
 
 
 def test_frozen_maps_and_what_is_shared(path):

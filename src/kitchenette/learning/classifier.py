@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -133,6 +133,13 @@ default="onehot"
     classes_: NDArray[Any]
     code_: NDArray[np.int8] | None
     seed_: int
+
+    _stored: ClassVar[dict[str, Any]] = {
+        **KernelMachine._stored,
+        "classes_": np.ndarray,
+        "code_": (np.ndarray, type(None)),
+        "seed_": int,
+    }
 
     def __init__(
         self,
@@ -305,6 +312,14 @@ default="onehot"
         if classes.size == 2:
             return lambda p: classes[(scores(p) > 0).astype(np.intp)]
         return lambda p: classes[scores(p).argmax(axis=1)]
+
+    def _restore(self, max_bytes: int) -> int:
+        n_classes = self.statistics_.n_targets
+        if self.classes_.shape != (n_classes,) or np.unique(self.classes_).size != n_classes:
+            raise ValueError(f"classes_ must be {n_classes} different labels.")
+        if self.code_ is not None and OutputCode(self.code_).n_classes != n_classes:
+            raise ValueError("code_ must have a row for each class.")
+        return super()._restore(max_bytes)
 
     def _encode(self, y: Any, first: bool) -> NDArray[Any]:
         y = column_or_1d(y, warn=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -27,7 +27,7 @@ from kitchenette.learning.progress import with_progress
 from kitchenette.learning.regularisation import CRITERIA
 from kitchenette.learning.solution import Solution
 from kitchenette.maps import Fastfood
-from kitchenette.maps._base import check_choice, unchanged_on_error
+from kitchenette.maps._base import FeatureMap, check_choice, unchanged_on_error
 
 Array = NDArray[np.float64]
 
@@ -50,6 +50,18 @@ class KernelMachine(ValueParameters, ABC):
     `_columns`, and back.
     """
 
+    _stored: ClassVar[dict[str, Any]] = {
+        "feature_map_": (FeatureMap, FrozenEstimator),
+        "statistics_": LeastSquares,
+        "n_features_in_": int,
+        "feature_names_in_": np.ndarray,
+        "alpha_": float,
+        "coef_": np.ndarray,
+        "intercept_": (float, np.ndarray),
+        "log_marginal_likelihood_": float,
+        "collapsed_coef_": (np.ndarray, type(None)),
+        "_has_intercept": bool,
+    }
     feature_map: Any
     alpha: Any
     fit_intercept: Any
@@ -241,6 +253,24 @@ class KernelMachine(ValueParameters, ABC):
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
         return {name: value for name, value in state.items() if name not in REMEMBERED}
+
+    def _restore(self, max_bytes: int) -> int:
+        """Check what came from a model file; nothing is left to be made."""
+        feature_map, statistics = _thawed(self.feature_map_), self.statistics_
+        n_features, n_targets = statistics.n_features, statistics.n_targets
+        if not isinstance(feature_map, FeatureMap) or feature_map._n_features_out != n_features:
+            raise ValueError("feature_map_ must have as many features as the statistics.")
+        if feature_map.n_features_in_ != self.n_features_in_:
+            raise ValueError("feature_map_ must have as many columns as the model.")
+        shapes = {
+            "coef_": self._shaped(np.empty((n_targets, n_features))).shape,
+            "intercept_": np.shape(self._shaped(np.empty(n_targets))),
+        }
+        for name, shape in shapes.items():
+            value = vars(self).get(name)
+            if value is not None and (np.shape(value) != shape or not np.isfinite(value).all()):
+                raise ValueError(f"{name} must be finite and of shape {shape}.")
+        return 0
 
     def _outputs(self, X: Any) -> Features:
         """Predictions of all columns: features times weights, a block of rows at a time."""

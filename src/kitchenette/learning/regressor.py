@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -112,6 +112,8 @@ class KernelRegressor(RegressorMixin, KernelMachine):
 
     target_ndim_: int
 
+    _stored: ClassVar[dict[str, Any]] = {**KernelMachine._stored, "target_ndim_": int}
+
     def __init__(
         self,
         feature_map: Any = None,
@@ -201,6 +203,11 @@ class KernelRegressor(RegressorMixin, KernelMachine):
             variance[rows] = posterior.variance(features_of(self.feature_map_, rows_of(X, rows)))
         std = np.sqrt(variance)
         return std[:, 0] if self.target_ndim_ == 1 else std
+
+    def _restore(self, max_bytes: int) -> int:
+        if self.target_ndim_ not in (1, 2):
+            raise ValueError(f"target_ndim_ must be 1 or 2; got {self.target_ndim_}.")
+        return super()._restore(max_bytes)
 
     def _encode(self, y: Any, first: bool) -> NDArray[Any]:
         y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
