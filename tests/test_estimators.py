@@ -25,6 +25,8 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kitchenette import (
+    TEFM,
+    CRAFTMap,
     Fastfood,
     KernelClassifier,
     KernelRegressor,
@@ -489,6 +491,31 @@ def test_maps_that_collapse_predict_with_their_base(frozen):
     np.testing.assert_allclose(
         model.predictor(scores=True)(X), model.decision_function(X), rtol=1e-9
     )
+
+
+@pytest.mark.parametrize(
+    "feature_map",
+    [
+        TEFM(Gaussian(3.0), 12, random_state=0),
+        TEFM(Fastfood(Gaussian(3.0), 40), 12, method="srht", random_state=0),
+        CRAFTMap(Polynomial(2), 30, random_state=0),
+    ],
+    ids=lambda m: f"{type(m).__name__} {m.get_params().get('method', '')}",
+)
+def test_compact_maps(feature_map):
+    X, y = regression()
+    model = KernelRegressor(feature_map, alpha=1.0).fit(X, y)
+    Z = model.feature_map_.transform(X)
+    expected = Ridge(alpha=1.0).fit(Z, y).predict(Z)
+    np.testing.assert_allclose(model.predict(X), expected, rtol=1e-6)
+    np.testing.assert_allclose(model.predictor()(X), expected, rtol=1e-6)
+    frozen = FrozenEstimator(clone(feature_map).fit(X))
+    halves = [
+        KernelRegressor(frozen, alpha=1.0).fit(X[part], y[part])
+        for part in (slice(0, 100), slice(100, None))
+    ]
+    merged = halves[0].merge(halves[1])
+    np.testing.assert_allclose(merged.predict(X), expected, rtol=1e-6)
 
 
 # ---------------------------------------------------------------- predictor

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing
 
-from kitchenette.maps._base import FeatureMap
+from kitchenette.maps._base import RowTransformer
 
 Features = NDArray[np.float32] | NDArray[np.float64]
 
@@ -37,7 +37,7 @@ def features_of(feature_map: Any, X: Any, memory: NDArray[Any] | None = None) ->
     """
     if isinstance(feature_map, FrozenEstimator):
         return features_of(feature_map.estimator, X, memory)
-    if isinstance(feature_map, FeatureMap):
+    if isinstance(feature_map, RowTransformer):
         return feature_map._transform_into(X, memory)
     Z: Any = feature_map.transform(X)
     Z = Z.toarray() if sp.issparse(Z) else np.asarray(Z)

@@ -27,7 +27,7 @@ from kitchenette.learning.progress import with_progress
 from kitchenette.learning.regularisation import CRITERIA
 from kitchenette.learning.solution import Solution
 from kitchenette.maps import Fastfood
-from kitchenette.maps._base import FeatureMap, check_choice, unchanged_on_error
+from kitchenette.maps._base import RowTransformer, check_choice, unchanged_on_error
 
 Array = NDArray[np.float64]
 
@@ -51,7 +51,7 @@ class KernelMachine(ValueParameters, ABC):
     """
 
     _stored: ClassVar[dict[str, Any]] = {
-        "feature_map_": (FeatureMap, FrozenEstimator),
+        "feature_map_": (RowTransformer, FrozenEstimator),
         "statistics_": LeastSquares,
         "n_features_in_": int,
         "feature_names_in_": np.ndarray,
@@ -60,7 +60,7 @@ class KernelMachine(ValueParameters, ABC):
         "intercept_": (float, np.ndarray),
         "log_marginal_likelihood_": float,
         "collapsed_coef_": (np.ndarray, type(None)),
-        "_has_intercept": bool,
+        "has_intercept_": bool,
     }
     feature_map: Any
     alpha: Any
@@ -258,7 +258,7 @@ class KernelMachine(ValueParameters, ABC):
         """Check what came from a model file; nothing is left to be made."""
         feature_map, statistics = _thawed(self.feature_map_), self.statistics_
         n_features, n_targets = statistics.n_features, statistics.n_targets
-        if not isinstance(feature_map, FeatureMap) or feature_map._n_features_out != n_features:
+        if not isinstance(feature_map, RowTransformer) or feature_map._n_features_out != n_features:
             raise ValueError("feature_map_ must have as many features as the statistics.")
         if feature_map.n_features_in_ != self.n_features_in_:
             raise ValueError("feature_map_ must have as many columns as the model.")

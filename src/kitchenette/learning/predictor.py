@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kitchenette.learning.blocks import features_of
-from kitchenette.maps._base import FeatureMap
+from kitchenette.maps._base import RowTransformer
 
 ROWS = 8  # that the buffer of features holds
 Answer = Callable[[NDArray[Any]], NDArray[Any]]
@@ -59,7 +59,7 @@ class Predictor:
         self._intercept = intercept.astype(dtype)
         self._answer = answer
         self._buffer = np.empty((ROWS, weights.shape[0]), dtype)
-        if isinstance(feature_map, FeatureMap):
+        if isinstance(feature_map, RowTransformer):
             self._write = feature_map._writer(dtype)
         else:
             self._write = _by_transform(feature_map)
