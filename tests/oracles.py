@@ -18,11 +18,10 @@ def fastfood_matrix(p) -> np.ndarray:
     blocks = []
     for start in range(0, p.signs.size, d):
         part = slice(start, start + d)
-        B = np.diag(p.signs[part].astype(float))
-        Pi = np.eye(d)[p.permutation[part]]
-        G = np.diag(p.gaussians[part].astype(float))
-        S = np.diag(p.scales[part].astype(float))
-        blocks.append(S @ H @ G @ Pi @ H @ B)
+        HB = H * p.signs[part].astype(float)
+        G = p.gaussians[part].astype(float)[:, None]
+        S = p.scales[part].astype(float)[:, None]
+        blocks.append(S * (H @ (G * HB[p.permutation[part]])))
     return np.vstack(blocks)[: p.n_rows, : p.n_columns]
 
 
@@ -32,14 +31,9 @@ def rotation_matrix(cosines: np.ndarray, sines: np.ndarray) -> np.ndarray:
     R = np.eye(d)
     stride = d // 2
     while stride >= 1:
-        stage = np.zeros((d, d))
-        for i in range(d):
-            if i & stride:
-                continue
-            c, s = cosines[stride + i % stride], sines[stride + i % stride]
-            stage[i, i], stage[i, i + stride] = c, s
-            stage[i + stride, i], stage[i + stride, i + stride] = -s, c
-        R = stage @ R
+        i = np.flatnonzero(~np.arange(d) & stride)
+        c, s = cosines[stride + i % stride][:, None], sines[stride + i % stride][:, None]
+        R[i], R[i + stride] = c * R[i] + s * R[i + stride], c * R[i + stride] - s * R[i]
         stride //= 2
     return R
 
@@ -52,7 +46,7 @@ def orthogonal_matrix(p) -> np.ndarray:
     for start in range(0, p.signs.size, d):
         part = slice(start, start + d)
         R = rotation_matrix(p.cosines[part].astype(float), p.sines[part].astype(float))
-        blocks.append(np.diag(p.scales[part]) @ R @ H @ np.diag(p.signs[part].astype(float)))
+        blocks.append(p.scales[part, None] * (R @ (H * p.signs[part].astype(float))))
     return np.vstack(blocks)[: p.n_rows, : p.n_columns]
 
 
