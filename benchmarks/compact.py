@@ -73,27 +73,28 @@ def craft(n: int) -> None:
 
 
 MEMORY = """
-import resource, sys
 import numpy as np
+from benchmarks.timing import peak_memory
 from sklearn.random_projection import GaussianRandomProjection
 from kitchenette import CRAFTMap, RandomMaclaurin
 from kitchenette.kernels import Polynomial
 X = np.random.default_rng(0).normal(size=({n}, 784)).astype(np.float32) / 28
 up = RandomMaclaurin(Polynomial(7), {D}, random_state=0)
+compact = CRAFTMap(up, {E}, random_state=0).fit(X)
+compact.transform(X[:1])
+up.fit(X)
+dense = GaussianRandomProjection({E}, random_state=0)
+before = peak_memory()
 if {compact}:
-    compact = CRAFTMap(up, {E}, random_state=0).fit(X)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     compact.transform(X)
 else:
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    up.fit(X)
-    GaussianRandomProjection({E}, random_state=0).fit_transform(up.transform(X))
-print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
+    dense.fit_transform(up.transform(X))
+print(peak_memory() - before)
 """
 
 
 def memory(n: int) -> None:
-    print(f"Peak memory of transforming {n} rows, MB beyond input and fitted map (the answer has")
+    print(f"Peak memory of transforming {n} rows, MB beyond input and wide map (the answer has")
     print(f"{4 * n * E / 2**20:.0f} MB, the wide features {4 * n * D / 2**20:.0f} MB)")
     for name, compact in (("CRAFTMap", True), ("materialised, dense projection", False)):
         code = MEMORY.format(n=n, D=D, E=E, compact=compact)

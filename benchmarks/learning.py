@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
@@ -30,7 +29,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
 
 import kitchenette
-from benchmarks.timing import Action, best_times
+from benchmarks.timing import Action, best_times, peak_memory
 from kitchenette import Fastfood, KernelClassifier, LeastSquares
 from kitchenette.kernels import Gaussian
 from kitchenette.learning import Solution
@@ -134,14 +133,6 @@ def ours() -> Any:
 def theirs() -> Any:
     sampler = RBFSampler(gamma=0.5 / LENGTH_SCALE**2, n_components=D, random_state=0)
     return make_pipeline(sampler, RidgeClassifier(alpha=1.0))
-
-
-def peak_memory() -> float:
-    """In megabytes, of this process; on Unix only."""
-    import resource
-
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**20
 
 
 def fitted(make: Callable[[], Any]) -> tuple[float, float, float]:

@@ -1,8 +1,10 @@
-"""Timing on noisy machines: everything in one run, best of several, compared as ratios."""
+"""Time and memory on noisy machines: everything in one run, best of several, as ratios."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from time import perf_counter
 
 Action = Callable[[], object]
@@ -31,3 +33,15 @@ def best_times(actions: Mapping[str, Action], *, seconds: float = 1.0) -> dict[s
             spent[name] += turn
         rounds += 1
     return best
+
+
+def peak_memory() -> float:
+    """The peak memory of this process in megabytes; on Unix only."""
+    status = Path("/proc/self/status")
+    if status.exists():  # the other figure includes the process that started this one
+        lines = dict(line.split(":", 1) for line in status.read_text().splitlines())
+        return int(lines["VmHWM"].split()[0]) / 1024
+    import resource
+
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**20

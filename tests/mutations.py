@@ -19,6 +19,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 import numpy as np
+from peak_memory import peak
 from sklearn.frozen import FrozenEstimator
 
 import kitchenette
@@ -151,17 +152,6 @@ def edited(content: bytes, rng: random.Random) -> bytes:
     return joined(header, document, bytes(numbers))
 
 
-def peak_memory() -> int:
-    status = Path("/proc/self/status")
-    if status.exists():  # of this process; the other figure includes the one that started it
-        lines = dict(line.split(":", 1) for line in status.read_text().splitlines())
-        return int(lines["VmHWM"].split()[0]) * 1024
-    import resource
-
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-
-
 def main(count: int, seed: int) -> None:
     warnings.simplefilter("error")
     rng = random.Random(seed)
@@ -173,7 +163,7 @@ def main(count: int, seed: int) -> None:
             kitchenette.save(model, path)
             originals.append(path.read_bytes())
             kitchenette.load(path)
-        before = peak_memory()
+        before = peak()
         start = time.perf_counter()
         for number in range(count):
             content = originals[number % len(originals)]
@@ -185,7 +175,7 @@ def main(count: int, seed: int) -> None:
             except kitchenette.ModelFileError as error:
                 outcomes[str(error).split(": ", 1)[1][:40]] += 1
     seconds = time.perf_counter() - start
-    print(json.dumps({"grown": peak_memory() - before, "seconds": seconds, **outcomes}))
+    print(json.dumps({"grown": peak() - before, "seconds": seconds, **outcomes}))
 
 
 if __name__ == "__main__":

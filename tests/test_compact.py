@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from peak_memory import SOURCE
 from scipy.linalg import hadamard
 from unbiased import assert_spread, assert_unbiased, close_pairs, estimates, leaning_pairs
 
@@ -336,19 +337,17 @@ def test_partial_fit_with_power_iterations_is_refused_and_changes_nothing():
     assert np.array_equal(fitted.transform(X), before)
 
 
-MEASURE = """
-import resource, sys
+MEASURE = (
+    SOURCE
+    + """
 import numpy as np
 from kitchenette import CRAFTMap, RandomMaclaurin, TEFM, RandomKitchenSinks
 from kitchenette.kernels import Gaussian, Polynomial
 
-def peak():
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-
 X = np.random.default_rng(0).normal(size=(2000, 50)).astype(np.float32) / 7
 {body}
 """
+)
 
 CRAFT = """
 craft = CRAFTMap(RandomMaclaurin(Polynomial(3), 2**18), 256, random_state=0).fit(X)

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from peak_memory import SOURCE
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.compose import make_column_transformer
 from sklearn.exceptions import NotFittedError
@@ -716,15 +717,12 @@ def test_progress_on_request(installed, monkeypatch, capsys):
     assert not capsys.readouterr().out
 
 
-MEASURE = """
-import resource, sys
+MEASURE = (
+    SOURCE
+    + """
 import numpy as np
 from kitchenette import Fastfood, KernelClassifier
 from kitchenette.kernels import Gaussian
-
-def peak():
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 X = np.random.default_rng(0).normal(size=(100_000, 16)).astype(np.float32)
 y = (X[:, 0] * X[:, 1] > 0).astype(int) + (X[:, 2] > 0)
@@ -734,6 +732,7 @@ before = peak()
 model.fit(X, y).predict(X)
 print(peak() - before)
 """
+)
 
 
 def test_fitting_takes_the_memory_of_the_gram_matrix_and_a_few_blocks():

@@ -6,18 +6,16 @@ import subprocess
 import sys
 
 import pytest
+from peak_memory import SOURCE
 
 resource = pytest.importorskip("resource", reason="peak memory is read with resource, on Unix only")
 
-MEASURE = """
-import resource, sys
+MEASURE = (
+    SOURCE
+    + """
 import numpy as np
 from kitchenette import Fastfood, RandomKitchenSinks, RandomMaclaurin, TensorSketch
 from kitchenette.kernels import Composition, Gaussian, Polynomial
-
-def peak():
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 X = np.random.default_rng(0).normal(size=(40_000, 32)).astype(np.float32)
 feature_map = {maker}.fit(X[:100])
@@ -26,6 +24,7 @@ before = peak()
 Z = feature_map.transform(X)
 print(peak() - before - Z.nbytes)
 """
+)
 
 
 @pytest.mark.parametrize(
@@ -54,15 +53,12 @@ def test_no_temporary_of_the_size_of_the_answer(maker):
     assert int(done.stdout) < 24 * 2**20  # the answer has 164 MB
 
 
-LENGTHS = """
-import resource, sys
+LENGTHS = (
+    SOURCE
+    + """
 import numpy as np, scipy.sparse as sp
 from kitchenette import Fastfood
 from kitchenette.kernels import BesselMatern, Gaussian
-
-def peak():
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 Fastfood(BesselMatern(1, 1.0), 8).fit(np.ones((2, 5)))
 Fastfood(Gaussian(1.0), 8, features="local").fit(sp.csr_array(np.ones((2, 5))))
@@ -71,6 +67,7 @@ before = peak()
 {maker}.fit(X)
 print(peak() - before)
 """
+)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from kitchenette.sketching.random import Stream
 from kitchenette.sketching.rows import blocks_of_rows
 
 UP_FACTOR = 8  # wide features per compact one, unless `up` says how many
-WIDE_BYTES = 1 << 23  # of wide features at a time: they stay in the last level of cache
+WIDE_BYTES = 1 << 24  # of wide features at a time: they stay in the last level of cache
 FEWEST_ROWS = 8  # at a time, so that all threads have work
 
 
