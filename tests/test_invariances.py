@@ -157,6 +157,19 @@ def test_threads_do_not_matter(map_and_rows):
         assert same(whole, feature_map.transform(X))
 
 
+@pytest.mark.parametrize("d", [2, 16, 33, 64, 100, 256, 700])
+@pytest.mark.parametrize(
+    "options", [{}, {"features": "local"}, {"transform": "orthogonal"}], ids=str
+)
+def test_threads_that_share_a_row_stay_out_of_each_others_way(simd, options, d):
+    X = (np.random.default_rng(0).normal(size=(33, d)) / np.sqrt(d)).astype(np.float32)
+    feature_map = make(Fastfood, options, Gaussian(1.0), 2000).fit(X)
+    with threadpool_limits(1):
+        whole = feature_map.transform(X)
+    for _ in range(20):
+        assert same(whole, feature_map.transform(X))
+
+
 @given(fitted_maps())
 @settings(deadline=None, max_examples=40)
 def test_instruction_sets_agree_to_rounding(map_and_rows):

@@ -76,6 +76,8 @@ template <class T> void read_lanes(const Rows<T>& rows, Size row, Size count, Si
 // How the two layouts find the numbers that belong to coordinate i of a tile.
 template <class T, bool RowLayout> struct Coordinates {
     static constexpr Size unit = RowLayout ? lanes<T> : 1;
+    // Vectors that the way out takes at a time: a finished piece has no fewer.
+    static constexpr Size least_piece = RowLayout || lanes<T> < 8 ? 8 : lanes<T>;
     static KITCHENETTE_INLINE Vec<T> per_coordinate(const T* table, Size i) {
         if constexpr (RowLayout)
             return load(table + i);
@@ -111,7 +113,7 @@ KITCHENETTE_INLINE void first_transform(const Structured<T>& map, const T* x, Si
             finish_rows(piece, offset, count, left, block, butterfly,
                         [work](Size i, Vec<T> value) { store(work + i * N, value); });
     };
-    if (top >= 32) {
+    if (top >= 4 * At::least_piece) {
         // The first pass reads the input, so that signing it costs no pass of its own.
         pass<8>(work, length, top / 4, At::unit, Size{0}, butterfly, signed_input);
         const Size part = top / 4;
@@ -145,7 +147,7 @@ KITCHENETTE_INLINE void fastfood_transform(const Structured<T>& map, Size tile_s
         return permuted * At::per_coordinate(gaussians, i * At::unit);
     };
     const Size top = block / 2 / At::unit;
-    if (top >= 32) {
+    if (top >= 4 * At::least_piece) {
         pass<8>(other, length, top / 4, At::unit, Size{0}, butterfly, mixed);
         const Size part = top / 4;
         for (Size start = 0; start < length; start += part)
@@ -187,6 +189,7 @@ bool structured_lanes_with(const Structured<T>& map, const Function& function, c
                            const Output<T>& out, T* scratch) {
     constexpr Size N = lanes<T>;
     using Writer = LaneWriter<T, Function>;
+    static_assert(Writer::chunk <= Coordinates<T, false>::least_piece);
     const Size tile = map.tile();
     T* x = scratch;
     T* work = x + map.block * N;
