@@ -357,6 +357,27 @@ def test_counts_are_as_good_as_any(n_features):
                         assert cost <= (terms**2 * m.variance / other).sum() * (1 + 1e-9)
 
 
+def test_a_term_gets_what_makes_it_exact_if_that_pays():
+    m = moments([1.0, 1.0])
+    counts, _ = optimal_counts(np.ones(2), m, 100, 0, exact_at={0: 16})
+    np.testing.assert_array_equal(counts, [16, 84])
+    counts, _ = optimal_counts(np.array([0.1, 1.0]), m, 100, 0, exact_at={0: 90})
+    np.testing.assert_array_equal(counts, [9, 91])
+    counts, _ = optimal_counts(np.ones(2), m, 10, 0, exact_at={0: 16})
+    np.testing.assert_array_equal(counts, [5, 5])
+
+
+@pytest.mark.parametrize("d", [3, 16, 100])
+def test_a_whole_block_of_degree_one_is_exact(d):
+    X = np.random.default_rng(d).normal(size=(20, d)) / np.sqrt(d)
+    fitted = RandomMaclaurin(Polynomial(2), 600, random_state=0).fit(X)
+    block = 1 << (d - 1).bit_length()
+    linear = fitted.degrees_ == 1
+    assert linear.sum() == block
+    Z = fitted.transform(X)[:, linear]
+    np.testing.assert_allclose(Z @ Z.T, 2 * X @ X.T, atol=1e-12)
+
+
 def test_a_constant_gets_one_feature_and_rare_degrees_share():
     counts, _ = optimal_counts(np.ones(2), moments([0.0, 1.0], means=[1.0, 0.5]), 100, 0)
     np.testing.assert_array_equal(counts, [1, 99])

@@ -6,7 +6,7 @@ each of one degree. Here is which degrees there are and how the features are sha
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -158,14 +158,20 @@ def moments_of(means: Array, second_moment: Array) -> Moments:
 
 
 def optimal_counts(
-    terms: Array, moments: Moments, n_features: int, seed: int
+    terms: Array,
+    moments: Moments,
+    n_features: int,
+    seed: int,
+    *,
+    exact_at: dict[int, int] | None = None,
 ) -> tuple[NDArray[np.int64], Array]:
     """Features per degree for the least total variance.
 
     Degree n with terms[n]^2 variance[n] / count[n] wants a count in proportion to
     terms[n] sqrt(variance[n]). Degrees that deserve less than one feature share some: each
     of those takes a random degree. How many degrees share is tried out, so any number
-    of features, down to one, has an unbiased answer.
+    of features, down to one, has an unbiased answer. ``exact_at`` says for a term how many
+    features estimate it without any error; it gets so many if that leaves less variance.
 
     Returns
     -------
@@ -199,10 +205,9 @@ def optimal_counts(
             cost += spread / n_shared
         if n_fixed == 0 and left > 0:
             continue
-        counts = _whole_shares(root[fixed], left)
-        cost += float((root[fixed] ** 2 / np.maximum(counts, 1)).sum())
-        if best is None or cost < best[0]:
-            best = cost, n_fixed, counts
+        for cost_of_fixed, counts in _candidates(root, fixed, left, exact_at or {}):
+            if best is None or cost + cost_of_fixed < best[0]:
+                best = cost + cost_of_fixed, n_fixed, counts
     assert best is not None
     _, n_fixed, fixed_counts = best
     fixed, shared = order[:n_fixed], order[n_fixed:]
@@ -218,6 +223,20 @@ def optimal_counts(
         marks[-1] = n_shared
         counts[shared] = np.diff(marks, prepend=0.0).astype(np.int64)
     return counts, expected
+
+
+def _candidates(
+    roots: Array, fixed: NDArray[np.intp], total: int, exact_at: dict[int, int]
+) -> Iterator[tuple[float, NDArray[np.int64]]]:
+    """Variances and counts of the fixed terms: shared out, or with one of them exact."""
+    counts = _whole_shares(roots[fixed], total)
+    yield float((roots[fixed] ** 2 / np.maximum(counts, 1)).sum()), counts
+    for term, enough in exact_at.items():
+        others = fixed[fixed != term]
+        if term in fixed and others.size and total - enough >= others.size:
+            counts = np.full(fixed.size, enough, dtype=np.int64)
+            counts[fixed != term] = _whole_shares(roots[others], total - enough)
+            yield float((roots[others] ** 2 / counts[fixed != term]).sum()), counts
 
 
 def check_counts(counts: Any, expected: Any, n_features: int) -> None:

@@ -107,7 +107,8 @@ class RandomMaclaurin(FeatureMap):
     "rademacher" (some rare degrees may share features by chance, which adds a little), and
     with "geometric" degrees (the sum of a_n^2 m^n / P[N = n] - k(x, y)^2) / n_components.
     "hadamard" has the same or less: features draw coordinates of a transform without
-    repetition, and given the signs the mean over all coordinates is exact. A Composition has the
+    repetition, and given the signs the mean over all coordinates is exact; as many features of
+    degree one as there are padded columns have no variance, and get no more. A Composition has the
     second moment of the one-dimensional inner estimate in place of m, which is
     1 + k(2x, 2y) / 2 for a shift-invariant kernel.
 
@@ -251,7 +252,12 @@ class RandomMaclaurin(FeatureMap):
         moments = _degree_moments(
             series.degrees, means / series.largest, second / series.largest**2
         )
-        return optimal_counts(series.terms, moments, n_features, self.seed_)
+        exact_at = {}
+        if inner is None and self.projection == "hadamard":
+            # All rows of a block: H B is orthogonal up to scale.
+            block = padded_block(rows.shape[1])
+            exact_at = {int(term): block for term in np.flatnonzero(series.degrees == 1)}
+        return optimal_counts(series.terms, moments, n_features, self.seed_, exact_at=exact_at)
 
     def _random_degrees(
         self, series: Series, n_features: int

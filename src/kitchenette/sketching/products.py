@@ -116,19 +116,23 @@ def draw_hadamard_products(
     dtype: DTypeLike,
     input_scale: float = 1.0,
 ) -> HadamardProducts:
-    """Rows without repetition inside every run of as many features as a block has rows."""
+    """Rows without repetition among as many features of one degree as a block has rows.
+
+    So as many features of degree one as a block has rows are exact.
+    """
     n_features, n_factors = degrees.size, int(degrees.max(initial=0))
     block = padded_block(n_columns)
     tile = whole_tiles(1, block)
     padded = -(-n_features // GROUP) * GROUP
     indices = np.full((n_factors, padded), tile, dtype=np.int32)
-    for j in range(n_factors):
-        needed = np.flatnonzero(degrees > j)
-        runs = np.arange(int(needed[-1]) // block + 1)
-        rows = Stream(seed, f"hadamard rows {j}").permutations(runs.size, block)
-        # The runs go round the blocks of a tile.
-        rows += (runs * block % tile).astype(np.int32)[:, None]
-        indices[j, needed] = rows.ravel()[needed]
+    for degree in np.unique(degrees):
+        features = np.flatnonzero(degrees == degree)
+        runs = np.arange(-(-features.size // block))
+        for j in range(degree):
+            rows = Stream(seed, f"hadamard rows {degree} {j}").permutations(runs.size, block)
+            # The runs go round the blocks of a tile.
+            rows += (runs * block % tile).astype(np.int32)[:, None]
+            indices[j, features] = rows.ravel()[: features.size]
     padded_degrees = np.zeros(padded, dtype=np.int32)
     padded_degrees[:n_features] = degrees
     return HadamardProducts(
