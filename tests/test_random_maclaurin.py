@@ -148,22 +148,30 @@ def test_unbiased(kernel, degrees, projection, norm):
 
 
 @pytest.mark.parametrize("norm", [0.3, 1.0, 3.0])
+@pytest.mark.parametrize("projection", PROJECTIONS)
 @pytest.mark.parametrize("degrees", ALLOCATIONS)
 @pytest.mark.parametrize(
     "kernel",
     [
-        Polynomial(2),
-        Polynomial(6),
+        *[Polynomial(degree) for degree in range(1, 11)],
         Exponential(1.5),
         Maclaurin([1.0, 0, 1]),
         Maclaurin([0, 2.0, 1]),
     ],
     ids=str,
 )
-def test_h01_is_unbiased(kernel, degrees, norm):
+def test_h01_is_unbiased(kernel, degrees, projection, norm):
     X, Y = leaning_pairs(5, norm=norm)
     values = estimates(
-        lambda s: RandomMaclaurin(kernel, 256, h01=True, degrees=degrees, base=1.3, random_state=s),
+        lambda s: RandomMaclaurin(
+            kernel,
+            256,
+            h01=True,
+            degrees=degrees,
+            projection=projection,
+            base=1.3,
+            random_state=s,
+        ),
         X,
         Y,
         64,

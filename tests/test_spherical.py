@@ -118,6 +118,23 @@ def test_polynomial_kernels_are_unbiased_at_any_norm(kernel, transform, norm):
         assert_unbiased(values, 1.25 * expected)
 
 
+@pytest.mark.parametrize("norm", [0.3, 1.0, 3.0])
+@pytest.mark.parametrize("transform", TRANSFORMS)
+@pytest.mark.parametrize("degree", [7, 8, 9, 10])
+@pytest.mark.parametrize(("d", "coef0"), [(2, 0.0), (1, 0.5)])
+def test_high_degrees_are_unbiased_in_two_dimensions(degree, d, coef0, transform, norm):
+    # (One column and a constant make two. In more, the tails are too heavy for 64 seeds.)
+    kernel = Polynomial(degree, coef0=coef0)
+    X, Y = leaning_pairs(d, norm=norm)
+    values = estimates(
+        lambda s: Fastfood(kernel, 512, transform=transform, random_state=s), X, Y, 64
+    )
+    expected = np.diag(kernel(X, Y))
+    assert_unbiased(values, expected)
+    with pytest.raises(AssertionError, match="z-scores"):
+        assert_unbiased(values, 1.25 * expected)
+
+
 @pytest.mark.parametrize("transform", TRANSFORMS)
 @pytest.mark.parametrize("d", [1, 2, 5, 16])
 @pytest.mark.parametrize(
