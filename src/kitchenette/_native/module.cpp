@@ -8,6 +8,7 @@
 #include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "drivers.hpp"
+#include "gram.hpp"
 #include "random.hpp"
 
 namespace nb = nanobind;
@@ -422,6 +424,75 @@ template <class T> void bind_operations(nb::module_& m) {
         "z"_a.noconvert(), "out"_a.noconvert(), "tail"_a);
 }
 
+// ---------------------------------------------------------------- Gram matrices
+
+// A function that SciPy's cython_blas exports. Its signature is the name of the capsule; it begins
+// with two letters and some sizes, which must be 32-bit numbers, followed by a pointer to T.
+template <class T, class Function>
+void read_blas_function(const nb::capsule& capsule, int n_sizes, Function& function) {
+    std::string expected = "void (char *, char *, ";
+    for (int i = 0; i < n_sizes; ++i) expected += "int *, ";
+    const std::string name = capsule.name() ? capsule.name() : "";
+    const std::string number = sizeof(T) == sizeof(float) ? "_s *" : "_d *";
+    const std::size_t end = name.find(',', std::min(expected.size(), name.size()));
+    require(name.starts_with(expected) && end != std::string::npos &&
+                name.substr(0, end).ends_with(number),
+            "this is not the function of the BLAS that is expected");
+    function = reinterpret_cast<Function>(capsule.data(capsule.name()));
+}
+
+template <class T> void bind_gram(nb::module_& m) {
+    m.def(
+        "add_column_sums",
+        [](const Matrix<const T>& z, const Vector<double>& sums,
+           const OptionalVector<double>& weights) {
+            const Rows<T> rows = rows_of<T>(z);
+            require(static_cast<Size>(sums.size()) == rows.n_columns, "a sum for every column");
+            require(!weights || length_of(weights) == rows.n_rows, "a weight for every row");
+            nb::gil_scoped_release release;
+            return add_column_sums<T>(rows.values, rows.stride, rows.n_rows, rows.n_columns,
+                                      pointer_of(weights), sums.data());
+        },
+        "z"_a.noconvert(), "sums"_a.noconvert(), "weights"_a.noconvert() = nb::none());
+
+    m.def(
+        "centre_rows",
+        [](const Matrix<const T>& z, const Matrix<T>& out, const Vector<const double>& mean,
+           const OptionalVector<double>& roots) {
+            const Rows<T> rows = rows_of<T>(z);
+            const Output<T> target = output_of(out, rows.n_rows);
+            require(target.n_columns == rows.n_columns, "out must have as many columns as z");
+            require(static_cast<Size>(mean.size()) == rows.n_columns, "a mean for every column");
+            require(!roots || length_of(roots) == rows.n_rows, "a root for every row");
+            nb::gil_scoped_release release;
+            centre_rows<T>(rows.values, rows.stride, rows.n_rows, rows.n_columns, mean.data(),
+                           pointer_of(roots), target.data, target.stride);
+        },
+        "z"_a.noconvert(), "out"_a.noconvert(), "mean"_a.noconvert(),
+        "roots"_a.noconvert() = nb::none());
+
+    m.def(
+        "add_products",
+        [](const Matrix<const T>& rows, const Vector<double>& packed, double scale,
+           const nb::capsule& gemm, const nb::capsule& syrk) {
+            const Rows<T> a = rows_of<T>(rows);
+            const Size order = a.n_columns;
+            constexpr Size limit = Size{1} << 31;  // of the numbers that the BLAS takes
+            require(a.n_rows < limit && a.stride < limit && order < limit && a.stride >= order,
+                    "the matrix is too large, or its rows overlap");
+            require(static_cast<Size>(packed.size()) == order * (order + 1) / 2,
+                    "a packed matrix has order (order + 1) / 2 numbers");
+            Blas<T> blas;
+            read_blas_function<T>(gemm, 3, blas.gemm);
+            read_blas_function<T>(syrk, 2, blas.syrk);
+            if (a.n_rows == 0 || order == 0) return;
+            nb::gil_scoped_release release;
+            add_products<T>(a.values, a.stride, a.n_rows, order, static_cast<T>(scale), blas,
+                            packed.data());
+        },
+        "rows"_a.noconvert(), "packed"_a.noconvert(), "scale"_a, "gemm"_a, "syrk"_a);
+}
+
 // ---------------------------------------------------------------- random numbers
 
 // Fills an array of shape (blocks, count).
@@ -476,6 +547,8 @@ NB_MODULE(_core, m) {
 
     bind_operations<float>(m);
     bind_operations<double>(m);
+    bind_gram<float>(m);
+    bind_gram<double>(m);
 
     bind_random<std::uint64_t, philox_words>(m, "philox_words");
     bind_random<double, philox_uniforms>(m, "philox_uniforms");

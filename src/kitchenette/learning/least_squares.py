@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array, check_consistent_length
 
+from kitchenette import _core
 from kitchenette.learning._checks import whole_number
+from kitchenette.learning.blocks import slices
 from kitchenette.learning.packed import Array, PackedSymmetric
 from kitchenette.learning.regularisation import CRITERIA, choose
 from kitchenette.learning.solution import (
@@ -21,11 +23,10 @@ from kitchenette.learning.solution import (
     shifted_inverse,
     solution,
 )
+from kitchenette.learning.threads import one_blas_thread
 from kitchenette.maps._base import check_choice
-from kitchenette.sketching.rows import row_blocks
 
 BLOCK_ROWS = 2048  # of a product in the precision of the features
-CACHED = 2**16  # numbers that are centred at once
 SINGLE_RANGE = 1e-10, 1e10  # magnitudes whose squares and their sums float32 can hold
 LARGEST = 1e140  # whose squares and their sums float64 can hold
 CHEAPER_FACTORS = 24  # Cholesky factors, measured, that cost less than an eigendecomposition
@@ -285,7 +286,7 @@ class LeastSquares:
         Notes
         -----
         Up to 1024 features the criteria are exact, and searched between 1e-8 (float64
-        features: 1e-13 or so) and 1000 times the trace of G. From there on the search goes
+        features: 1e-13 or so) and 1000 times the trace of G. From there on Newton's method goes
         downhill, by a Cholesky factor for each penalty it tries, half a dozen usually, to
         within a tenth of a decade. The evidence is exact there as well; the effective number
         of parameters in "gcv" is estimated with a standard error of sqrt(edf) / 4 at most.
@@ -431,7 +432,9 @@ class _Batch:
     """
 
     def __init__(self, statistics: LeastSquares, Z: Any, Y: Any, sample_weight: Any) -> None:
-        self.Z = check_array(Z, dtype=[np.float64, np.float32], input_name="Z")
+        self.Z = check_array(
+            Z, dtype=[np.float64, np.float32], ensure_all_finite=False, input_name="Z"
+        )
         Y = check_array(Y, dtype=np.float64, ensure_2d=False, input_name="Y")
         self.Y = Y[:, None] if Y.ndim == 1 else Y
         check_consistent_length(self.Z, self.Y)
@@ -444,20 +447,22 @@ class _Batch:
                     f"{name} must have {width} columns; got an array of shape {array.shape}."
                 )
         self.n_rows = self.Z.shape[0]
-        self.weighted = sample_weight is not None
         self.weights = checked_weights(sample_weight, self.n_rows)
+        self.roots = None if sample_weight is None else np.sqrt(self.weights)
         self.count = float(self.weights.sum())
         self.single = self.Z.dtype == np.float32
-        if self.count > 0:
-            self._measure(statistics)
+        self._measure(statistics)
 
     def _measure(self, statistics: LeastSquares) -> None:
         total = np.zeros(self.Z.shape[1])
         peak = 0.0
-        for rows, block in row_blocks(self.Z, self.Z.shape[1]):
-            # Not by BLAS, whose threads cost more than they gain on a block.
-            total += np.einsum("i,ij->j", self.weights[rows], block)
-            peak = max(peak, float(block.max()), -float(block.min()))
+        for rows in slices(self.n_rows, BLOCK_ROWS):
+            block = np.ascontiguousarray(self.Z[rows])
+            peak = max(peak, _core.add_column_sums(block, total, self.weights[rows]))
+        if not np.isfinite(total).all():
+            check_array(self.Z, input_name="Z")  # says so if a number is not finite
+        if self.count == 0:
+            return
         self.feature_mean = total / self.count
         self.target_mean = (self.weights @ self.Y) / self.count
         self.feature_step = self.feature_mean - statistics.feature_mean
@@ -478,45 +483,28 @@ class _Batch:
 
     def add_to(self, statistics: LeastSquares, between: float, sign: float) -> None:
         """Add the products of centred rows, and of the difference of means, times ``sign``."""
-        Y = np.sqrt(self.weights)[:, None] * (self.Y - self.target_mean)
+        Y = self.Y - self.target_mean
+        if self.roots is not None:
+            Y *= self.roots[:, None]
         feature_row = np.sqrt(between) * self.feature_step
         target_row = np.sqrt(between) * self.target_step
-        columns = statistics.gram.panels()
-        height = min(self.n_rows, BLOCK_ROWS) + 1
-        panels = [np.empty((height, c.stop - c.start), self.dtype) for c in columns]
-        tile = statistics.gram.tile(self.dtype)
-        for start in range(0, self.n_rows, BLOCK_ROWS):
-            rows = slice(start, min(start + BLOCK_ROWS, self.n_rows))
+        width = self.Z.shape[1]
+        memory = np.empty((min(self.n_rows, BLOCK_ROWS) + 1, width), self.dtype)
+        for rows in slices(self.n_rows, BLOCK_ROWS):
             n = rows.stop - rows.start
-            for panel, column in zip(panels, columns, strict=True):
-                self._centre(rows, column, panel)
-                panel[n] = feature_row[column]
-            last = rows.stop == self.n_rows
-            filled = [panel[: n + last] for panel in panels]
-            statistics.gram.add_products(filled, sign, tile)
-            targets = np.concatenate([Y[rows], target_row[None]]) if last else Y[rows]
+            block = np.ascontiguousarray(self.Z[rows], dtype=self.dtype)
+            roots = None if self.roots is None else self.roots[rows]
+            _core.centre_rows(block, memory[:n], self.feature_mean, roots)
+            targets = Y[rows]
+            if rows.stop == self.n_rows:
+                memory[n] = feature_row
+                targets = np.concatenate([targets, target_row[None]])
+            centred = memory[: len(targets)]
+            statistics.gram.add_products(centred, sign)
             targets = (sign * targets).astype(self.dtype)
-            for panel, column in zip(filled, columns, strict=True):
-                statistics.cross[column] += panel.T @ targets
+            with one_blas_thread():
+                statistics.cross += centred.T @ targets
         statistics.target_gram += sign * (Y.T @ Y + np.outer(target_row, target_row))
-
-    def _centre(self, rows: slice, columns: slice, out: NDArray[Any]) -> None:
-        """Some columns of centred rows, times the roots of their weights."""
-        # The mean as a sum of two numbers of this precision: the first difference is exact if
-        # the mean is large, so that the second can take the rest away.
-        mean = self.feature_mean[columns]
-        high = mean.astype(self.dtype)
-        low = (mean - high).astype(self.dtype)
-        roots = np.sqrt(self.weights).astype(self.dtype) if self.weighted else None
-        size = max(1, CACHED // mean.size)
-        for start in range(rows.start, rows.stop, size):
-            part = slice(start, min(start + size, rows.stop))
-            target = out[part.start - rows.start : part.stop - rows.start]
-            np.subtract(self.Z[part, columns], high, out=target)
-            if self.dtype == np.float32:
-                target -= low
-            if roots is not None:
-                target *= roots[part, None]
 
 
 def checked_weights(sample_weight: Any, n_rows: int) -> Array:

@@ -24,16 +24,16 @@ solution, and inversion, ACM Transactions on Mathematical Software 37 (2010).
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
-from scipy.linalg import blas, lapack
+from numpy.typing import NDArray
+from scipy.linalg import cython_blas, lapack
+
+from kitchenette import _core
+from kitchenette.learning.threads import one_blas_thread
 
 Array = NDArray[np.float64]
-
-TILE = 2048  # columns of a product that is added at once: 16 MB of float32
 
 
 class PackedSymmetric:
@@ -68,8 +68,10 @@ class PackedSymmetric:
 
     def leading(self, order: int) -> Self:
         """The first rows and columns, at most half of them (rounded up)."""
-        _, triangle, _, _ = self._blocks()
-        leading = np.asfortranarray(triangle[:order, :order])
+        n, n1 = self.order, (self.order + 1) // 2
+        even = 1 - n % 2
+        rectangle = self.values.reshape((n + even, n1), order="F")
+        leading = np.asfortranarray(rectangle[even : even + order, :order])
         return type(self)(order, lapack.dtrttf(leading, transr="N", uplo="L")[0])
 
     def add_outer(self, vector: Array, scale: float) -> None:
@@ -79,62 +81,15 @@ class PackedSymmetric:
             self.order, 1, scale, rows, 1.0, self.values, transr="N", uplo="L", overwrite_c=1
         )
 
-    def panels(self) -> list[slice]:
-        """The columns of the panels that `add_products` takes."""
-        n1 = (self.order + 1) // 2
-        bounds = [*range(0, n1, TILE), *range(n1, self.order, TILE), self.order]
-        return [slice(a, b) for a, b in pairwise(bounds)]
+    def add_products(self, A: NDArray[Any], scale: float) -> None:
+        """Add ``scale * A' A`` for rows in C order, float32 or float64.
 
-    def tile(self, dtype: DTypeLike) -> NDArray[Any]:
-        """Memory for `add_products`."""
-        width = min(TILE, (self.order + 1) // 2)
-        return np.empty(width * width, dtype=dtype)
-
-    def add_products(
-        self, panels: list[NDArray[Any]], sign: float, memory: NDArray[Any] | None = None
-    ) -> None:
-        """Add ``sign * A' A`` for a matrix A that is given as panels of its columns.
-
-        Products are computed tile by tile in the precision of A and added in float64.
-        Panels in C order are not copied.
+        Products are computed in the precision of A, tile by tile, and added in float64.
         """
-        n1, first, below, last = self._blocks()
-        dtype = panels[0].dtype
-        syrk, gemm = blas.get_blas_funcs(("syrk", "gemm"), dtype=dtype)
-        memory = self.tile(dtype) if memory is None else memory
-        bounds = self.panels()
-        for j, column in enumerate(bounds):
-            for i, row in enumerate(bounds[j:], start=j):
-                shape = (row.stop - row.start, column.stop - column.start)
-                tile = memory[: shape[0] * shape[1]].reshape(shape, order="F")
-                # The last triangle is stored transposed, so that it is an upper one.
-                upper = column.start >= n1
-                if i == j:
-                    # The other half of this square holds numbers of the other triangle.
-                    tile.fill(0)
-                    syrk(sign, panels[j].T, beta=0.0, c=tile, overwrite_c=1, lower=not upper)
-                else:
-                    gemm(sign, panels[i].T, panels[j].T, trans_b=1, c=tile, overwrite_c=1)
-                if upper:
-                    target = last[_moved(column, -n1), _moved(row, -n1)]
-                    tile = tile if i == j else tile.T
-                elif row.start >= n1:
-                    target = below[_moved(row, -n1), column]
-                else:
-                    target = first[row, column]
-                target += tile
-
-    def _blocks(self) -> tuple[int, Array, Array, Array]:
-        """n1, the first triangle (lower), what is below it, and the last one (upper)."""
-        n, n1 = self.order, (self.order + 1) // 2
-        even = 1 - n % 2
-        rectangle = self.values.reshape((n + even, n1), order="F")
-        return (
-            n1,
-            rectangle[even : even + n1],
-            rectangle[even + n1 :],
-            rectangle[: n - n1, 1 - even :],
-        )
+        prefix = "s" if A.dtype == np.float32 else "d"
+        gemm, syrk = (cython_blas.__pyx_capi__[prefix + name] for name in ("gemm", "syrk"))
+        with one_blas_thread():
+            _core.add_products(A, self.values, scale, gemm, syrk)
 
     def _diagonal_positions(self) -> NDArray[np.intp]:
         n, n1 = self.order, (self.order + 1) // 2
@@ -187,7 +142,3 @@ class CholeskyFactor:
         """The trace of A^-1, at the cost of two factors."""
         inverse, _ = lapack.dpftri(self._packed.order, self._packed.values, transr="N", uplo="L")
         return float(PackedSymmetric(self._packed.order, inverse).diagonal().sum())
-
-
-def _moved(bounds: slice, by: int) -> slice:
-    return slice(bounds.start + by, bounds.stop + by)
