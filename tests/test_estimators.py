@@ -15,14 +15,14 @@ import scipy.sparse as sp
 from peak_memory import SOURCE
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.compose import make_column_transformer
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import BayesianRidge, Ridge, RidgeClassifier
 from sklearn.model_selection import GridSearchCV
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kitchenette import (
@@ -339,6 +339,55 @@ def test_comparison_of_maps_sees_what_matters_and_nothing_else():
     assert "random_weights_" in first_difference(*pipelines)
 
 
+def test_maps_that_cannot_be_compared_differ():
+    X, y = regression()
+    models = [KernelRegressor(FunctionTransformer(lambda X, k=k: k * X)).fit(X, y) for k in (1, 2)]
+    with pytest.raises(ValueError, match="feature maps differ"):
+        models[0].merge(models[1])
+
+
+def test_a_frozen_map_equals_the_same_map():
+    X, y = regression()
+    free = KernelRegressor(fixed_map()).fit(X[:150], y[:150])
+    frozen = KernelRegressor(FrozenEstimator(fixed_map().fit(X))).fit(X[150:], y[150:])
+    same_predictions(free.merge(frozen), KernelRegressor(fixed_map()).fit(X, y), X)
+
+
+def test_labels_of_different_kinds_do_not_merge():
+    X, y = classification()
+    numbers = KernelClassifier(fixed_map()).fit(X, y)
+    strings = KernelClassifier(fixed_map()).fit(X, y.astype(str))
+    with pytest.raises(ValueError, match=r"one has numbers.*\[0, 1, 2\] and \['0', '1', '2'\]"):
+        numbers.merge(strings)
+    assert numbers.classes_.dtype.kind == "i"
+
+
+def test_one_penalty_may_come_as_an_array_without_axes():
+    X, y = regression()
+    models = [KernelRegressor(fixed_map(), alpha=a).fit(X, y) for a in (2.0, np.array(2.0))]
+    assert models[0].alpha_ == models[1].alpha_ == 2.0
+    several = KernelRegressor(fixed_map(), alpha=(2.0, 3.0)).fit(X, y)
+    assert several.alpha_ in (2.0, 3.0)
+
+
+def test_no_rows_get_a_sentence():
+    X, y = regression()
+    model = KernelRegressor(fixed_map()).fit(pd.DataFrame(X), y)
+    for call in (model.predict, lambda X: model.fit(X, y), lambda X: model.partial_fit(X, y)):
+        with pytest.raises(ValueError, match="0 sample"):
+            call(pd.DataFrame(X[:0]))
+
+
+def test_singular_equations_are_mentioned_once():
+    X, y = regression()
+    model = KernelRegressor(FunctionTransformer(lambda X: np.hstack([X, X])), alpha=0.0)
+    with pytest.warns(ConvergenceWarning, match="singular"):
+        model.fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.predict(X, return_std=True)
+
+
 def test_weights_equal_repeated_rows():
     X, y = regression()
     repeats = np.random.default_rng(1).integers(0, 4, 300)
@@ -581,12 +630,12 @@ def test_predictors_of_several_targets_and_of_classes():
         np.testing.assert_allclose(score(X[0]), model.decision_function(X[:1])[0], atol=1e-9)
 
 
-def test_predictors_refuse_other_widths():
+def test_predictors_refuse_other_shapes():
     X, y = regression()
     model = KernelRegressor(fixed_map()).fit(X, y)
     predict = model.predictor()
-    for bad in (X[0, :3], X[:, :3], X[None]):
-        with pytest.raises(ValueError, match="must have 4 columns; got an array of shape"):
+    for bad in (X[0, :3], X[:, :3], X[None], X[:0], 3.0):
+        with pytest.raises(ValueError, match=r"must have 4 columns, .*; got an array of shape"):
             predict(bad)
     with pytest.raises(ValueError, match="dtype must be float32 or float64; got int64"):
         model.predictor(dtype=np.int64)
@@ -609,9 +658,17 @@ class Halves(TransformerMixin, BaseEstimator):
         (KernelClassifier("rbf"), "feature_map must be a feature map of kitchenette.*got 'rbf'"),
         (KernelClassifier(Fastfood), "feature_map must be a feature map"),
         (KernelClassifier(Halves()), r"a row of features for each row.*\(150, 4\) for 300 rows"),
-        (KernelClassifier(alpha="aic"), "alpha must be one of 'gcv', 'evidence'; got 'aic'"),
-        (KernelClassifier(alpha=-1.0), "alpha must be finite and not negative"),
-        (KernelClassifier(alpha=[]), "alpha must be a number or a list"),
+        (
+            KernelClassifier(alpha="aic"),
+            "alpha must be a number, a list of numbers, 'gcv' or 'evidence'; got 'aic'",
+        ),
+        (KernelClassifier(alpha=-1.0), "alpha must be finite and not negative; got -1.0"),
+        (KernelClassifier(alpha=[1.0, np.nan]), "alpha must be finite and not negative"),
+        (KernelClassifier(alpha=[]), r"alpha must be a number, a list.*; got \[\]"),
+        (KernelClassifier(alpha=True), "alpha must be a number, a list.*; got True"),
+        (KernelClassifier(alpha=None), "alpha must be a number, a list.*; got None"),
+        (KernelClassifier(alpha=["1"]), r"alpha must be a number, a list.*; got \['1'\]"),
+        (KernelClassifier(alpha=[[1.0], [1.0, 2.0]]), "alpha must be a number, a list"),
         (KernelClassifier(fit_intercept="no"), "fit_intercept must be True or False; got 'no'"),
         (KernelClassifier(code="dense"), "code must be one of 'onehot', 'ecoc', 'hadamard'"),
         (KernelClassifier(code_length=5), "code_length=5 is for code='ecoc'"),

@@ -599,8 +599,8 @@ def test_bad_parameters_get_a_sentence():
     for alpha, sentence in [
         (-1.0, "alpha must be finite and not negative"),
         (np.nan, "alpha must be finite"),
-        ([], "alpha must be a number or a list"),
-        ("cv", "alpha must be one of 'gcv', 'evidence'; got 'cv'"),
+        ([], "alpha must be a number, a list of numbers"),
+        ("cv", "'gcv' or 'evidence'; got 'cv'"),
     ]:
         with pytest.raises(ValueError, match=sentence):
             statistics.solve(alpha)

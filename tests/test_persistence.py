@@ -280,6 +280,82 @@ def test_a_generator_is_stored_as_the_seed_that_it_gave(path):
         save(Fastfood(random_state=np.random.RandomState(0)), path)
 
 
+def test_generators_inside_of_fitted_models(path):
+    X = rows()
+    up = RandomMaclaurin(Polynomial(2), 64, random_state=np.random.default_rng(0))
+    feature_map = CRAFTMap(up, 16, random_state=np.random.RandomState(0))
+    model = KernelRegressor(feature_map).fit(X, X[:, 0])
+    loaded = again(model, path)
+    assert np.array_equal(loaded.predict(X), model.predict(X))
+    assert loaded.feature_map.up.random_state == model.feature_map_.up_.seed_
+    assert isinstance(up.random_state, np.random.Generator)
+    with pytest.raises(ModelFileError, match="KernelRegressor.feature_map is a generator"):
+        save(KernelRegressor(feature_map), path)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_without_statistics_a_model_is_small_and_predicts(dtype, path):
+    X = rows(dtype)
+    y = np.argmax(X[:, :3], axis=1)
+    base = Fastfood(n_components=256, random_state=0)
+    for feature_map in (base, TEFM(base, 32, random_state=0)):
+        regressor = KernelRegressor(feature_map).fit(X, X[:, 0])
+        classifier = KernelClassifier(feature_map, code="ecoc", random_state=0).partial_fit(
+            X, y, classes=[0, 1, 2]
+        )
+        for model in (regressor, classifier):
+            save(model, path, statistics=False)
+            loaded = load(path)
+            assert path.stat().st_size < 80_000  # of which the basis of TEFM has 66,000
+            assert np.array_equal(loaded.predict(X), model.predict(X))
+            assert loaded.predictor()(X[0]) == model.predictor()(X[0])
+            assert model.statistics_.n_rows == len(X)
+            for call in (
+                lambda m=loaded: m.partial_fit(X, y),
+                lambda m=loaded: m.merge(m),
+                lambda m=loaded, o=model: o.merge(m),
+            ):
+                with pytest.raises(ValueError, match="saved without its statistics"):
+                    call()
+            assert np.array_equal(again(loaded, path).predict(X), model.predict(X))
+            assert np.array_equal(loaded.fit(X, y).predict(X), clone(model).fit(X, y).predict(X))
+        save(regressor, path, statistics=False)
+        with pytest.raises(ValueError, match="saved without its statistics"):
+            load(path).predict(X, return_std=True)
+    with pytest.raises(ModelFileError, match="statistics=False is for a KernelRegressor"):
+        save(base, path, statistics=False)
+    with pytest.raises(NotFittedError):
+        save(KernelRegressor(), path, statistics=False)
+
+
+def test_solutions_that_do_not_fit_are_refused(path):
+    X = rows()
+    base = Fastfood(n_components=64, random_state=0)
+    model = KernelRegressor(TEFM(base, 8, random_state=0)).fit(X, X[:, 0])
+    spoils = [
+        ("collapsed_coef_", np.ones((8, 1)), "collapsed_coef_"),
+        ("collapsed_coef_", None, "collapsed_coef_"),
+        ("coef_", np.full(8, np.nan), "coef_"),
+        ("alpha_", np.inf, "alpha_"),
+        ("intercept_", np.ones(2), "intercept_"),
+    ]
+    for name, value, sentence in spoils:
+        spoilt = pickle.loads(pickle.dumps(model))
+        setattr(spoilt, name, value)
+        save(spoilt, path)
+        with pytest.raises(ModelFileError, match=sentence):
+            load(path)
+    del spoilt.intercept_
+    save(spoilt, path)
+    with pytest.raises(ModelFileError, match="a part of the solution is missing"):
+        load(path)
+    classifier = KernelClassifier(base).fit(X, np.argmax(X[:, :3], axis=1))
+    classifier.classes_ = classifier.classes_[::-1]
+    save(classifier, path)
+    with pytest.raises(ModelFileError, match="sorted"):
+        load(path)
+
+
 def test_numbers_that_are_not_finite(path):
     loaded = again(Composition(Polynomial(coef0=np.inf, gamma=-np.inf), Gaussian(np.nan)), path)
     assert (loaded.outer.coef0, loaded.outer.gamma) == (np.inf, -np.inf)
@@ -369,7 +445,7 @@ def test_a_failed_save_leaves_the_old_file_and_nothing_else(path, monkeypatch):
         save(StandardScaler(), path)
     assert load(path) == Gaussian(1.0)
     assert list(path.parent.iterdir()) == [path]
-    with pytest.raises(OSError, match="No such file"):
+    with pytest.raises(OSError, match="there is no folder"):
         save(Gaussian(1.0), path.parent / "missing" / "model")
 
 
@@ -398,6 +474,8 @@ def test_missing_files_and_folders_are_the_systems_errors(path):
         load(path)
     with pytest.raises(OSError, match=r"directory|denied"):
         load(path.parent)
+    with pytest.raises(FileNotFoundError, match=r"Cannot save to .*there is no folder .*nowhere"):
+        save(Gaussian(), path.parent / "nowhere" / "model.safetensors")
 
 
 def test_foreign_files_get_a_sentence(path):

@@ -58,6 +58,7 @@ _DTYPES = {
 }
 _NAMES = {np.dtype(code): name for name, code in _DTYPES.items()}
 _NO_CHECKSUM = "0" * 64
+_GENERATORS = np.random.Generator, np.random.RandomState
 
 
 def _storable(module: Any) -> Iterator[type]:
@@ -97,7 +98,7 @@ class ModelFileError(ValueError):
     """
 
 
-def save(model: Any, path: str | os.PathLike[str]) -> None:
+def save(model: Any, path: str | os.PathLike[str], *, statistics: bool = True) -> None:
     """Write a model to a file.
 
     The file is written beside its place and then moved there, so there is never half a file:
@@ -111,6 +112,10 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         or not. A ``random_state`` that is a generator is stored as the ``seed_`` it gave.
     path : str or path-like
         The name of the file, by custom with the ending ``.safetensors``.
+    statistics : bool, default=True
+        Whether a `KernelRegressor` or `KernelClassifier` keeps its statistics,
+        4 n_components^2 bytes. Without them the file is small and the model predicts, but it
+        cannot go on learning, merge, or tell how sure it is.
 
     See Also
     --------
@@ -118,9 +123,9 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
 
     Notes
     -----
-    Feature maps are stored as seeds and parameters, a kilobyte or so whatever their size. Models
-    with parts of other packages, such as scikit-learn's transformers, can be kept with
-    pickle or skops instead.
+    Feature maps are stored as seeds and parameters, a kilobyte or so whatever their size. An
+    estimator adds 8 bytes for each of its weights, and its statistics. Models with parts of
+    other packages, such as scikit-learn's transformers, can be kept with pickle or skops instead.
 
     Examples
     --------
@@ -138,6 +143,13 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     >>> np.array_equal(again.transform(X), fastfood.transform(X))
     True
     """
+    if not statistics:
+        if not hasattr(model, "_without_statistics"):
+            raise ModelFileError(
+                "statistics=False is for a KernelRegressor or KernelClassifier; got "
+                f"{_described(model)}."
+            )
+        model = model._without_statistics()
     writer = _Writer()
     if writer.value(model, type(model).__name__) != {"object": len(writer.objects) - 1}:
         raise ModelFileError(f"save stores models of kitchenette, one at a time; got {model!r}.")
@@ -262,18 +274,18 @@ class _Writer:
         if hasattr(cls, "from_state"):
             entry["state"] = self._values(value.state(), where)
             return entry
-        parameters = value.get_params(deep=False)
-        if isinstance(parameters.get("random_state"), np.random.Generator | np.random.RandomState):
-            if not hasattr(value, "seed_"):
-                raise ModelFileError(
-                    f"the random_state of {where} is a generator, whose state is not stored; "
-                    "use a whole number, or fit the model first."
-                )
-            parameters["random_state"] = value.seed_
+        parameters = _with_seeds(value.get_params(deep=False), value)
+        if isinstance(parameters.get("random_state"), _GENERATORS):
+            raise ModelFileError(
+                f"the random_state of {where} is a generator, whose state is not stored; "
+                "use a whole number, or fit the model first."
+            )
         entry["parameters"] = self._values(parameters, where)
         fitted = {name: vars(value)[name] for name in _stored(cls) if name in vars(value)}
         if not fitted and any(name.endswith("_") for name in vars(value)):
             raise ModelFileError(f"the fitted attributes of {_described(value)} are not stored.")
+        if "_drawn_with" in fitted:
+            fitted["_drawn_with"] = _with_seeds(fitted["_drawn_with"], value)
         if fitted:
             entry["fitted"] = self._values(fitted, where)
             if hasattr(cls, "_fingerprint"):
@@ -283,6 +295,23 @@ class _Writer:
 
     def _values(self, values: Mapping[str, Any], where: str) -> dict[str, Any]:
         return {name: self.value(value, f"{where}.{name}") for name, value in values.items()}
+
+
+def _with_seeds(parameters: Mapping[str, Any], fitted: Any) -> dict[str, Any]:
+    """Parameters, with the seed that a generator gave in place of the generator.
+
+    A model's map, or a map's base, is not fitted itself: its fitted copy knows the seed.
+    """
+    seeded = dict(parameters)
+    for name, value in parameters.items():
+        if name == "random_state" and isinstance(value, _GENERATORS):
+            seeded[name] = getattr(fitted, "seed_", value)
+        elif hasattr(value, "get_params") and not hasattr(value, "seed_"):
+            before = value.get_params(deep=False)
+            after = _with_seeds(before, getattr(fitted, f"{name}_", None))
+            if any(after[key] is not before[key] for key in before):
+                seeded[name] = type(value)(**after)
+    return seeded
 
 
 @cache
@@ -570,6 +599,8 @@ def _bytes_of(array: NDArray[Any]) -> memoryview:
 def _replacement(path: str | os.PathLike[str]) -> Iterator[BufferedWriter]:
     """A new file that takes the place of ``path`` if the body succeeds, and vanishes if not."""
     target = Path(os.path.realpath(path))  # a link stays one
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"Cannot save to {path}: there is no folder {target.parent}.")
     temporary = target.with_name(f".{target.name[:64]}.{secrets.token_hex(8)}.tmp")
     try:
         with temporary.open("xb") as file:

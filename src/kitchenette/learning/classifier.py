@@ -11,12 +11,11 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
-from kitchenette.learning._checks import whole_number
 from kitchenette.learning.codes import DECODINGS, OutputCode
 from kitchenette.learning.machine import Array, KernelMachine
 from kitchenette.learning.predictor import Predictor
 from kitchenette.maps import Fastfood
-from kitchenette.maps._base import check_choice, unchanged_on_error
+from kitchenette.maps._base import check_choice, check_count, unchanged_on_error
 from kitchenette.sketching.random import seed_from
 
 CODES = ("onehot", "ecoc", "hadamard")
@@ -236,10 +235,9 @@ default="onehot"
         Returns
         -------
         scores : ndarray of shape (n_rows, n_classes), or (n_rows,) for two classes
-            The largest wins; for two classes, the second one from zero on. With "onehot" they
+            The largest wins; for two classes, the second one above zero. With "onehot" they
             are those of `RidgeClassifier`, about 1 for the class and -1 for the others. With
-            codes they are the agreement of bits and words, divided by the number of bits; with
-            Hamming decoding, soft scores are added that decide between equal numbers of bits.
+            codes they are those of `OutputCode.scores`.
         """
         return self._scores()(self._outputs(X))
 
@@ -288,16 +286,10 @@ default="onehot"
             return lambda p: 2 * p - p.sum(axis=1, keepdims=True)
         check_choice("decoding", self.decoding, DECODINGS)
         code = OutputCode(self.code_)
-        words = code.codewords.astype(np.float64)
-        agreement = words @ words.T / code.code_length
-
-        hamming = self.decoding == "hamming"
+        words, decoding = code.codewords.astype(np.float64), self.decoding
 
         def scores(p: NDArray[Any]) -> NDArray[Any]:
-            s = p @ agreement
-            if hamming:
-                # Numbers of equal signs, and soft scores that can decide between equal ones.
-                s = code.scores(p @ words, "hamming") + 0.4 / code.code_length * np.tanh(s)
+            s = code.scores(p @ words, decoding)
             return s[:, 1] - s[:, 0] if binary else s
 
         return scores
@@ -314,9 +306,9 @@ default="onehot"
         return lambda p: classes[scores(p).argmax(axis=1)]
 
     def _restore(self, max_bytes: int) -> int:
-        n_classes = self.statistics_.n_targets
-        if self.classes_.shape != (n_classes,) or np.unique(self.classes_).size != n_classes:
-            raise ValueError(f"classes_ must be {n_classes} different labels.")
+        n_classes, _ = self._shape()
+        if self.classes_.shape != (n_classes,) or not _increases(self.classes_):
+            raise ValueError(f"classes_ must be {n_classes} different labels, sorted.")
         if self.code_ is not None and OutputCode(self.code_).n_classes != n_classes:
             raise ValueError("code_ must have a row for each class.")
         return super()._restore(max_bytes)
@@ -350,13 +342,19 @@ default="onehot"
         return values
 
     def _merge_statistics(self, other: Any) -> None:
+        if (self.classes_.dtype.kind in "biuf") != (other.classes_.dtype.kind in "biuf"):
+            raise ValueError(
+                "Cannot merge models of which one has numbers for labels and the other has "
+                f"strings or objects: {self.classes_[:3].tolist()} and "
+                f"{other.classes_[:3].tolist()}."
+            )
         classes = np.union1d(self.classes_, other.classes_)
-        mine, theirs = self.statistics_, other.statistics_
+        mine, theirs = self._known(), other._known()
         if classes.size > other.classes_.size:
-            theirs = theirs.with_targets(np.searchsorted(classes, other.classes_), classes.size)
+            theirs = theirs._with_targets(np.searchsorted(classes, other.classes_), classes.size)
         if classes.size > self.classes_.size:
             self.code_ = self._make_code(classes.size)
-            mine = mine.with_targets(np.searchsorted(classes, self.classes_), classes.size)
+            mine = mine._with_targets(np.searchsorted(classes, self.classes_), classes.size)
         self.statistics_ = mine.merge(theirs)
         self.classes_ = classes
 
@@ -382,9 +380,13 @@ default="onehot"
             check_choice("code", self.code, CODES)
         if self.code_length is None:
             return
-        whole_number("code_length", self.code_length, 1)
+        check_count("code_length", self.code_length)
         if not isinstance(self.code, str) or self.code != "ecoc":
             raise ValueError(
                 f"code_length={self.code_length} is for code='ecoc', whose length is free; "
                 "leave it away for other codes."
             )
+
+
+def _increases(labels: NDArray[Any]) -> bool:
+    return bool(np.all(labels[1:] > labels[:-1]))

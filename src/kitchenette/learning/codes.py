@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import hadamard
 
-from kitchenette.learning._checks import whole_number
-from kitchenette.maps._base import check_choice
+from kitchenette.maps._base import check_choice, check_count
 from kitchenette.sketching.random import Stream
 
 DRAWS = 64  # random codes, of which the best is taken; fewer from 500 classes on
@@ -64,10 +63,12 @@ class OutputCode:
 
     @property
     def n_classes(self) -> int:
+        """The number of words."""
         return int(self.codewords.shape[0])
 
     @property
     def code_length(self) -> int:
+        """The number of bits of a word."""
         return int(self.codewords.shape[1])
 
     @classmethod
@@ -91,11 +92,11 @@ class OutputCode:
         -------
         code : OutputCode
         """
-        n_classes = whole_number("n_classes", n_classes, 2)
+        n_classes = check_count("n_classes", n_classes, 2)
         least = int(np.ceil(np.log2(n_classes)))
         if code_length is None:
             code_length = max(200, 20 * least)
-        code_length = whole_number("code_length", code_length, 1)
+        code_length = check_count("code_length", code_length)
         if code_length < least:
             raise ValueError(
                 f"{n_classes} classes need at least {least} bits for distinct codewords; "
@@ -123,7 +124,7 @@ class OutputCode:
         -------
         code : OutputCode
         """
-        n_classes = whole_number("n_classes", n_classes, 2)
+        n_classes = check_count("n_classes", n_classes, 2)
         order = 1 << int(n_classes - 1).bit_length()
         return cls(hadamard(order, dtype=np.int8)[:n_classes, 1:])
 
@@ -146,7 +147,8 @@ class OutputCode:
         decoding : {"soft", "hamming"}, default="soft"
             "soft" gives inner products with the codewords, divided by the number of bits.
             "hamming" does the same with the signs of the outputs: 1 minus twice the
-            part of the bits that differ. An output of zero agrees by half.
+            part of the bits that differ. An output of zero agrees by half. Less than half a
+            bit is added that orders equal numbers of bits as the soft scores do.
 
         Returns
         -------
@@ -159,9 +161,13 @@ class OutputCode:
                 f"outputs must have {self.code_length} columns, one for each bit; got an array "
                 f"of shape {given.shape}."
             )
-        if decoding == "hamming":
-            given = np.sign(given)
-        return given @ self.codewords.T.astype(np.float64) / self.code_length
+        words = self.codewords.T.astype(np.float64) / self.code_length
+        soft = given @ words
+        if decoding == "soft":
+            return soft
+        largest = np.abs(soft).max(axis=1, keepdims=True)
+        among_equals = np.divide(soft, largest, where=largest > 0, out=np.zeros_like(soft))
+        return np.sign(given) @ words + 0.4 / self.code_length * among_equals
 
     def decode(self, outputs: ArrayLike, decoding: str = "soft") -> NDArray[np.intp]:
         """The class of each row of outputs.
@@ -171,20 +177,14 @@ class OutputCode:
         outputs : array-like of shape (n_rows, code_length)
             Predictions of the bits.
         decoding : {"soft", "hamming"}, default="soft"
-            As in `scores`. If signs are equally far from several words, the soft scores
-            decide among them; if these are equal too, the first class wins.
+            As in `scores`; of equal ones, the first class wins.
 
         Returns
         -------
         classes : ndarray of shape (n_rows,)
             Numbers of rows of ``codewords``.
         """
-        scores = self.scores(outputs, decoding)
-        if decoding == "hamming":
-            # Sums of at most code_length units are exact up to this rounding.
-            nearest = scores >= scores.max(axis=1, keepdims=True) - 0.5 / self.code_length
-            scores = np.where(nearest, self.scores(outputs), -np.inf)
-        return np.argmax(scores, axis=1)
+        return np.argmax(self.scores(outputs, decoding), axis=1)
 
 
 def _checked(codewords: Any) -> NDArray[np.int8]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
@@ -11,7 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array, check_consistent_length
 
 from kitchenette import _core
-from kitchenette.learning._checks import whole_number
 from kitchenette.learning.blocks import slices
 from kitchenette.learning.packed import Array, PackedSymmetric
 from kitchenette.learning.regularisation import CRITERIA, choose
@@ -24,7 +22,7 @@ from kitchenette.learning.solution import (
     solution,
 )
 from kitchenette.learning.threads import one_blas_thread
-from kitchenette.maps._base import check_choice
+from kitchenette.maps._base import check_choice, check_count
 
 BLOCK_ROWS = 2048  # of a product in the precision of the features
 SINGLE_RANGE = 1e-10, 1e10  # magnitudes whose squares and their sums float32 can hold
@@ -116,8 +114,8 @@ class LeastSquares:
     """
 
     def __init__(self, n_features: int, n_targets: int = 1):
-        self.n_features = whole_number("n_features", n_features, 1)
-        self.n_targets = whole_number("n_targets", n_targets, 1)
+        self.n_features = check_count("n_features", n_features)
+        self.n_targets = check_count("n_targets", n_targets)
         self._forget()
 
     def _forget(self) -> None:
@@ -232,7 +230,7 @@ class LeastSquares:
         self.n_rows += other.n_rows
         return self
 
-    def with_targets(self, columns: NDArray[np.intp], n_targets: int) -> Self:
+    def _with_targets(self, columns: NDArray[np.intp], n_targets: int) -> Self:
         """The same rows with more targets, all zero but those at ``columns``.
 
         The Gram matrix is shared, not copied: of the two statistics, go on with one.
@@ -287,20 +285,19 @@ class LeastSquares:
         -----
         Up to 1024 features the criteria are exact, and searched between 1e-8 (float64
         features: 1e-13 or so) and 1000 times the trace of G. From there on Newton's method goes
-        downhill, by a Cholesky factor for each penalty it tries, half a dozen usually, to
+        downhill, by a Cholesky factor for each penalty it tries, one to three usually, to
         within a tenth of a decade. The evidence is exact there as well; the effective number
         of parameters in "gcv" is estimated with a standard error of sqrt(edf) / 4 at most.
         See `kitchenette.learning.regularisation`.
         """
+        alpha = checked_alpha(alpha)
         if isinstance(alpha, str):
-            check_choice("alpha", alpha, CRITERIA)
             return self._chosen(alpha, None, fit_intercept)
         check_choice("criterion", criterion, CRITERIA)
-        if isinstance(alpha, numbers.Real):
-            penalty = float(checked_penalties(alpha)[0])
+        if alpha.ndim == 0:
             equations = self._equations(fit_intercept)
-            return solution(equations, shifted_inverse(equations, penalty))
-        return self._chosen(criterion, checked_penalties(alpha), fit_intercept)
+            return solution(equations, shifted_inverse(equations, float(alpha)))
+        return self._chosen(criterion, alpha, fit_intercept)
 
     def path(self, alphas: ArrayLike, *, fit_intercept: bool = True) -> list[Solution]:
         """The solutions for several penalties.
@@ -321,7 +318,7 @@ class LeastSquares:
         solutions : list of Solution
             In the order of the penalties.
         """
-        penalties = checked_penalties(alphas)
+        penalties = np.atleast_1d(checked_penalties("alphas", alphas, "a list of numbers"))
         equations = self._equations(fit_intercept)
         if penalties.size < CHEAPER_FACTORS:
             return [solution(equations, shifted_inverse(equations, float(a))) for a in penalties]
@@ -394,9 +391,9 @@ class LeastSquares:
                 f"{', '.join(sorted(map(str, missing)))} missing or too many."
             )
         statistics = cls.__new__(cls)
-        statistics.n_features = D = whole_number("n_features", state["n_features"], 1)
-        statistics.n_targets = k = whole_number("n_targets", state["n_targets"], 1)
-        statistics.n_rows = whole_number("n_rows", state["n_rows"], 0)
+        statistics.n_features = D = check_count("n_features", state["n_features"])
+        statistics.n_targets = k = check_count("n_targets", state["n_targets"])
+        statistics.n_rows = check_count("n_rows", state["n_rows"], 0)
         count = state["count"]
         if not isinstance(count, int | float) or not 0 <= count < np.inf:
             raise ValueError(f"count must be a finite number and not negative; got {count!r}.")
@@ -522,14 +519,27 @@ def checked_weights(sample_weight: Any, n_rows: int) -> Array:
     return weights
 
 
-def checked_penalties(alphas: Any) -> Array:
+def checked_alpha(alpha: Any) -> str | Array:
+    """A criterion, a penalty (an array without axes), or several."""
+    if isinstance(alpha, str) and alpha in CRITERIA:
+        return alpha
+    criteria = " or ".join(map(repr, CRITERIA))
+    return checked_penalties("alpha", alpha, f"a number, a list of numbers, {criteria}")
+
+
+def checked_penalties(name: str, given: Any, expected: str) -> Array:
     """One penalty or several, as an array."""
-    alphas = [alphas] if isinstance(alphas, numbers.Real) else alphas
-    penalties = np.asarray(list(alphas) if isinstance(alphas, Iterable) else alphas, np.float64)
-    if penalties.ndim != 1 or penalties.size == 0:
-        raise ValueError(f"alpha must be a number or a list of numbers; got {alphas!r}.")
+    lists = isinstance(given, Iterable) and not isinstance(given, np.ndarray)
+    numbers = list(given) if lists else given
+    try:
+        penalties = np.asarray(numbers)
+    except ValueError:
+        penalties = np.asarray(None)
+    if penalties.dtype.kind not in "iuf" or penalties.ndim > 1 or penalties.size == 0:
+        raise ValueError(f"{name} must be {expected}; got {given!r}.")
+    penalties = penalties.astype(np.float64)
     if not np.all(np.isfinite(penalties)) or penalties.min() < 0:
-        raise ValueError(f"alpha must be finite and not negative; got {alphas!r}.")
+        raise ValueError(f"{name} must be finite and not negative; got {given!r}.")
     return penalties
 
 

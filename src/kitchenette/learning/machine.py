@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
+from copy import copy
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, check_consistent_length, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -19,15 +22,14 @@ from kitchenette.learning.comparison import first_difference
 from kitchenette.learning.least_squares import (
     BLOCK_ROWS,
     LeastSquares,
-    checked_penalties,
+    checked_alpha,
     checked_weights,
 )
 from kitchenette.learning.predictor import Answer, Predictor
 from kitchenette.learning.progress import with_progress
-from kitchenette.learning.regularisation import CRITERIA
 from kitchenette.learning.solution import Solution
 from kitchenette.maps import Fastfood
-from kitchenette.maps._base import RowTransformer, check_choice, unchanged_on_error
+from kitchenette.maps._base import RowTransformer, unchanged_on_error
 
 Array = NDArray[np.float64]
 
@@ -52,7 +54,7 @@ class KernelMachine(ValueParameters, ABC):
 
     _stored: ClassVar[dict[str, Any]] = {
         "feature_map_": (RowTransformer, FrozenEstimator),
-        "statistics_": LeastSquares,
+        "statistics_": (LeastSquares, type(None)),
         "n_features_in_": int,
         "feature_names_in_": np.ndarray,
         "alpha_": float,
@@ -67,7 +69,7 @@ class KernelMachine(ValueParameters, ABC):
     fit_intercept: Any
     verbose: Any
     feature_map_: Any
-    statistics_: LeastSquares
+    statistics_: LeastSquares | None
     n_features_in_: int
 
     def __sklearn_tags__(self) -> Tags:
@@ -106,6 +108,7 @@ class KernelMachine(ValueParameters, ABC):
     def _learn(self, X: Any, y: Any, sample_weight: Any) -> None:
         """Add rows to the statistics; the first ones also make the map."""
         first = "statistics_" not in vars(self)
+        known = None if first else self._known()
         X = self._checked(X, reset=first)
         if y is None:
             raise ValueError(
@@ -114,15 +117,15 @@ class KernelMachine(ValueParameters, ABC):
         targets = self._encode(y, first)
         check_consistent_length(X, targets)
         weights = None if sample_weight is None else checked_weights(sample_weight, X.shape[0])
-        if first:
+        if known is None:
             self.feature_map_ = clone(self._unfitted_map()).fit(X, y)
             self.statistics_ = self._statistics_of(X, targets, weights)
         elif X.shape[0] > BLOCK_ROWS:
             # Apart, so that an error in a late block leaves the statistics as they were.
-            self.statistics_.merge(self._statistics_of(X, targets, weights))
+            known.merge(self._statistics_of(X, targets, weights))
         else:
             Z = features_of(self.feature_map_, X)
-            self.statistics_.update(Z, self._columns(targets), weights)
+            known.update(Z, self._columns(targets), weights)
         self._forget_solution()
 
     def _statistics_of(self, X: Any, targets: NDArray[Any], weights: Array | None) -> LeastSquares:
@@ -155,17 +158,18 @@ class KernelMachine(ValueParameters, ABC):
         self : object
             This model, as if fitted on the rows of both. The parameters are its own.
         """
-        self._check_fitted()
+        self._known()
         if type(other) is not type(self):
             raise ValueError(
                 f"{type(self).__name__} merges with models of its class; got "
                 f"{type(other).__name__}."
             )
-        other._check_fitted()
+        other._known()
         for name in ("n_features_in_", "feature_names_in_"):
             if first_difference(getattr(self, name, None), getattr(other, name, None), name):
                 raise ValueError(f"Cannot merge models of different columns: {name} differs.")
-        difference = first_difference(self.feature_map_, other.feature_map_)
+        maps = _thawed(self.feature_map_), _thawed(other.feature_map_)
+        difference = first_difference(*maps)
         if difference is not None:
             raise ValueError(
                 "Cannot merge models whose feature maps differ, as their statistics are of "
@@ -179,9 +183,11 @@ class KernelMachine(ValueParameters, ABC):
         return self
 
     def _predictor(self, dtype: DTypeLike | None, answer: Answer) -> Predictor:
-        if dtype is None:
-            dtype = np.float32 if self.statistics_.single else np.float64
         feature_map, weights = self._linear()
+        if dtype is None and self.statistics_ is not None:
+            dtype = np.float32 if self.statistics_.single else np.float64
+        elif dtype is None:
+            dtype = _thawed(feature_map)._precision
         return Predictor(
             _thawed(feature_map),
             weights,
@@ -194,6 +200,24 @@ class KernelMachine(ValueParameters, ABC):
     def _check_fitted(self) -> None:
         if "statistics_" not in vars(self):
             check_is_fitted(self, "statistics_")
+
+    def _known(self) -> LeastSquares:
+        """The statistics; a model that was saved without them has none."""
+        self._check_fitted()
+        if self.statistics_ is None:
+            raise ValueError(
+                "This model was saved without its statistics: it predicts, but it cannot learn "
+                "from more rows, merge with others, or tell how sure a prediction is."
+            )
+        return self.statistics_
+
+    def _without_statistics(self) -> Self:
+        """A copy that only predicts, for files."""
+        self._check_fitted()
+        self.coef_  # noqa: B018 (computed now if it was not)
+        copied = copy(self)
+        copied.statistics_ = None
+        return copied
 
     # Lazy, because a solution costs as much as many rows: `partial_fit` and `merge` only
     # forget these, and whoever asks for one of them next has all of them computed.
@@ -223,8 +247,7 @@ class KernelMachine(ValueParameters, ABC):
         return self._solve("has_intercept_")
 
     def _solve(self, name: str = "coef_") -> Any:
-        self._check_fitted()
-        solution = self.statistics_.solve(self.alpha, fit_intercept=self.fit_intercept)
+        solution = self._known().solve(self.alpha, fit_intercept=self.fit_intercept)
         collapse = getattr(self.feature_map_, "collapse", None)
         self.__dict__.update(
             alpha_=solution.alpha,
@@ -239,7 +262,10 @@ class KernelMachine(ValueParameters, ABC):
     @cached_property
     def _posterior(self) -> Solution:
         """The solution once more, with its factor, which is as large as the statistics."""
-        return self.statistics_.solve(self.alpha_, fit_intercept=self.has_intercept_)
+        known = self._known()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # said when it was solved first
+            return known.solve(self.alpha_, fit_intercept=self.has_intercept_)
 
     def _forget_solution(self) -> None:
         for name in (*SOLVED, *REMEMBERED):
@@ -256,21 +282,43 @@ class KernelMachine(ValueParameters, ABC):
 
     def _restore(self, max_bytes: int) -> int:
         """Check what came from a model file; nothing is left to be made."""
-        feature_map, statistics = _thawed(self.feature_map_), self.statistics_
-        n_features, n_targets = statistics.n_features, statistics.n_targets
+        feature_map = _thawed(self.feature_map_)
+        n_targets, n_features = self._shape()
         if not isinstance(feature_map, RowTransformer) or feature_map._n_features_out != n_features:
             raise ValueError("feature_map_ must have as many features as the statistics.")
         if feature_map.n_features_in_ != self.n_features_in_:
             raise ValueError("feature_map_ must have as many columns as the model.")
-        shapes = {
+        shapes: dict[str, Any] = {
+            "alpha_": (),
             "coef_": self._shaped(np.empty((n_targets, n_features))).shape,
             "intercept_": np.shape(self._shaped(np.empty(n_targets))),
+            "log_marginal_likelihood_": (),
+            "collapsed_coef_": None,
+            "has_intercept_": (),
         }
-        for name, shape in shapes.items():
-            value = vars(self).get(name)
-            if value is not None and (np.shape(value) != shape or not np.isfinite(value).all()):
+        if hasattr(self.feature_map_, "collapse"):
+            shapes["collapsed_coef_"] = (self.feature_map_.base_._n_features_out, n_targets)
+        solved = [name for name in SOLVED if name in vars(self)]
+        if solved and len(solved) < len(SOLVED):
+            raise ValueError("a part of the solution is missing.")
+        for name in solved:
+            value, shape = vars(self)[name], shapes[name]
+            if (value is None) != (shape is None):
+                raise ValueError(f"{name} does not suit the feature map.")
+            if value is None or name == "log_marginal_likelihood_":
+                continue
+            if np.shape(value) != shape or not np.isfinite(value).all():
                 raise ValueError(f"{name} must be finite and of shape {shape}.")
         return 0
+
+    def _shape(self) -> tuple[int, int]:
+        """The numbers of targets and features."""
+        if self.statistics_ is not None:
+            return self.statistics_.n_targets, self.statistics_.n_features
+        if "coef_" not in vars(self):
+            raise ValueError("There are neither statistics nor weights.")
+        n_targets, n_features = np.atleast_2d(vars(self)["coef_"]).shape
+        return n_targets, n_features
 
     def _outputs(self, X: Any) -> Features:
         """Predictions of all columns: features times weights, a block of rows at a time."""
@@ -308,7 +356,13 @@ class KernelMachine(ValueParameters, ABC):
             return X  # at once, as the general checks take longer than a few rows
         if hasattr(X, "columns"):
             # The map may want its names and its types, and converts a block at a time.
-            return validate_data(self, X, reset=reset, skip_check_array=True)
+            X = validate_data(self, X, reset=reset, skip_check_array=True)
+            if X.shape[0] == 0:
+                raise ValueError(
+                    f"Found array with 0 sample(s) (shape={X.shape}) while a minimum of 1 is "
+                    f"required by {type(self).__name__}."
+                )
+            return X
         return validate_data(
             self, X, reset=reset, accept_sparse="csr", dtype=None, ensure_all_finite=False
         )
@@ -329,10 +383,7 @@ class KernelMachine(ValueParameters, ABC):
             )
         if not isinstance(self.fit_intercept, bool | np.bool_):
             raise ValueError(f"fit_intercept must be True or False; got {self.fit_intercept!r}.")
-        if isinstance(self.alpha, str):
-            check_choice("alpha", self.alpha, CRITERIA)
-        else:
-            checked_penalties(self.alpha)
+        checked_alpha(self.alpha)
 
     @abstractmethod
     def _encode(self, y: Any, first: bool) -> NDArray[Any]:

@@ -27,9 +27,9 @@ class Predictor:
     -----
     Features are written to a buffer that is made once, by the native core if the map is one of
     this package, and multiplied with the weights. Nothing is checked but the number of
-    columns: rows must be dense and finite, and what the map demands of them is up to the
-    caller. One predictor must not be used by several threads at the same time; make one
-    for each.
+    columns: rows must be dense and finite, their columns in the order of training, and what the
+    map demands of them is up to the caller. One predictor must not be used by several threads at
+    the same time; make one for each. It cannot be pickled; save the model instead.
 
     Examples
     --------
@@ -66,9 +66,10 @@ class Predictor:
 
     def __call__(self, x: Any) -> Any:
         x = np.ascontiguousarray(x, self._dtype)
-        if x.shape[-1] != self._n_columns or x.ndim > 2:
+        if x.ndim not in (1, 2) or x.shape[-1] != self._n_columns or x.shape[0] == 0:
             raise ValueError(
-                f"A row must have {self._n_columns} columns; got an array of shape {x.shape}."
+                f"A row must have {self._n_columns} columns, and there must be one at least; got "
+                f"an array of shape {x.shape}."
             )
         if x.ndim == 1:
             return self._answer(self._outputs(x[None]))[0]

@@ -198,7 +198,7 @@ class KernelRegressor(RegressorMixin, KernelMachine):
     def _std(self, X: Any) -> Array:
         X = self._checked(X, reset=False)
         posterior = self._posterior
-        variance = np.empty((X.shape[0], self.statistics_.n_targets))
+        variance = np.empty((X.shape[0], posterior.rss.size))
         for rows in slices(X.shape[0], BLOCK_ROWS):
             variance[rows] = posterior.variance(features_of(self.feature_map_, rows_of(X, rows)))
         std = np.sqrt(variance)
@@ -231,4 +231,4 @@ class KernelRegressor(RegressorMixin, KernelMachine):
                 "Cannot merge models of which one was given vectors of targets and the other "
                 "matrices."
             )
-        self.statistics_.merge(other.statistics_)
+        self._known().merge(other._known())

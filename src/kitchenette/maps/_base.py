@@ -272,7 +272,8 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
         raise ValueError(f"{name} must be one of {allowed}; got {value!r}.")
 
 
-def check_count(name: str, value: Any) -> None:
-    """Refuse what is no whole number of at least one."""
-    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{name} must be a whole number of at least 1; got {value!r}.")
+def check_count(name: str, value: Any, least: int = 1) -> int:
+    """Refuse what is no whole number of at least ``least``."""
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < least:
+        raise ValueError(f"{name} must be a whole number of at least {least}; got {value!r}.")
+    return int(value)
