@@ -289,7 +289,7 @@ def test_generators_inside_of_fitted_models(path):
     assert np.array_equal(loaded.predict(X), model.predict(X))
     assert loaded.feature_map.up.random_state == model.feature_map_.up_.seed_
     assert isinstance(up.random_state, np.random.Generator)
-    with pytest.raises(ModelFileError, match="KernelRegressor.feature_map is a generator"):
+    with pytest.raises(ModelFileError, match=r"KernelRegressor\.feature_map is a generator"):
         save(KernelRegressor(feature_map), path)
 
 

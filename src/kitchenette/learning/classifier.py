@@ -33,7 +33,8 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
     ----------
     feature_map : transformer, default=None
         A map of this package, or any scikit-learn transformer that treats rows one by one;
-        also a pipeline, or a fitted map as `sklearn.frozen.FrozenEstimator`. None is
+        also a pipeline (of `StandardScaler` and a map, if columns differ in scale), or a fitted
+        map as `sklearn.frozen.FrozenEstimator`. None is
         ``Fastfood(random_state=seed_)``: 1024 features for the Gaussian kernel, whose
         length scale is the median distance of rows.
     alpha : float, {"gcv", "evidence"} or array-like, default="gcv"
@@ -73,6 +74,10 @@ default="onehot"
         The weights of the features that predict the indicator, 1 or 0, of each class.
     intercept_ : ndarray of shape (n_classes,)
         The constants.
+    collapsed_coef_ : ndarray of shape (n_base_components, n_classes), or None
+        If the map is a `TEFM`, the weights of its base features that predict the same.
+    log_marginal_likelihood_ : float
+        The log density of the indicators as in `KernelRegressor`; it serves to compare kernels.
     code_ : ndarray of shape (n_classes, n_bits), or None
         The words, +1 and -1; None for "onehot".
     seed_ : int
@@ -105,9 +110,9 @@ default="onehot"
     rows beside it, up to rounding errors. Models of different classes merge to a model
     of all their classes.
 
-    *Cost.* n_components^2 operations for a row, n_components^3 / 3 for a solution, and half
-    a dozen solutions for the choice of alpha. Memory: 4 n_components^2 bytes for the
-    statistics, as many again while solving, and blocks of 2048 rows.
+    *Cost.* n_components^2 operations for a row, n_components^3 / 3 for a solution, and one to
+    three solutions for the choice of alpha. Memory: 4 n_components^2 bytes for the
+    statistics, up to twice as many again while solving, and blocks of 2048 rows.
     (`partial_fit` with more than 2048 rows at a time needs statistics for those.)
 
     References

@@ -87,10 +87,12 @@ class LeastSquares:
     in twice the time.
 
     *Cost.* n_features^2 operations per row, by Level-3 BLAS on one triangle, stored in
-    rectangular full packed format: 4 n_features^2 bytes in all, and a block of rows and a
-    tile of 2048 by 2048 products while updating. A batch should have some hundred rows,
-    because each batch goes through the whole Gram matrix once. A solution takes
-    n_features^3 / 3 operations and as many bytes again.
+    rectangular full packed format: 4 n_features^2 bytes in all, and a block of 2048 rows and
+    tiles of products while updating. A batch should have some hundred rows, because each
+    batch goes through the whole Gram matrix once. A solution takes n_features^3 / 3 operations
+    and as many bytes again; choosing alpha takes one to three of them. While rows are added, the
+    BLAS of the process is kept to one thread, and as many as there are call it for tiles of
+    their own.
 
     *Downdating* loses the digits by which the removed rows outweigh those that stay.
 

@@ -25,13 +25,12 @@ from kitchenette.learning.least_squares import (
     checked_alpha,
     checked_weights,
 )
+from kitchenette.learning.packed import Array
 from kitchenette.learning.predictor import Answer, Predictor
 from kitchenette.learning.progress import with_progress
 from kitchenette.learning.solution import Solution
 from kitchenette.maps import Fastfood
 from kitchenette.maps._base import RowTransformer, unchanged_on_error
-
-Array = NDArray[np.float64]
 
 BLOCK_NUMBERS = 1 << 20  # features that predictions compute at once
 SOLVED = (
@@ -40,7 +39,7 @@ SOLVED = (
     "intercept_",
     "log_marginal_likelihood_",
     "collapsed_coef_",
-    "has_intercept_",
+    "_has_intercept",
 )
 REMEMBERED = ("_posterior",)  # computed again when needed, and not pickled
 
@@ -62,7 +61,7 @@ class KernelMachine(ValueParameters, ABC):
         "intercept_": (float, np.ndarray),
         "log_marginal_likelihood_": float,
         "collapsed_coef_": (np.ndarray, type(None)),
-        "has_intercept_": bool,
+        "_has_intercept": bool,
     }
     feature_map: Any
     alpha: Any
@@ -243,8 +242,8 @@ class KernelMachine(ValueParameters, ABC):
         return self._solve("collapsed_coef_")
 
     @cached_property
-    def has_intercept_(self) -> bool:
-        return self._solve("has_intercept_")
+    def _has_intercept(self) -> bool:
+        return self._solve("_has_intercept")
 
     def _solve(self, name: str = "coef_") -> Any:
         solution = self._known().solve(self.alpha, fit_intercept=self.fit_intercept)
@@ -255,7 +254,7 @@ class KernelMachine(ValueParameters, ABC):
             intercept_=self._shaped(solution.intercept),
             log_marginal_likelihood_=solution.log_marginal_likelihood,
             collapsed_coef_=None if collapse is None else collapse(solution.coef),
-            has_intercept_=solution.fit_intercept,
+            _has_intercept=solution.fit_intercept,
         )
         return vars(self)[name]
 
@@ -265,7 +264,7 @@ class KernelMachine(ValueParameters, ABC):
         known = self._known()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # said when it was solved first
-            return known.solve(self.alpha_, fit_intercept=self.has_intercept_)
+            return known.solve(self.alpha_, fit_intercept=self._has_intercept)
 
     def _forget_solution(self) -> None:
         for name in (*SOLVED, *REMEMBERED):
@@ -294,7 +293,7 @@ class KernelMachine(ValueParameters, ABC):
             "intercept_": np.shape(self._shaped(np.empty(n_targets))),
             "log_marginal_likelihood_": (),
             "collapsed_coef_": None,
-            "has_intercept_": (),
+            "_has_intercept": (),
         }
         if hasattr(self.feature_map_, "collapse"):
             shapes["collapsed_coef_"] = (self.feature_map_.base_._n_features_out, n_targets)

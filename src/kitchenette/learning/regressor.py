@@ -28,7 +28,8 @@ class KernelRegressor(RegressorMixin, KernelMachine):
     ----------
     feature_map : transformer, default=None
         A map of this package, or any scikit-learn transformer that treats rows one by one;
-        also a pipeline, or a fitted map as `sklearn.frozen.FrozenEstimator`. None is
+        also a pipeline (of `StandardScaler` and a map, if columns differ in scale), or a fitted
+        map as `sklearn.frozen.FrozenEstimator`. None is
         ``Fastfood(random_state=0)``: 1024 features for the Gaussian kernel, whose
         length scale is the median distance of rows.
     alpha : float, {"gcv", "evidence"} or array-like, default="gcv"
@@ -53,6 +54,8 @@ class KernelRegressor(RegressorMixin, KernelMachine):
         The weights of the features.
     intercept_ : float or ndarray of shape (n_targets,)
         The constant.
+    collapsed_coef_ : ndarray of shape (n_base_components, n_targets), or None
+        If the map is a `TEFM`, the weights of its base features that predict the same.
     log_marginal_likelihood_ : float
         The log density of the targets seen, with the weights integrated out and the noise
         at its most likely; of all targets together. It serves to compare kernels.
@@ -80,9 +83,9 @@ class KernelRegressor(RegressorMixin, KernelMachine):
     The model does not depend on how rows are split or in which order they are merged,
     and a prediction not on the rows beside it, up to rounding errors.
 
-    *Cost.* n_components^2 operations for a row, n_components^3 / 3 for a solution, and half
-    a dozen solutions for the choice of alpha. Memory: 4 n_components^2 bytes for the
-    statistics, as many again while solving, and blocks of 2048 rows.
+    *Cost.* n_components^2 operations for a row, n_components^3 / 3 for a solution, and one to
+    three solutions for the choice of alpha. Memory: 4 n_components^2 bytes for the
+    statistics, up to twice as many again while solving, and blocks of 2048 rows.
     (`partial_fit` with more than 2048 rows at a time needs statistics for those.)
 
     Examples
@@ -110,9 +113,9 @@ class KernelRegressor(RegressorMixin, KernelMachine):
     2000
     """
 
-    target_ndim_: int
+    _target_ndim: int
 
-    _stored: ClassVar[dict[str, Any]] = {**KernelMachine._stored, "target_ndim_": int}
+    _stored: ClassVar[dict[str, Any]] = {**KernelMachine._stored, "_target_ndim": int}
 
     def __init__(
         self,
@@ -174,7 +177,7 @@ class KernelRegressor(RegressorMixin, KernelMachine):
             n_components^2 operations for a row.
         """
         mean: Any = self._outputs(X)
-        mean = mean[:, 0] if self.target_ndim_ == 1 else mean
+        mean = mean[:, 0] if self._target_ndim == 1 else mean
         return (mean, self._std(X).astype(mean.dtype)) if return_std else mean
 
     def predictor(self, *, dtype: DTypeLike | None = None) -> Predictor:
@@ -192,7 +195,7 @@ class KernelRegressor(RegressorMixin, KernelMachine):
             Takes a row and returns its prediction; see `kitchenette.learning.Predictor`.
         """
         self._check_fitted()
-        single = self.target_ndim_ == 1
+        single = self._target_ndim == 1
         return self._predictor(dtype, lambda outputs: outputs[:, 0] if single else outputs)
 
     def _std(self, X: Any) -> Array:
@@ -202,20 +205,20 @@ class KernelRegressor(RegressorMixin, KernelMachine):
         for rows in slices(X.shape[0], BLOCK_ROWS):
             variance[rows] = posterior.variance(features_of(self.feature_map_, rows_of(X, rows)))
         std = np.sqrt(variance)
-        return std[:, 0] if self.target_ndim_ == 1 else std
+        return std[:, 0] if self._target_ndim == 1 else std
 
     def _restore(self, max_bytes: int) -> int:
-        if self.target_ndim_ not in (1, 2):
-            raise ValueError(f"target_ndim_ must be 1 or 2; got {self.target_ndim_}.")
+        if self._target_ndim not in (1, 2):
+            raise ValueError(f"_target_ndim must be 1 or 2; got {self._target_ndim}.")
         return super()._restore(max_bytes)
 
     def _encode(self, y: Any, first: bool) -> NDArray[Any]:
         y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
         if first:
-            self.target_ndim_ = y.ndim
-        if y.ndim not in (1, 2) or y.ndim != self.target_ndim_:
+            self._target_ndim = y.ndim
+        if y.ndim not in (1, 2) or y.ndim != self._target_ndim:
             axes = ("one axis", "two axes")
-            expected = " or ".join(axes) if first else f"{axes[self.target_ndim_ - 1]}, as before"
+            expected = " or ".join(axes) if first else f"{axes[self._target_ndim - 1]}, as before"
             raise ValueError(f"y must have {expected}; got an array of shape {y.shape}.")
         return y.reshape(y.shape[0], -1)
 
@@ -223,10 +226,10 @@ class KernelRegressor(RegressorMixin, KernelMachine):
         return targets
 
     def _shaped(self, values: Array) -> Any:
-        return values[0] if self.target_ndim_ == 1 else values
+        return values[0] if self._target_ndim == 1 else values
 
     def _merge_statistics(self, other: Any) -> None:
-        if self.target_ndim_ != other.target_ndim_:
+        if self._target_ndim != other._target_ndim:
             raise ValueError(
                 "Cannot merge models of which one was given vectors of targets and the other "
                 "matrices."
