@@ -12,7 +12,8 @@ from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
 from kitchenette.learning.codes import DECODINGS, OutputCode
-from kitchenette.learning.machine import Array, KernelMachine
+from kitchenette.learning.machine import KernelMachine
+from kitchenette.learning.packed import Array
 from kitchenette.learning.predictor import Predictor
 from kitchenette.maps import Fastfood
 from kitchenette.maps._base import check_choice, check_count, unchanged_on_error

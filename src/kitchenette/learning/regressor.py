@@ -11,7 +11,8 @@ from sklearn.utils import Tags, check_array
 
 from kitchenette.learning.blocks import features_of, rows_of, slices
 from kitchenette.learning.least_squares import BLOCK_ROWS
-from kitchenette.learning.machine import Array, KernelMachine
+from kitchenette.learning.machine import KernelMachine
+from kitchenette.learning.packed import Array
 from kitchenette.learning.predictor import Predictor
 from kitchenette.maps._base import unchanged_on_error
 
