@@ -691,6 +691,10 @@ def test_bad_targets_get_a_sentence():
     X, y = classification()
     with pytest.raises(ValueError, match="classes must be passed on the first call"):
         KernelClassifier().partial_fit(X, y)
+    with pytest.raises(ValueError, match="classes must not contain NaN"):
+        KernelClassifier().partial_fit(X, y, [0, 1, np.nan])
+    with pytest.raises(ValueError, match="classes cannot be sorted"):
+        KernelClassifier().partial_fit(X, y, np.array([0, "a"], dtype=object))
     with pytest.raises(ValueError, match="at least two classes"):
         KernelClassifier().fit(X, np.zeros(300))
     with pytest.raises(ValueError, match="Unknown label type"):

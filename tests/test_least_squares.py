@@ -390,9 +390,9 @@ def test_the_search_for_many_features_agrees_with_the_exact_one(
     alphas = np.logspace(-3, 2, 12)
     exact_of_several = random_feature_statistics.solve(alphas, criterion=criterion)
     tries = []
-    slope = regularisation._Tries.slope
+    attempt = regularisation._Tries.attempt
     monkeypatch.setattr(
-        regularisation._Tries, "slope", lambda self, a: (tries.append(a), slope(self, a))[1]
+        regularisation._Tries, "attempt", lambda self, a: (tries.append(a), attempt(self, a))[1]
     )
     monkeypatch.setattr(regularisation, "EXACT_FEATURES", 200)
     searched = random_feature_statistics.solve(criterion)
@@ -426,13 +426,13 @@ def test_the_search_knows_the_derivatives(criterion, fit_intercept, random_featu
 
     def height(x):
         tries.lowest = np.inf
-        tries.slope(np.exp(x))
+        tries.attempt(np.exp(x))
         return np.log(tries.lowest) if criterion == "gcv" else tries.lowest
 
     h = 1e-3
     for x in np.log([0.01, 0.3, 20.0]):
         left, middle, right = height(x - h), height(x), height(x + h)
-        slope, curvature = tries.slope(np.exp(x))
+        slope, curvature = tries.attempt(np.exp(x)).slope()
         assert slope == pytest.approx((right - left) / (2 * h), rel=1e-4)
         assert curvature == pytest.approx((right - 2 * middle + left) / h**2, rel=1e-3, abs=1e-4)
 
@@ -449,6 +449,109 @@ def test_the_search_ends_at_the_ends_of_its_range(monkeypatch):
         assert large > 0.1 * trace
 
 
+@pytest.mark.parametrize("exact", [1024, 8])
+@pytest.mark.parametrize("alpha", ["gcv", "evidence", [0.1, 1.0, 10.0]])
+@pytest.mark.parametrize("z_scale", [1e-100, 1e-60, 1.0, 1e60, 1e100, 1e136])
+@pytest.mark.parametrize("y_scale", [1e-100, 1.0, 1e100, 1e136])
+def test_no_scale_is_too_large_or_too_small(exact, alpha, z_scale, y_scale, monkeypatch):
+    monkeypatch.setattr(regularisation, "EXACT_FEATURES", exact)
+    Z, Y, _ = problem(n=200, D=30, noise=5.0, offset=0.0)
+    plain = LeastSquares(30, 2).update(Z, Y).solve(alpha)
+    if not isinstance(alpha, str):
+        alpha = np.array(alpha) * z_scale**2
+    scaled = LeastSquares(30, 2).update(z_scale * Z, y_scale * Y).solve(alpha)
+    assert scaled.alpha / z_scale**2 == pytest.approx(plain.alpha, rel=0.01)
+    np.testing.assert_allclose(scaled.coef / y_scale * z_scale, plain.coef, rtol=0.02, atol=1e-6)
+
+
+@pytest.mark.parametrize("exact", [1024, 8])
+def test_a_list_of_penalties_has_an_answer_whatever_the_data(exact, monkeypatch):
+    monkeypatch.setattr(regularisation, "EXACT_FEATURES", exact)
+    Z, _, _ = problem(n=200, D=30)
+    constant = LeastSquares(30).update(Z, np.ones(200)).solve([1.0, 2.0])
+    np.testing.assert_allclose(constant.predict(Z), 1)
+    huge = LeastSquares(30).update(Z.astype(np.float32), Z[:, 0]).solve([1e120, 1.0])
+    assert huge.alpha == 1
+    none = LeastSquares(30).update(Z[:2], Z[:2, 0], [0.6, 0.6]).solve([1e-6, 1e-3])
+    assert none.alpha == 1e-3
+
+
+@pytest.mark.parametrize("exact", [1024, 64])
+@pytest.mark.parametrize("criterion", ["gcv", "evidence"])
+@pytest.mark.parametrize("n", [60, 200, 400])
+def test_few_rows_in_single_precision(n, criterion, exact, monkeypatch):
+    monkeypatch.setattr(regularisation, "EXACT_FEATURES", exact)
+    rng = np.random.default_rng(n)
+    X = rng.normal(size=(n, 3))
+    y = np.sin(X[:, 0])
+    Z = Fastfood(Gaussian(3.0), 256, random_state=0).fit_transform(X)
+    solution = LeastSquares(256).update(Z.astype(np.float32), y).solve(criterion)
+    assert 0 <= solution.effective_dof <= min(n, 256)
+    rss = np.sum((solution.predict(Z)[:, 0] - y) ** 2)
+    assert rss < 0.05 * n
+    assert solution.rss[0] == pytest.approx(rss, rel=0.5, abs=1e-4 * n)
+    assert (solution.variance(Z) > 0).all()
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.3])
+def test_the_search_with_fewer_rows_than_features_is_not_a_matter_of_luck(noise, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    y = np.sin(X[:, 0]) + noise * rng.normal(size=60)
+    Z = Fastfood(Gaussian(0.3 if noise else 3.0), 256, random_state=0).fit_transform(X)
+    statistics = LeastSquares(256).update(Z, y)
+    equations = statistics._equations(True)
+    exact = statistics.solve("gcv")
+    monkeypatch.setattr(regularisation, "EXACT_FEATURES", 64)
+    searched = statistics.solve("gcv")
+
+    def height(solution):
+        trial = regularisation.Trial(solution.rss, 0.0, solution.effective_dof, 0.0)
+        return regularisation.criterion_value(equations, "gcv", trial)
+
+    assert height(searched) < 1.1 * height(exact)
+
+
+def test_batches_that_single_precision_cannot_hold():
+    far = LeastSquares(1).update([[1.0], [2.0]], [1e60, 1e60])
+    far.update(np.array([[1.0], [2.5]], np.float32), [0.0, 1.0])
+    assert far.cross[0, 0] == pytest.approx(-2.5e59)
+    Z, Y, _ = problem(n=300)
+    for weight, size in ((1e-50, 1.0), (1e-46, 1.0), (1.0, 1e-46), (1.0, 1e-42)):
+        weights = np.full(300, weight)
+        single = LeastSquares(7, 2).update(Z.astype(np.float32), size * Y, weights)
+        double = LeastSquares(7, 2).update(Z, size * Y, weights)
+        np.testing.assert_allclose(single.gram.values, double.gram.values, rtol=1e-5)
+        np.testing.assert_allclose(single.cross, double.cross, rtol=1e-4)
+
+
+def test_weights_and_rows_of_any_layout():
+    Z, Y, weights = problem()
+    expected = LeastSquares(7, 2).update(Z, Y, weights)
+    both = np.column_stack([weights, weights])
+    assert_same_statistics(LeastSquares(7, 2).update(Z, Y, both[:, 0]), expected)
+    backwards = LeastSquares(7, 2).update(Z[::-1], Y[::-1], weights[::-1])
+    assert_same_statistics(backwards, expected)
+    unaligned = [
+        np.frombuffer(b"x" + A.tobytes(), np.uint8)[1:].view(A.dtype).reshape(A.shape)
+        for A in (np.ascontiguousarray(Z), weights)
+    ]
+    assert_same_statistics(LeastSquares(7, 2).update(unaligned[0], Y, unaligned[1]), expected)
+    for bad in ({}, ["a"] * len(Z), [[1.0], [2.0, 3.0]]):
+        with pytest.raises(ValueError, match="sample_weight must be"):
+            LeastSquares(7, 2).update(Z, Y, bad)
+
+
+def test_statistics_that_cannot_be_written_to_are_copied():
+    Z, Y, _ = problem()
+    expected = LeastSquares(7, 2).update(Z, Y).update(Z, Y)
+    for change in (lambda s: s.update(Z, Y), lambda s: s.merge(LeastSquares(7, 2).update(Z, Y))):
+        mapped = LeastSquares(7, 2).update(Z, Y)
+        for array in (mapped.gram.values, mapped.cross, mapped.target_gram):
+            array.flags.writeable = False
+        assert_same_statistics(change(mapped), expected)
+
+
 def test_the_estimate_of_parameters_is_as_good_as_stated(random_feature_statistics, monkeypatch):
     equations = random_feature_statistics._equations(True)
     errors = []
@@ -457,7 +560,7 @@ def test_the_estimate_of_parameters_is_as_good_as_stated(random_feature_statisti
     alphas = np.logspace(-3, 2, 6)
     tries = regularisation._Tries(equations, "gcv")
     for alpha in alphas:
-        tries.slope(alpha)
+        tries.attempt(alpha)
     exact = np.array([random_feature_statistics.solve(a).effective_dof for a in alphas])
     stated = np.sqrt(2 * np.minimum(exact, 300 - exact) / regularisation.PROBES)
     assert np.all(np.abs(errors - exact) < 3 * stated)

@@ -328,6 +328,46 @@ def test_without_statistics_a_model_is_small_and_predicts(dtype, path):
         save(KernelRegressor(), path, statistics=False)
 
 
+def test_frozen_models_without_statistics_stay_frozen(path):
+    X = rows()
+    model = FrozenEstimator(KernelRegressor(Fastfood(n_components=16)).fit(X, X[:, 0]))
+    save(model, path, statistics=False)
+    loaded = load(path)
+    assert isinstance(loaded, FrozenEstimator)
+    assert loaded.estimator.statistics_ is None
+    for wrong in (KernelRegressor, 3):
+        with pytest.raises(ModelFileError, match="statistics=False is for a KernelRegressor"):
+            save(wrong, path, statistics=False)
+    with pytest.raises(ModelFileError, match="not something of kitchenette"):
+        save(KernelRegressor(Fastfood), path)
+
+
+def test_a_checksum_and_a_length_that_are_none(path):
+    save(Gaussian(1.0), path)
+    content = path.read_bytes()
+    header, _, data = mutations.split(content)
+    header["__metadata__"]["checksum"] = "\ud800" * 64
+    text = json.dumps(header).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text + data)
+    with pytest.raises(ModelFileError, match="metadata"):
+        load(path)
+    for length in (0, 1):
+        path.write_bytes(length.to_bytes(8, "little") + b'{"a":[' + b"[]," * 1000 + b"[]]}")
+        with pytest.raises(ModelFileError, match="not a model file"):
+            load(path)
+
+
+def test_a_code_of_many_classes_takes_no_square_of_memory(path):
+    words = (np.arange(20_000)[:, None] >> np.arange(15) & 1).astype(np.int8)
+    save(OutputCode(words), path)
+    tracemalloc.start()
+    loaded = load(path)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 20 * 2**20
+    assert loaded.n_classes == 20_000
+
+
 def test_solutions_that_do_not_fit_are_refused(path):
     X = rows()
     base = Fastfood(n_components=64, random_state=0)
@@ -337,6 +377,8 @@ def test_solutions_that_do_not_fit_are_refused(path):
         ("collapsed_coef_", None, "collapsed_coef_"),
         ("coef_", np.full(8, np.nan), "coef_"),
         ("alpha_", np.inf, "alpha_"),
+        ("alpha_", -1.0, "alpha_"),
+        ("coef_", np.ones(8, np.int8), "coef_"),
         ("intercept_", np.ones(2), "intercept_"),
     ]
     for name, value, sentence in spoils:
@@ -350,6 +392,12 @@ def test_solutions_that_do_not_fit_are_refused(path):
     with pytest.raises(ModelFileError, match="a part of the solution is missing"):
         load(path)
     classifier = KernelClassifier(base).fit(X, np.argmax(X[:, :3], axis=1))
+    for name in ("seed_", "code_", "classes_", "_single"):
+        spoilt = pickle.loads(pickle.dumps(classifier))
+        delattr(spoilt, name)
+        save(spoilt, path)
+        with pytest.raises(ModelFileError, match=name):
+            load(path)
     classifier.classes_ = classifier.classes_[::-1]
     save(classifier, path)
     with pytest.raises(ModelFileError, match="sorted"):

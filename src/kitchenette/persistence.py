@@ -35,6 +35,7 @@ from sklearn.base import BaseEstimator
 from sklearn.frozen import FrozenEstimator
 
 from kitchenette import kernels, learning, maps
+from kitchenette.learning.machine import KernelMachine
 from kitchenette.maps.degrees import Series
 
 FORMAT = "kitchenette model"
@@ -144,12 +145,15 @@ def save(model: Any, path: str | os.PathLike[str], *, statistics: bool = True) -
     True
     """
     if not statistics:
-        if not hasattr(model, "_without_statistics"):
+        frozen = isinstance(model, FrozenEstimator)
+        machine = model.estimator if frozen else model
+        if not isinstance(machine, KernelMachine):
             raise ModelFileError(
                 "statistics=False is for a KernelRegressor or KernelClassifier; got "
-                f"{_described(model)}."
+                f"{_described(machine)}."
             )
-        model = model._without_statistics()
+        small = machine._without_statistics()
+        model = FrozenEstimator(small) if frozen else small
     writer = _Writer()
     if writer.value(model, type(model).__name__) != {"object": len(writer.objects) - 1}:
         raise ModelFileError(f"save stores models of kitchenette, one at a time; got {model!r}.")
@@ -306,7 +310,7 @@ def _with_seeds(parameters: Mapping[str, Any], fitted: Any) -> dict[str, Any]:
     for name, value in parameters.items():
         if name == "random_state" and isinstance(value, _GENERATORS):
             seeded[name] = getattr(fitted, "seed_", value)
-        elif hasattr(value, "get_params") and not hasattr(value, "seed_"):
+        elif isinstance(value, BaseEstimator) and not hasattr(value, "seed_"):
             before = value.get_params(deep=False)
             after = _with_seeds(before, getattr(fitted, f"{name}_", None))
             if any(after[key] is not before[key] for key in before):
@@ -494,7 +498,7 @@ def _read_file(file: BufferedReader) -> tuple[Any, dict[str, NDArray[Any]]]:
     size = os.fstat(file.fileno()).st_size
     length = int.from_bytes(file.read(8), "little")
     start = file.read(1)
-    if size < 10 or start != b"{" or length > MOST_HEADER_BYTES:
+    if size < 10 or start != b"{" or not 2 <= length <= MOST_HEADER_BYTES:
         raise ModelFileError("it is not a model file of kitchenette.")
     if length > size - 8:
         raise ModelFileError("it is cut short.")
@@ -506,7 +510,7 @@ def _read_file(file: BufferedReader) -> tuple[Any, dict[str, NDArray[Any]]]:
     _check_version(metadata)
     arrays = _read_arrays(file, header, size - 8 - length)
     checksum, model = metadata.get("checksum"), metadata.get("model")
-    if not isinstance(checksum, str) or not isinstance(model, str) or len(checksum) != 64:
+    if not isinstance(checksum, str) or not isinstance(model, str) or not _is_checksum(checksum):
         raise ModelFileError("its metadata are incomplete.")
     blank = text.replace(checksum.encode(), _NO_CHECKSUM.encode(), 1)
     if _checksum(blank, arrays.values()) != checksum:
@@ -522,6 +526,10 @@ def _parsed(text: bytes | str) -> Any:
         return json.loads(text, parse_constant=refuse)
     except (ValueError, RecursionError) as error:
         raise ModelFileError("it is damaged: a part that should be JSON is not.") from error
+
+
+def _is_checksum(text: str) -> bool:
+    return len(text) == 64 and set(text) <= set("0123456789abcdef")
 
 
 def _check_version(metadata: dict[str, Any]) -> None:

@@ -145,6 +145,7 @@ default="onehot"
         "code_": (np.ndarray, type(None)),
         "seed_": int,
     }
+    _required: ClassVar[tuple[str, ...]] = (*KernelMachine._required, "classes_", "code_", "seed_")
 
     def __init__(
         self,
@@ -219,7 +220,7 @@ default="onehot"
                     "there are, as the first rows may not have all of them."
                 )
             if classes is not None:
-                given = np.unique(np.asarray(classes))
+                given = _labels_among(classes)
                 if first:
                     self.classes_ = given
                 elif not np.array_equal(given, self.classes_):
@@ -313,10 +314,12 @@ default="onehot"
 
     def _restore(self, max_bytes: int) -> int:
         n_classes, _ = self._shape()
-        if self.classes_.shape != (n_classes,) or not _increases(self.classes_):
+        classes = vars(self).get("classes_")
+        if classes is None or classes.shape != (n_classes,) or not _increases(classes):
             raise ValueError(f"classes_ must be {n_classes} different labels, sorted.")
-        if self.code_ is not None and OutputCode(self.code_).n_classes != n_classes:
-            raise ValueError("code_ must have a row for each class.")
+        code = vars(self).get("code_")
+        if code is not None and (code.dtype != np.int8 or OutputCode(code).n_classes != n_classes):
+            raise ValueError("code_ must have a row of int8 numbers for each class.")
         return super()._restore(max_bytes)
 
     def _encode(self, y: Any, first: bool) -> NDArray[Any]:
@@ -392,6 +395,17 @@ default="onehot"
                 f"code_length={self.code_length} is for code='ecoc', whose length is free; "
                 "leave it away for other codes."
             )
+
+
+def _labels_among(classes: Any) -> NDArray[Any]:
+    """The labels of a list, sorted."""
+    given = np.asarray(classes)
+    if given.dtype.kind == "f" and np.isnan(given).any():
+        raise ValueError("classes must not contain NaN.")
+    try:
+        return np.unique(given)
+    except TypeError as error:
+        raise ValueError(f"classes cannot be sorted: {error}.") from error
 
 
 def _increases(labels: NDArray[Any]) -> bool:

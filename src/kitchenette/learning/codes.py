@@ -8,6 +8,7 @@ intercepts. A code needs no statistics and no solve of its own.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -34,8 +35,6 @@ class OutputCode:
     ----------
     codewords : ndarray of shape (n_classes, code_length)
         +1 and -1, int8.
-    distance : int
-        The smallest number of bits in which two codewords differ.
 
     Notes
     -----
@@ -57,9 +56,13 @@ class OutputCode:
 
     def __init__(self, codewords: ArrayLike):
         self.codewords = _checked(codewords)
-        self.distance = _distance(self.codewords)
-        if self.distance == 0:
+        if len(np.unique(self.codewords, axis=0)) < len(self.codewords):
             raise ValueError("Two classes have the same codeword; all rows must be distinct.")
+
+    @cached_property
+    def distance(self) -> int:
+        """The smallest number of bits in which two codewords differ."""
+        return _distance(self.codewords)
 
     @property
     def n_classes(self) -> int:
@@ -203,10 +206,13 @@ def _checked(codewords: Any) -> NDArray[np.int8]:
 
 
 def _distance(code: NDArray[np.int8]) -> int:
-    wide = code.astype(np.float64)
-    agreement = wide @ wide.T
-    np.fill_diagonal(agreement, -code.shape[1])
-    return int(code.shape[1] - agreement.max()) // 2
+    wide = code.astype(np.float32)  # exact up to 2^24 bits
+    closest = -code.shape[1]
+    for start in range(0, len(code), 1024):
+        agreement = wide[start : start + 1024] @ wide.T
+        np.fill_diagonal(agreement[:, start:], -code.shape[1])
+        closest = max(closest, int(agreement.max()))
+    return (code.shape[1] - closest) // 2
 
 
 def _column_kinds(code: NDArray[np.int8]) -> NDArray[np.int64]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -154,6 +154,7 @@ class LeastSquares:
             This object.
         """
         batch = _Batch(self, Z, Y, sample_weight)
+        self._own_arrays()
         if batch.count == 0:
             self.n_rows += batch.n_rows
             return self
@@ -187,6 +188,7 @@ class LeastSquares:
                 f"Cannot remove {batch.n_rows} rows of total weight {batch.count:g}: only "
                 f"{self.n_rows} rows of total weight {self.count:g} were added."
             )
+        self._own_arrays()
         n_rows = self.n_rows - batch.n_rows
         if nothing_left or n_rows == 0:
             self._forget()
@@ -217,6 +219,7 @@ class LeastSquares:
                 f"Cannot merge statistics of {other.n_features} features and {other.n_targets} "
                 f"targets into those of {self.n_features} and {self.n_targets}."
             )
+        self._own_arrays()
         if other.count > 0:
             n = self.count + other.count
             feature_step = other.feature_mean - self.feature_mean
@@ -246,6 +249,14 @@ class LeastSquares:
         wider.target_gram = np.zeros((n_targets, n_targets))
         wider.target_gram[np.ix_(columns, columns)] = self.target_gram
         return wider
+
+    def _own_arrays(self) -> None:
+        """Copy arrays that cannot be written to, such as those of a file mapped to memory."""
+        if not self.gram.values.flags.writeable:
+            self.gram = self.gram.copy()
+        for name in ("cross", "target_gram"):
+            if not getattr(self, name).flags.writeable:
+                setattr(self, name, getattr(self, name).copy())
 
     def _move_means(self, feature_step: Array, target_step: Array, part: float) -> None:
         # New arrays: solutions keep the old ones.
@@ -337,7 +348,10 @@ class LeastSquares:
                 "There is nothing to solve: no rows were added, or all weights are zero."
             )
         eps = max(self.n_features, 100) * float(np.finfo(np.float64).eps)
-        resolution = SINGLE_RESOLUTION if self.single else eps
+        resolution = eps
+        if self.single:
+            # Errors of blocks are independent: with few of them they do not average out.
+            resolution = SINGLE_RESOLUTION * max(1.0, np.sqrt(10 * BLOCK_ROWS / self.n_rows))
         gram, cross = self.gram, self.cross
         target_squares = np.diagonal(self.target_gram).copy()
         feature_mean, target_mean = self.feature_mean, self.target_mean
@@ -456,7 +470,7 @@ class _Batch:
         total = np.zeros(self.Z.shape[1])
         peak = 0.0
         for rows in slices(self.n_rows, BLOCK_ROWS):
-            block = np.ascontiguousarray(self.Z[rows])
+            block = np.require(self.Z[rows], requirements=["C", "A"])
             peak = max(peak, _core.add_column_sums(block, total, self.weights[rows]))
         if not np.isfinite(total).all():
             check_array(self.Z, input_name="Z")  # says so if a number is not finite
@@ -466,18 +480,17 @@ class _Batch:
         self.target_mean = (self.weights @ self.Y) / self.count
         self.feature_step = self.feature_mean - statistics.feature_mean
         self.target_step = self.target_mean - statistics.target_mean
-        heaviest = np.sqrt(max(1.0, float(self.weights.max())))
-        peak *= heaviest
-        target_peak = heaviest * float(np.abs(self.Y).max())
-        if max(peak, target_peak) > LARGEST or not np.isfinite(self.count):
+        root, target_peak = np.sqrt(float(self.weights.max())), float(np.abs(self.Y).max())
+        most = max(1.0, root) * max(peak, target_peak)
+        if most > LARGEST or not np.isfinite(self.count):
             raise ValueError(
-                f"Z, Y or sample_weight is too large for sums of squares in float64: "
-                f"the largest number times the root of its weight is {max(peak, target_peak):g}. "
-                "Scale the data down."
+                f"Z, Y or sample_weight is too large for sums of squares in float64: the largest "
+                f"number times the root of its weight is {most:g}. Scale the data down."
             )
-        step = float(np.abs(self.feature_step).max())
+        step = max(float(np.abs(s).max()) for s in (self.feature_step, self.target_step))
         smallest, largest = SINGLE_RANGE
-        within = smallest < peak and max(peak, step, target_peak) < largest
+        least = min(1.0, root) * min(peak, target_peak or peak)
+        within = smallest < least and max(most, step) < largest
         self.dtype = np.dtype(np.float32 if self.single and within else np.float64)
 
     def add_to(self, statistics: LeastSquares, between: float, sign: float) -> None:
@@ -491,7 +504,7 @@ class _Batch:
         memory = np.empty((min(self.n_rows, BLOCK_ROWS) + 1, width), self.dtype)
         for rows in slices(self.n_rows, BLOCK_ROWS):
             n = rows.stop - rows.start
-            block = np.ascontiguousarray(self.Z[rows], dtype=self.dtype)
+            block = np.require(self.Z[rows], self.dtype, ["C", "A"])
             roots = None if self.roots is None else self.roots[rows]
             _core.centre_rows(block, memory[:n], self.feature_mean, roots)
             targets = Y[rows]
@@ -510,7 +523,12 @@ def checked_weights(sample_weight: Any, n_rows: int) -> Array:
     """Weights of rows, 1 if not given."""
     if sample_weight is None:
         return np.ones(n_rows)
-    weights = np.asarray(sample_weight, dtype=np.float64)
+    try:
+        weights = np.require(sample_weight, np.float64, ["C", "A"])
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"sample_weight must be a number for each row; got {sample_weight!r:.80}."
+        ) from None
     if weights.shape != (n_rows,):
         raise ValueError(
             f"sample_weight must be one number for each of the {n_rows} rows; got an array of "
@@ -531,10 +549,8 @@ def checked_alpha(alpha: Any) -> str | Array:
 
 def checked_penalties(name: str, given: Any, expected: str) -> Array:
     """One penalty or several, as an array."""
-    lists = isinstance(given, Iterable) and not isinstance(given, np.ndarray)
-    numbers = list(given) if lists else given
     try:
-        penalties = np.asarray(numbers)
+        penalties = np.asarray(given)
     except ValueError:
         penalties = np.asarray(None)
     if penalties.dtype.kind not in "iuf" or penalties.ndim > 1 or penalties.size == 0:

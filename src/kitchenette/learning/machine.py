@@ -62,12 +62,20 @@ class KernelMachine(ValueParameters, ABC):
         "log_marginal_likelihood_": float,
         "collapsed_coef_": (np.ndarray, type(None)),
         "_has_intercept": bool,
+        "_single": bool,
     }
+    _required: ClassVar[tuple[str, ...]] = (
+        "feature_map_",
+        "statistics_",
+        "n_features_in_",
+        "_single",
+    )
     feature_map: Any
     alpha: Any
     fit_intercept: Any
     verbose: Any
     feature_map_: Any
+    _single: bool
     statistics_: LeastSquares | None
     n_features_in_: int
 
@@ -125,6 +133,7 @@ class KernelMachine(ValueParameters, ABC):
         else:
             Z = features_of(self.feature_map_, X)
             known.update(Z, self._columns(targets), weights)
+        self._single = self._known().single
         self._forget_solution()
 
     def _statistics_of(self, X: Any, targets: NDArray[Any], weights: Array | None) -> LeastSquares:
@@ -178,15 +187,14 @@ class KernelMachine(ValueParameters, ABC):
             )
         with unchanged_on_error(self):
             self._merge_statistics(other)
+            self._single = self._known().single
             self._forget_solution()
         return self
 
     def _predictor(self, dtype: DTypeLike | None, answer: Answer) -> Predictor:
         feature_map, weights = self._linear()
-        if dtype is None and self.statistics_ is not None:
-            dtype = np.float32 if self.statistics_.single else np.float64
-        elif dtype is None:
-            dtype = _thawed(feature_map)._precision
+        if dtype is None:
+            dtype = np.float32 if self._single else np.float64
         return Predictor(
             _thawed(feature_map),
             weights,
@@ -271,7 +279,7 @@ class KernelMachine(ValueParameters, ABC):
             self.__dict__.pop(name, None)
 
     def _forget(self) -> None:
-        for name in ("statistics_", "feature_map_", "n_features_in_", "feature_names_in_"):
+        for name in (*self._required, "feature_names_in_"):
             self.__dict__.pop(name, None)
         self._forget_solution()
 
@@ -297,6 +305,9 @@ class KernelMachine(ValueParameters, ABC):
         }
         if hasattr(self.feature_map_, "collapse"):
             shapes["collapsed_coef_"] = (self.feature_map_.base_._n_features_out, n_targets)
+        missing = [name for name in self._required if name not in vars(self)]
+        if missing:
+            raise ValueError(f"{missing[0]} is missing.")
         solved = [name for name in SOLVED if name in vars(self)]
         if solved and len(solved) < len(SOLVED):
             raise ValueError("a part of the solution is missing.")
@@ -308,6 +319,10 @@ class KernelMachine(ValueParameters, ABC):
                 continue
             if np.shape(value) != shape or not np.isfinite(value).all():
                 raise ValueError(f"{name} must be finite and of shape {shape}.")
+            if isinstance(value, np.ndarray) and value.dtype != np.float64:
+                raise ValueError(f"{name} must be of type float64.")
+            if name == "alpha_" and value < 0:
+                raise ValueError("alpha_ must not be negative.")
         return 0
 
     def _shape(self) -> tuple[int, int]:

@@ -117,6 +117,7 @@ class KernelRegressor(RegressorMixin, KernelMachine):
     _target_ndim: int
 
     _stored: ClassVar[dict[str, Any]] = {**KernelMachine._stored, "_target_ndim": int}
+    _required: ClassVar[tuple[str, ...]] = (*KernelMachine._required, "_target_ndim")
 
     def __init__(
         self,
@@ -209,7 +210,7 @@ class KernelRegressor(RegressorMixin, KernelMachine):
         return std[:, 0] if self._target_ndim == 1 else std
 
     def _restore(self, max_bytes: int) -> int:
-        if self._target_ndim not in (1, 2):
+        if vars(self).get("_target_ndim") not in (1, 2):
             raise ValueError(f"_target_ndim must be 1 or 2; got {self._target_ndim}.")
         return super()._restore(max_bytes)
 

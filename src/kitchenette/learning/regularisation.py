@@ -46,6 +46,7 @@ LARGEST_PENALTY = 1e3  # relative to the trace of G: all weights are practically
 DECADE = float(np.log(10))
 NEAR = DECADE / 10  # to the minimum: nothing that matters changes
 TRIES = 12  # at most
+SAFE = 1e-50, 1e50  # sums of squares whose powers float64 can hold
 
 
 @dataclass(frozen=True)
@@ -87,16 +88,38 @@ def choose(
             "which 1 is a row, or pass alpha as a number."
         )
     small = equations.gram.order <= EXACT_FEATURES
-    if alphas is not None:
-        return _best_of(equations, criterion, alphas, small)
     if equations.trace == 0 or not np.any(equations.target_squares > 0):
         # Nothing to learn from or nothing to learn: every penalty gives zero weights.
-        return shifted_inverse(equations, max(1.0, equations.trace))
+        any_alpha = max(1.0, equations.trace) if alphas is None else float(alphas.max())
+        return shifted_inverse(equations, any_alpha)
+    scale, squares = equations.trace, float(equations.target_squares.max())
+    if not (SAFE[0] < scale < SAFE[1] and SAFE[0] < squares < SAFE[1]):
+        # Products of four of these numbers could leave the range of float64.
+        scaled = None if alphas is None else alphas / scale
+        alpha = choose(_normalised(equations), criterion, scaled).alpha * scale
+        if alphas is not None:
+            alpha = float(alphas[np.argmin(np.abs(alphas - alpha))])
+        return shifted_inverse(equations, alpha)
+    if alphas is not None:
+        return _best_of(equations, criterion, alphas, small)
     if small:
         spectrum = Spectrum(equations)
         alpha = _minimum(equations, criterion, _exact_criterion(equations, criterion, spectrum))
         return ShiftedSpectrum(spectrum, alpha)
     return _search(equations, criterion)
+
+
+def _normalised(equations: NormalEquations) -> NormalEquations:
+    """The same problem for features with squares, and targets, of sizes about one."""
+    root, size = np.sqrt(equations.trace), np.sqrt(float(equations.target_squares.max()))
+    return replace(
+        equations,
+        gram=type(equations.gram)(equations.gram.order, equations.gram.values / equations.trace),
+        cross=equations.cross / root / size,
+        target_squares=equations.target_squares / size / size,
+        feature_mean=equations.feature_mean / root,
+        target_mean=equations.target_mean / size,
+    )
 
 
 def bounds(equations: NormalEquations) -> tuple[float, float]:
@@ -111,11 +134,12 @@ def _best_of(
     if small:
         spectrum = Spectrum(equations)
         value = _exact_criterion(equations, criterion, spectrum)
-        best = int(np.argmin([value(alpha) for alpha in alphas]))
+        heights = np.array([value(alpha) for alpha in alphas])
+        best = int(np.argmin(heights) if np.isfinite(heights).any() else np.argmax(alphas))
         return ShiftedSpectrum(spectrum, float(alphas[best]))
     tries = _Tries(equations, criterion)
     for alpha in alphas:
-        tries.slope(float(alpha))
+        tries.attempt(float(alpha))
     return tries.best or shifted_inverse(equations, float(alphas.max()))
 
 
@@ -168,52 +192,72 @@ class _Tries:
         # all alphas make errors that hardly move the minimum.
         self.probes = Stream(0, "trace").signs(PROBES, order).T.astype(np.float64)
 
-    def slope(self, alpha: float) -> tuple[float, float] | None:
-        """Try an alpha: the first two derivatives by log(alpha), of "gcv" those of its logarithm.
-
-        None if alpha is so small that the criterion makes no sense.
-        """
-        equations, probes, n_targets = self.equations, self.probes, self.equations.cross.shape[1]
+    def attempt(self, alpha: float) -> _Attempt | None:
+        """Try an alpha. None if it is so small that the criterion makes no sense."""
+        equations, order = self.equations, self.equations.gram.order
         try:
             inverse = ShiftedCholesky(equations, alpha)
         except np.linalg.LinAlgError:
             return None  # rounding errors outweigh it
-        # A^-1 and A^-2, A = G + alpha I, times the products with targets and the probes.
-        once = inverse.solve(np.concatenate([equations.cross, probes], axis=1))
-        twice = inverse.solve(once)
-        (w, p), (u, q) = (np.split(both, [n_targets], axis=1) for both in (once, twice))
-        # The traces of A^-k, k = 1, 2, 3, times alpha^k.
-        t1, t2, t3 = (
-            alpha**k * float(np.vdot(left, right)) / PROBES
-            for k, left, right in ((1, probes, p), (2, p, p), (3, p, q))
-        )
-        effective_dof = equations.gram.order - t1
+        both = inverse.solve(np.concatenate([equations.cross, self.probes], axis=1))
+        w, p = np.split(both, [equations.cross.shape[1]], axis=1)
+        p *= alpha
         rss, penalty = residuals(equations, w, alpha)
+        if np.any(rss < -_rss_floor(equations)):
+            return None
+        effective_dof = order - float(np.vdot(self.probes, p)) / PROBES
+        if self.criterion == "gcv":
+            spread = np.sqrt(2 * min(order, equations.degrees) / PROBES)
+            if equations.degrees - effective_dof < 5 * spread:
+                effective_dof = inverse.effective_dof()  # an estimate would decide too much
         trial = Trial(rss, penalty, effective_dof, inverse.log_determinant_ratio())
         height = criterion_value(equations, self.criterion, trial)
         if not np.isfinite(height):
             return None
         if height < self.lowest:
             self.lowest, self.best = height, inverse
+        return _Attempt(self, inverse, w, p, trial)
 
-        wu = alpha**2 * np.einsum("ij,ij->j", w, u)
-        uu = alpha**3 * np.einsum("ij,ij->j", u, u)
+
+@dataclass(frozen=True)
+class _Attempt:
+    """One alpha, with w = A^-1 b and p = alpha A^-1 probes for A = G + alpha I."""
+
+    tries: _Tries
+    inverse: ShiftedCholesky
+    w: Array
+    p: Array
+    trial: Trial
+
+    def slope(self) -> tuple[float, float]:
+        """The first two derivatives by log(alpha); of "gcv", those of its logarithm."""
+        equations, trial, alpha = self.tries.equations, self.trial, self.inverse.alpha
+        n_targets = self.w.shape[1]
+        both = alpha * self.inverse.solve(np.concatenate([self.w, self.p], axis=1))
+        u, q = np.split(both, [n_targets], axis=1)
+        # The traces of (alpha A^-1)^k for k = 1, 2, 3.
+        t1, t2, t3 = (
+            float(np.vdot(left, right)) / PROBES
+            for left, right in ((self.tries.probes, self.p), (self.p, self.p), (self.p, q))
+        )
         dof_1, dof_2 = t2 - t1, 3 * t2 - 2 * t3 - t1
-        floor = _rss_floor(equations)
-        if self.criterion == "gcv":
-            total, left = float(np.maximum(rss, floor).sum()), equations.degrees - effective_dof
-            rss_1 = float(2 * wu[rss > floor].sum()) / total
-            rss_2 = float((4 * wu - 6 * uu)[rss > floor].sum()) / total
+        wu = alpha * np.einsum("ij,ij->j", self.w, u)
+        uu = alpha * np.einsum("ij,ij->j", u, u)
+        floor, N = _rss_floor(equations), equations.degrees
+        if self.tries.criterion == "gcv":
+            total, left = float(np.maximum(trial.rss, floor).sum()), N - trial.effective_dof
+            fitted = trial.rss > floor
+            rss_1 = float(2 * wu[fitted].sum()) / total
+            rss_2 = float((4 * wu - 6 * uu)[fitted].sum()) / total
             return (
                 rss_1 + 2 * dof_1 / left,
                 rss_2 - rss_1**2 + 2 * dof_2 / left + 2 * (dof_1 / left) ** 2,
             )
         varying = equations.target_squares > 0
-        loss = np.maximum(rss + penalty, floor)[varying]
-        loss_1, loss_2 = penalty[varying] / loss, (penalty - 2 * wu)[varying] / loss
-        N = equations.degrees
+        loss = np.maximum(trial.rss + trial.penalty, floor)[varying]
+        loss_1, loss_2 = trial.penalty[varying] / loss, (trial.penalty - 2 * wu)[varying] / loss
         return (
-            float(np.sum(N * loss_1 - effective_dof)),
+            float(np.sum(N * loss_1 - trial.effective_dof)),
             float(np.sum(N * (loss_2 - loss_1**2) - dof_1)),
         )
 
@@ -225,7 +269,8 @@ def _search(equations: NormalEquations, criterion: str) -> ShiftedInverse:
     below, above = -np.inf, np.inf  # alphas that were too small and too large
     x = float(np.clip(_guess(equations, criterion), low, high))
     for _ in range(TRIES):
-        slope, curvature = tries.slope(float(np.exp(x))) or (-np.inf, 0.0)
+        attempt = tries.attempt(float(np.exp(x)))
+        slope, curvature = attempt.slope() if attempt else (-np.inf, 0.0)
         step = -float(np.copysign(DECADE, slope))
         if curvature * DECADE > abs(slope):
             step = -slope / curvature

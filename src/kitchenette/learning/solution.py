@@ -76,7 +76,8 @@ class ShiftedCholesky:
     def effective_dof(self) -> float:
         if self.alpha == 0:
             return float(self.order)
-        return self.order - self.alpha * self._factor.inverse_trace()
+        dof = self.order - self.alpha * self._factor.inverse_trace()
+        return float(np.clip(dof, 0, self.order))  # rounding errors
 
 
 class Spectrum:
@@ -241,6 +242,7 @@ def solution(equations: NormalEquations, inverse: ShiftedInverse) -> Solution:
     """The solution by a given inverse of G + alpha I."""
     w = inverse.solve(equations.cross)
     rss, penalty = residuals(equations, w, inverse.alpha)
+    rss = np.maximum(rss, 0)
     return Solution(
         coef=w,
         intercept=equations.target_mean - equations.feature_mean @ w,
@@ -259,11 +261,11 @@ def solution(equations: NormalEquations, inverse: ShiftedInverse) -> Solution:
 def residuals(equations: NormalEquations, w: Array, alpha: float) -> tuple[Array, Array]:
     """Sums of squared residuals and penalties alpha |w|^2, both for each target.
 
-    rss = y'y - 2 w'b + w'Gw, where w'Gw = w'b - alpha w'w.
+    rss = y'y - 2 w'b + w'Gw, where w'Gw = w'b - alpha w'w. Rounding errors can make it negative.
     """
     penalty = alpha * np.einsum("ij,ij->j", w, w)
     explained = np.einsum("ij,ij->j", w, equations.cross)
-    return np.maximum(equations.target_squares - explained - penalty, 0), penalty
+    return equations.target_squares - explained - penalty, penalty
 
 
 def _log_evidence(equations: NormalEquations, loss: Array, log_determinant: float) -> float:

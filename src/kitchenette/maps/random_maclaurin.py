@@ -108,7 +108,8 @@ class RandomMaclaurin(FeatureMap):
     with "geometric" degrees (the sum of a_n^2 m^n / P[N = n] - k(x, y)^2) / n_components.
     "hadamard" has the same or less: features draw coordinates of a transform without
     repetition, and given the signs the mean over all coordinates is exact; as many features of
-    degree one as there are padded columns have no variance, and get no more. A Composition has the
+    degree one as there are padded columns have no variance, and get no more if there are other
+    degrees. A Composition has the
     second moment of the one-dimensional inner estimate in place of m, which is
     1 + k(2x, 2y) / 2 for a shift-invariant kernel.
 
