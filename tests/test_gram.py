@@ -62,21 +62,26 @@ def test_rows_are_centred_at_more_digits_than_they_have(shape, dtype):
 @pytest.mark.parametrize("shape", [*SHAPES, (5, 129), (20, 256), (20, 2100)], ids=str)
 def test_products_are_added_to_one_triangle(shape, dtype):
     A = rows(shape, dtype)
-    matrix = PackedSymmetric(shape[1])
-    matrix.add_products(A, 3.0)
-    matrix.add_products(A, -1.0)
-    expected = np.tril(2 * A.T.astype(float) @ A)
-    tolerance = 1e-5 if dtype == np.float32 else 1e-14
-    np.testing.assert_allclose(matrix.full(), expected, atol=tolerance * expected.max())
+    for n_targets in (0, 1, 3, 300):
+        T = rows((shape[0], n_targets), dtype, spare=0)
+        matrix, cross = PackedSymmetric(shape[1]), np.zeros((shape[1], n_targets))
+        matrix.add_products(A, T, cross, 3.0)
+        matrix.add_products(A, T, cross, -1.0)
+        expected = np.tril(2 * A.T.astype(float) @ A)
+        tolerance = expected.max() * (1e-5 if dtype == np.float32 else 1e-14)
+        np.testing.assert_allclose(matrix.full(), expected, atol=tolerance)
+        np.testing.assert_allclose(cross, 2 * A.T.astype(float) @ T, atol=tolerance)
 
 
 def test_products_do_not_depend_on_threads_beyond_rounding():
     A = rows((300, 600), np.float64)
     parallel, alone = PackedSymmetric(600), PackedSymmetric(600)
-    parallel.add_products(A, 1.0)
+    crosses = np.zeros((2, 600, 3))
+    parallel.add_products(A, A[:, :3].copy(), crosses[0], 1.0)
     with threadpool_limits(1):
-        alone.add_products(A, 1.0)
+        alone.add_products(A, A[:, :3].copy(), crosses[1], 1.0)
     np.testing.assert_allclose(parallel.values, alone.values, rtol=1e-13)
+    np.testing.assert_allclose(*crosses, rtol=1e-13)
 
 
 def blas_threads():
@@ -106,9 +111,9 @@ def test_several_threads_of_python_leave_the_blas_as_it_was():
 
     def work(_):
         all_at_once.wait()
-        matrix = PackedSymmetric(300)
+        matrix, cross = PackedSymmetric(300), np.zeros((300, 1))
         for _ in range(20):
-            matrix.add_products(A, 0.05)
+            matrix.add_products(A, A[:, :1].copy(), cross, 0.05)
         return matrix.full()
 
     with ThreadPoolExecutor(4) as pool:
@@ -118,9 +123,13 @@ def test_several_threads_of_python_leave_the_blas_as_it_was():
 
 
 def test_shapes_that_do_not_fit_are_refused():
-    A, packed = rows((4, 3), np.float64), np.zeros(6)
+    A, T, packed, cross = rows((4, 3), np.float64), np.ones((4, 2)), np.zeros(6), np.zeros((3, 2))
     blas = {name: cython_blas.__pyx_capi__[f"d{name}"] for name in ("gemm", "syrk")}
-    _core.add_products(A, packed, 1.0, **blas)
+
+    def products(A=A, T=T, packed=packed, cross=cross):
+        _core.add_products(A, T, packed, cross, 1.0, **blas)
+
+    products()
     for call, sentence in [
         (lambda: _core.add_column_sums(A, np.zeros(2)), "sum for every column"),
         (lambda: _core.add_column_sums(A, np.zeros(3), np.ones(3)), "weight for every row"),
@@ -128,12 +137,12 @@ def test_shapes_that_do_not_fit_are_refused():
         (lambda: _core.centre_rows(A, np.zeros((3, 3)), np.zeros(3)), "as many rows"),
         (lambda: _core.centre_rows(A, np.zeros((4, 3)), np.zeros(2)), "mean for every column"),
         (lambda: _core.centre_rows(A, A.copy(), np.zeros(3), np.ones(5)), "root for every row"),
-        (lambda: _core.add_products(A, np.zeros(5), 1.0, **blas), "packed matrix"),
-        (lambda: _core.add_products(A.T, np.zeros(10), 1.0, **blas), "contiguous"),
-        (
-            lambda: _core.add_products(np.broadcast_to(np.ones(3), (4, 3)), packed, 1.0, **blas),
-            "overlap",
-        ),
+        (lambda: products(packed=np.zeros(5)), "packed matrix"),
+        (lambda: products(A=A.T), "contiguous"),
+        (lambda: products(A=np.broadcast_to(np.ones(3), (4, 3))), "overlap"),
+        (lambda: products(T=np.ones((3, 2))), "targets must have as many rows"),
+        (lambda: products(cross=np.zeros((3, 1))), "cross must have"),
+        (lambda: products(cross=np.zeros((2, 2))), "cross must have"),
     ]:
         with pytest.raises(ValueError, match=sentence):
             call()
@@ -146,4 +155,6 @@ def test_other_functions_of_the_blas_are_refused(gemm, syrk):
     functions = cython_blas.__pyx_capi__
     arguments = functions[gemm], functions.get(syrk, functions["ddot"])
     with pytest.raises(ValueError, match="not the function"):
-        _core.add_products(np.ones((4, 3)), np.zeros(6), 1.0, *arguments)
+        _core.add_products(
+            np.ones((4, 3)), np.ones((4, 1)), np.zeros(6), np.zeros((3, 1)), 1.0, *arguments
+        )

@@ -165,7 +165,13 @@ def centre_rows(
     roots: NDArray[np.float64] | None = None,
 ) -> None: ...
 def add_products(
-    rows: NDArray[Any], packed: NDArray[np.float64], scale: float, gemm: object, syrk: object
+    rows: NDArray[Any],
+    targets: NDArray[Any],
+    packed: NDArray[np.float64],
+    cross: NDArray[np.float64],
+    scale: float,
+    gemm: object,
+    syrk: object,
 ) -> None: ...
 def philox_words(seed: int, stream: int, first_block: int, out: NDArray[np.uint64]) -> None: ...
 def philox_uniforms(seed: int, stream: int, first_block: int, out: NDArray[np.float64]) -> None: ...

@@ -87,11 +87,14 @@ std::vector<Tile> tiles_of(Size order, Size width) {
     return tiles;
 }
 
-// Wide enough for the BLAS, narrow enough for all threads.
+// As wide as the BLAS likes it and as the threads, each with a rectangle at least, allow.
 Size tile_width(Size order) {
     Size width = 1024;
-    const auto count = [&] { return (order / width) * (order / width + 1) / 2; };
-    while (width > 128 && count() < 4 * max_threads()) width /= 2;
+    const auto rectangles = [&] {
+        const Size side = (order + width - 1) / width;
+        return side * side / 2;
+    };
+    while (width > 128 && rectangles() < max_threads()) width /= 2;
     return width;
 }
 
@@ -123,33 +126,56 @@ void add_to_packed(const T* values, const Tile& tile, Size order, double* packed
 
 }  // namespace
 
-template <class T> void add_products(const T* rows, Size stride, Size n_rows, Size order, T scale,
-                                     const Blas<T>& blas, double* packed) {
+template <class T> void add_products(const T* rows, Size stride, Size n_rows, Size order,
+                                     const T* targets, Size n_targets, T scale, const Blas<T>& blas,
+                                     double* packed, double* cross) {
     const Size width = tile_width(order);
     const std::vector<Tile> tiles = tiles_of(order, width);
-    const Size work = n_rows * order * order;
-    parallel<T>(static_cast<Size>(tiles.size()), work, width * width, [&](Size task, T* product) {
-        // The BLAS sees the columns of a matrix in the rows, and takes pointers to everything.
-        const Tile& tile = tiles[static_cast<std::size_t>(task)];
-        T *left = const_cast<T*>(rows) + tile.row, *right = const_cast<T*>(rows) + tile.column;
-        T factor = scale, nothing = 0;
-        int m = static_cast<int>(tile.n_rows), n = static_cast<int>(tile.n_columns);
-        int k = static_cast<int>(n_rows), ld = static_cast<int>(stride);
-        char lower = 'L', plain = 'N', transposed = 'T';
-        if (tile.row == tile.column)
-            blas.syrk(&lower, &plain, &n, &k, &factor, left, &ld, &nothing, product, &m);
-        else
-            blas.gemm(&plain, &transposed, &m, &n, &k, &factor, left, &ld, right, &ld, &nothing,
-                      product, &m);
-        add_to_packed(product, tile, order, packed);
-    });
+    const Size squares = static_cast<Size>(tiles.size());
+    const Size panels = n_targets > 0 ? (order + width - 1) / width : 0;
+    const Size most_targets = std::min(n_targets, width);
+    parallel<T>(
+        squares + panels, n_rows * order * order, width * width, [&](Size task, T* product) {
+            // The BLAS sees the columns of a matrix in the rows, and takes pointers to everything.
+            T factor = scale, nothing = 0;
+            int k = static_cast<int>(n_rows), ld = static_cast<int>(stride);
+            char lower = 'L', plain = 'N', transposed = 'T';
+            if (task < squares) {
+                const Tile& tile = tiles[static_cast<std::size_t>(task)];
+                T *left = const_cast<T*>(rows) + tile.row,
+                  *right = const_cast<T*>(rows) + tile.column;
+                int m = static_cast<int>(tile.n_rows), n = static_cast<int>(tile.n_columns);
+                if (tile.row == tile.column)
+                    blas.syrk(&lower, &plain, &n, &k, &factor, left, &ld, &nothing, product, &m);
+                else
+                    blas.gemm(&plain, &transposed, &m, &n, &k, &factor, left, &ld, right, &ld,
+                              &nothing, product, &m);
+                add_to_packed(product, tile, order, packed);
+                return;
+            }
+            const Size first = (task - squares) * width, count = std::min(width, order - first);
+            for (Size t = 0; t < n_targets; t += most_targets) {
+                const Size some = std::min(most_targets, n_targets - t);
+                // By columns of the product: as many numbers as targets for every feature.
+                int m = static_cast<int>(some), n = static_cast<int>(count);
+                int ld_targets = static_cast<int>(n_targets);
+                T *left = const_cast<T*>(targets) + t, *right = const_cast<T*>(rows) + first;
+                blas.gemm(&plain, &transposed, &m, &n, &k, &factor, left, &ld_targets, right, &ld,
+                          &nothing, product, &m);
+                for (Size j = 0; j < count; ++j)
+                    for (Size i = 0; i < some; ++i)
+                        cross[(first + j) * n_targets + t + i] +=
+                            static_cast<double>(product[j * some + i]);
+            }
+        });
 }
 
-#define KITCHENETTE_INSTANTIATE(T)                                                             \
-    template double add_column_sums<T>(const T*, Size, Size, Size, const double*, double*);    \
-    template void centre_rows<T>(const T*, Size, Size, Size, const double*, const double*, T*, \
-                                 Size);                                                        \
-    template void add_products<T>(const T*, Size, Size, Size, T, const Blas<T>&, double*);
+#define KITCHENETTE_INSTANTIATE(T)                                                               \
+    template double add_column_sums<T>(const T*, Size, Size, Size, const double*, double*);      \
+    template void centre_rows<T>(const T*, Size, Size, Size, const double*, const double*, T*,   \
+                                 Size);                                                          \
+    template void add_products<T>(const T*, Size, Size, Size, const T*, Size, T, const Blas<T>&, \
+                                  double*, double*);
 KITCHENETTE_INSTANTIATE(float)
 KITCHENETTE_INSTANTIATE(double)
 

@@ -24,9 +24,11 @@ template <class T> struct Blas {
 };
 
 // Adds scale * A'A to a symmetric matrix in LAPACK's rectangular full packed format
-// (TRANSR = 'N', UPLO = 'L'), whose order is the number of columns of A. Every thread has tiles of
-// the triangle of its own, so a BLAS with one thread serves best.
-template <class T> void add_products(const T* rows, Size stride, Size n_rows, Size order, T scale,
-                                     const Blas<T>& blas, double* packed);
+// (TRANSR = 'N', UPLO = 'L'), whose order is the number of columns of A, and scale * A'T to the
+// matrix `cross`, stored by rows. Every thread has tiles of its own, so a BLAS with one thread
+// serves best.
+template <class T> void add_products(const T* rows, Size stride, Size n_rows, Size order,
+                                     const T* targets, Size n_targets, T scale, const Blas<T>& blas,
+                                     double* packed, double* cross);
 
 }  // namespace kitchenette

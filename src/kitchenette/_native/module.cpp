@@ -448,6 +448,8 @@ template <class T> void bind_gram(nb::module_& m) {
            const OptionalVector<double>& weights) {
             const Rows<T> rows = rows_of<T>(z);
             require(static_cast<Size>(sums.size()) == rows.n_columns, "a sum for every column");
+            require_aligned(sums.data());
+            if (weights) require_aligned(weights->data());
             require(!weights || length_of(weights) == rows.n_rows, "a weight for every row");
             nb::gil_scoped_release release;
             return add_column_sums<T>(rows.values, rows.stride, rows.n_rows, rows.n_columns,
@@ -464,6 +466,8 @@ template <class T> void bind_gram(nb::module_& m) {
             require(target.n_columns == rows.n_columns, "out must have as many columns as z");
             require(static_cast<Size>(mean.size()) == rows.n_columns, "a mean for every column");
             require(!roots || length_of(roots) == rows.n_rows, "a root for every row");
+            require_aligned(mean.data());
+            if (roots) require_aligned(roots->data());
             nb::gil_scoped_release release;
             centre_rows<T>(rows.values, rows.stride, rows.n_rows, rows.n_columns, mean.data(),
                            pointer_of(roots), target.data, target.stride);
@@ -473,24 +477,34 @@ template <class T> void bind_gram(nb::module_& m) {
 
     m.def(
         "add_products",
-        [](const Matrix<const T>& rows, const Vector<double>& packed, double scale,
-           const nb::capsule& gemm, const nb::capsule& syrk) {
+        [](const Matrix<const T>& rows, const Table<T>& targets, const Vector<double>& packed,
+           const nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>& cross,
+           double scale, const nb::capsule& gemm, const nb::capsule& syrk) {
             const Rows<T> a = rows_of<T>(rows);
-            const Size order = a.n_columns;
+            const Size order = a.n_columns, n_targets = static_cast<Size>(targets.shape(1));
             constexpr Size limit = Size{1} << 31;  // of the numbers that the BLAS takes
-            require(a.n_rows < limit && a.stride < limit && order < limit && a.stride >= order,
+            require(a.n_rows < limit && a.stride < limit && order < limit && a.stride >= order &&
+                        n_targets < limit,
                     "the matrix is too large, or its rows overlap");
             require(static_cast<Size>(packed.size()) == order * (order + 1) / 2,
                     "a packed matrix has order (order + 1) / 2 numbers");
+            require(has_shape(targets, a.n_rows, n_targets), "targets must have as many rows");
+            require(static_cast<Size>(cross.shape(0)) == order &&
+                        static_cast<Size>(cross.shape(1)) == n_targets,
+                    "cross must have a row for every column and a column for every target");
+            require_aligned(targets.data());
+            require_aligned(packed.data());
+            require_aligned(cross.data());
             Blas<T> blas;
             read_blas_function<T>(gemm, 3, blas.gemm);
             read_blas_function<T>(syrk, 2, blas.syrk);
             if (a.n_rows == 0 || order == 0) return;
             nb::gil_scoped_release release;
-            add_products<T>(a.values, a.stride, a.n_rows, order, static_cast<T>(scale), blas,
-                            packed.data());
+            add_products<T>(a.values, a.stride, a.n_rows, order, targets.data(), n_targets,
+                            static_cast<T>(scale), blas, packed.data(), cross.data());
         },
-        "rows"_a.noconvert(), "packed"_a.noconvert(), "scale"_a, "gemm"_a, "syrk"_a);
+        "rows"_a.noconvert(), "targets"_a.noconvert(), "packed"_a.noconvert(),
+        "cross"_a.noconvert(), "scale"_a, "gemm"_a, "syrk"_a);
 }
 
 // ---------------------------------------------------------------- random numbers

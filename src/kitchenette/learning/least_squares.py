@@ -500,22 +500,20 @@ class _Batch:
             Y *= self.roots[:, None]
         feature_row = np.sqrt(between) * self.feature_step
         target_row = np.sqrt(between) * self.target_step
-        width = self.Z.shape[1]
-        memory = np.empty((min(self.n_rows, BLOCK_ROWS) + 1, width), self.dtype)
-        for rows in slices(self.n_rows, BLOCK_ROWS):
-            n = rows.stop - rows.start
-            block = np.require(self.Z[rows], self.dtype, ["C", "A"])
-            roots = None if self.roots is None else self.roots[rows]
-            _core.centre_rows(block, memory[:n], self.feature_mean, roots)
-            targets = Y[rows]
-            if rows.stop == self.n_rows:
-                memory[n] = feature_row
-                targets = np.concatenate([targets, target_row[None]])
-            centred = memory[: len(targets)]
-            statistics.gram.add_products(centred, sign)
-            targets = (sign * targets).astype(self.dtype)
-            with one_blas_thread():
-                statistics.cross += centred.T @ targets
+        memory = np.empty((min(self.n_rows, BLOCK_ROWS) + 1, self.Z.shape[1]), self.dtype)
+        with one_blas_thread():
+            for rows in slices(self.n_rows, BLOCK_ROWS):
+                n = rows.stop - rows.start
+                block = np.require(self.Z[rows], self.dtype, ["C", "A"])
+                roots = None if self.roots is None else self.roots[rows]
+                _core.centre_rows(block, memory[:n], self.feature_mean, roots)
+                targets = Y[rows]
+                if rows.stop == self.n_rows:
+                    memory[n] = feature_row
+                    targets = np.concatenate([targets, target_row[None]])
+                targets = np.ascontiguousarray(targets, self.dtype)
+                centred = memory[: len(targets)]
+                statistics.gram.add_products(centred, targets, statistics.cross, sign)
         statistics.target_gram += sign * (Y.T @ Y + np.outer(target_row, target_row))
 
 

@@ -81,15 +81,18 @@ class PackedSymmetric:
             self.order, 1, scale, rows, 1.0, self.values, transr="N", uplo="L", overwrite_c=1
         )
 
-    def add_products(self, A: NDArray[Any], scale: float) -> None:
-        """Add ``scale * A' A`` for rows in C order, float32 or float64.
+    def add_products(
+        self, A: NDArray[Any], targets: NDArray[Any], cross: Array, scale: float
+    ) -> None:
+        """Add ``scale * A' A``, and ``scale * A' targets`` to cross.
 
-        Products are computed in the precision of A, tile by tile, and added in float64.
+        Rows and targets in C order have the same precision, in which products are computed, tile
+        by tile; they are added in float64.
         """
         prefix = "s" if A.dtype == np.float32 else "d"
         gemm, syrk = (cython_blas.__pyx_capi__[prefix + name] for name in ("gemm", "syrk"))
         with one_blas_thread():
-            _core.add_products(A, self.values, scale, gemm, syrk)
+            _core.add_products(A, targets, self.values, cross, scale, gemm, syrk)
 
     def _diagonal_positions(self) -> NDArray[np.intp]:
         n, n1 = self.order, (self.order + 1) // 2
