@@ -153,13 +153,15 @@ class LeastSquares:
         self : LeastSquares
             This object.
         """
-        batch = _Batch(self, Z, Y, sample_weight)
+        return self._update(Batch(self, Z, Y, sample_weight))
+
+    def _update(self, batch: Batch, memory: NDArray[Any] | None = None) -> Self:
         self._own_arrays()
         if batch.count == 0:
             self.n_rows += batch.n_rows
             return self
         n = self.count + batch.count
-        batch.add_to(self, self.count * batch.count / n, 1.0)
+        batch.add_to(self, self.count * batch.count / n, 1.0, memory)
         self._move_means(batch.feature_step, batch.target_step, batch.count / n)
         self.count = n
         self.n_rows += batch.n_rows
@@ -180,7 +182,7 @@ class LeastSquares:
         self : LeastSquares
             This object.
         """
-        batch = _Batch(self, Z, Y, sample_weight)
+        batch = Batch(self, Z, Y, sample_weight)
         n = self.count - batch.count
         nothing_left = abs(n) <= 1e-12 * self.count
         if batch.n_rows > self.n_rows or (n < 0 and not nothing_left):
@@ -438,7 +440,7 @@ _NUMBERS = ("n_features", "n_targets", "n_rows", "count", "single")
 _ARRAYS = ("feature_mean", "target_mean", "gram", "cross", "target_gram")
 
 
-class _Batch:
+class Batch:
     """Checked rows, their means, and how far these are from the means of the statistics.
 
     All that can go wrong does so here, before the statistics are touched.
@@ -493,14 +495,24 @@ class _Batch:
         within = smallest < least and max(most, step) < largest
         self.dtype = np.dtype(np.float32 if self.single and within else np.float64)
 
-    def add_to(self, statistics: LeastSquares, between: float, sign: float) -> None:
-        """Add the products of centred rows, and of the difference of means, times ``sign``."""
+    def add_to(
+        self,
+        statistics: LeastSquares,
+        between: float,
+        sign: float,
+        memory: NDArray[Any] | None = None,
+    ) -> None:
+        """Add the products of centred rows, and of the difference of means, times ``sign``.
+
+        ``memory`` is for one row more than a block has, and may have served before.
+        """
         Y = self.Y - self.target_mean
         if self.roots is not None:
             Y *= self.roots[:, None]
         feature_row = np.sqrt(between) * self.feature_step
         target_row = np.sqrt(between) * self.target_step
-        memory = np.empty((min(self.n_rows, BLOCK_ROWS) + 1, self.Z.shape[1]), self.dtype)
+        if memory is None or memory.dtype != self.dtype:
+            memory = np.empty((min(self.n_rows, BLOCK_ROWS) + 1, self.Z.shape[1]), self.dtype)
         with one_blas_thread():
             for rows in slices(self.n_rows, BLOCK_ROWS):
                 n = rows.stop - rows.start

@@ -21,6 +21,7 @@ from kitchenette.learning.blocks import Features, features_of, rows_of, slices
 from kitchenette.learning.comparison import first_difference
 from kitchenette.learning.least_squares import (
     BLOCK_ROWS,
+    Batch,
     LeastSquares,
     checked_alpha,
     checked_weights,
@@ -141,13 +142,16 @@ class KernelMachine(ValueParameters, ABC):
         blocks = slices(n_rows, BLOCK_ROWS)
         if self.verbose:
             blocks = with_progress(blocks, n_rows, type(self).__name__)
-        statistics, memory = None, None
+        statistics, memory, centred = None, None, None
         for rows in blocks:
             Z = features_of(self.feature_map_, rows_of(X, rows), memory)
             Y = self._columns(targets[rows])
-            statistics = statistics or LeastSquares(Z.shape[1], Y.shape[1])
-            statistics.update(Z, Y, None if weights is None else weights[rows])
-            memory = Z if memory is None else memory
+            if statistics is None or centred is None:
+                statistics = LeastSquares(Z.shape[1], Y.shape[1])
+                # Both kept: new memory costs the operating system a good part of a block's time.
+                memory, centred = Z, np.empty((Z.shape[0] + 1, Z.shape[1]), Z.dtype)
+            batch = Batch(statistics, Z, Y, None if weights is None else weights[rows])
+            statistics._update(batch, centred)
         assert statistics is not None
         return statistics
 

@@ -202,6 +202,7 @@ class _Tries:
         both = inverse.solve(np.concatenate([equations.cross, self.probes], axis=1))
         w, p = np.split(both, [equations.cross.shape[1]], axis=1)
         p *= alpha
+        inverse.weights = w = w.copy()
         rss, penalty = residuals(equations, w, alpha)
         if np.any(rss < -_rss_floor(equations)):
             return None

@@ -51,6 +51,8 @@ class NormalEquations:
 class ShiftedCholesky:
     """(G + alpha I)^-1 by a Cholesky factor."""
 
+    weights: Array | None = None  # what it makes of the products with the targets, once known
+
     def __init__(self, equations: NormalEquations, alpha: float):
         shifted = equations.gram.copy()
         shifted.add_to_diagonal(alpha)
@@ -240,7 +242,8 @@ class Solution:
 
 def solution(equations: NormalEquations, inverse: ShiftedInverse) -> Solution:
     """The solution by a given inverse of G + alpha I."""
-    w = inverse.solve(equations.cross)
+    known = inverse.weights if isinstance(inverse, ShiftedCholesky) else None
+    w = inverse.solve(equations.cross) if known is None else known
     rss, penalty = residuals(equations, w, inverse.alpha)
     rss = np.maximum(rss, 0)
     return Solution(
