@@ -158,15 +158,15 @@ def finish_features(z: NDArray[np.float64], out: NDArray[np.float64], tail: Tail
 def add_column_sums(
     z: NDArray[Any], sums: NDArray[np.float64], weights: NDArray[np.float64] | None = None
 ) -> float: ...
-def centre_rows(
-    z: NDArray[Any],
-    out: NDArray[Any],
-    mean: NDArray[np.float64],
-    roots: NDArray[np.float64] | None = None,
-) -> None: ...
+def centred_size(n_rows: int, n_columns: int) -> int: ...
+def products_call_blas() -> bool: ...
 def add_products(
-    rows: NDArray[Any],
+    z: NDArray[Any],
+    mean: NDArray[np.float64],
+    roots: NDArray[np.float64] | None,
+    last: NDArray[np.float64] | None,
     targets: NDArray[Any],
+    memory: NDArray[Any],
     packed: NDArray[np.float64],
     cross: NDArray[np.float64],
     scale: float,

@@ -45,29 +45,69 @@ template <class T> double add_column_sums(const T* z, Size stride, Size n_rows, 
     return largest;
 }
 
-template <class T> void centre_rows(const T* z, Size stride, Size n_rows, Size n_columns,
-                                    const double* mean, const double* roots, T* out,
-                                    Size out_stride) {
+namespace {
+
+// Rows as a product wants them: cut into chunks of `depth` rows, these into strips of `width`
+// columns, and a strip stored row by row. The last chunk has the rows that are left; the last
+// strip is filled up with zeros.
+struct Layout {
+    Size n_rows, n_columns, width, depth;
+
+    Size chunks() const { return (n_rows + depth - 1) / depth; }
+    Size strips() const { return (n_columns + width - 1) / width; }
+    Size rows_of(Size chunk) const { return std::min(depth, n_rows - chunk * depth); }
+    Size columns_of(Size strip) const { return std::min(width, n_columns - strip * width); }
+    Size begin(Size chunk, Size strip) const {
+        return (chunk * depth * strips() + strip * rows_of(chunk)) * width;
+    }
+};
+
+constexpr Size widest_strip = 48;    // three vectors of 16 numbers
+constexpr Size strip_bytes = 12288;  // of all rows of a strip: two of them fit into the first cache
+constexpr Size rows_of_a_task = 16;  // divides all depths that follow from these
+constexpr Size tile_of_strips = 384;  // columns: a multiple of all widths, and so are its halves
+constexpr Size tile_of_blas = 1024;
+
+// One strip and one chunk are rows as the BLAS knows them.
+template <class T> Layout layout_of(Size n_rows, Size n_columns) {
+    const Kernels<T>& kernels = kernels_of<T>(current_variant());
+    if (!kernels.multiply_strips) return {n_rows, n_columns, n_columns, n_rows};
+    const Size width = kernels.strip_width;
+    return {n_rows, n_columns, width, strip_bytes / (width * static_cast<Size>(sizeof(T)))};
+}
+
+template <class T> void centre_rows(const RowsToCentre<T>& rows, const Layout& layout, T* out) {
     // The mean as a sum of two numbers of this precision: the first difference is exact if
     // the mean is large, so that the second can take the rest away.
-    const AlignedBuffer<T> parts(2 * n_columns);
-    T *high = parts.data(), *low = high + n_columns;
-    for (Size j = 0; j < n_columns; ++j) {
-        high[j] = static_cast<T>(mean[j]);
-        low[j] = static_cast<T>(mean[j] - static_cast<double>(high[j]));
+    const AlignedBuffer<T> parts(2 * rows.n_columns);
+    T *high = parts.data(), *low = high + rows.n_columns;
+    for (Size j = 0; j < rows.n_columns; ++j) {
+        high[j] = static_cast<T>(rows.mean[j]);
+        low[j] = static_cast<T>(rows.mean[j] - static_cast<double>(high[j]));
     }
-    const Size rows = 16;  // of a task
-    parallel<T>((n_rows + rows - 1) / rows, n_rows * n_columns, 0, [&](Size task, T*) {
-        for (Size i = task * rows; i < std::min(n_rows, (task + 1) * rows); ++i) {
-            const T* source = z + i * stride;
-            T* target = out + i * out_stride;
-            const T root = roots ? static_cast<T>(roots[i]) : T{1};
-            for (Size j = 0; j < n_columns; ++j) target[j] = (source[j] - high[j] - low[j]) * root;
+    const Size tasks = (layout.n_rows + rows_of_a_task - 1) / rows_of_a_task;
+    parallel<T>(tasks, layout.n_rows * layout.n_columns, 0, [&](Size task, T*) {
+        const Size first = task * rows_of_a_task, chunk = first / layout.depth;
+        const Size end = std::min(first + rows_of_a_task, layout.n_rows);
+        for (Size strip = 0; strip < layout.strips(); ++strip) {
+            const Size column = strip * layout.width, count = layout.columns_of(strip);
+            T* target =
+                out + layout.begin(chunk, strip) + (first - chunk * layout.depth) * layout.width;
+            for (Size i = first; i < end; ++i, target += layout.width) {
+                if (i < rows.n_rows) {
+                    const T* source = rows.z + i * rows.stride + column;
+                    const T root = rows.roots ? static_cast<T>(rows.roots[i]) : T{1};
+                    for (Size j = 0; j < count; ++j)
+                        target[j] = (source[j] - high[column + j] - low[column + j]) * root;
+                } else {
+                    for (Size j = 0; j < count; ++j)
+                        target[j] = static_cast<T>(rows.last[column + j]);
+                }
+                std::fill(target + count, target + layout.width, T{0});
+            }
         }
     });
 }
-
-namespace {
 
 // Part of a matrix: a square on its diagonal, or a rectangle below it.
 struct Tile {
@@ -87,30 +127,29 @@ std::vector<Tile> tiles_of(Size order, Size width) {
     return tiles;
 }
 
-// As wide as the BLAS likes it and as the threads, each with a rectangle at least, allow.
-Size tile_width(Size order) {
-    Size width = 1024;
+// As wide as the product likes it and as the threads, each with some rectangles, allow.
+Size tile_width(Size order, Size width, Size least, Size per_thread) {
     const auto rectangles = [&] {
         const Size side = (order + width - 1) / width;
         return side * side / 2;
     };
-    while (width > 128 && rectangles() < max_threads()) width /= 2;
+    while (width > least && rectangles() < per_thread * max_threads()) width /= 2;
     return width;
 }
 
 // Adds the part of a tile, stored by columns, on and below the diagonal to the packed matrix. Its
 // first `half` columns lie in a rectangle from the diagonal down, one number lower if the
 // order is even; the rest lies transposed in the upper corner of that rectangle.
-template <class T>
-void add_to_packed(const T* values, const Tile& tile, Size order, double* packed) {
+template <class T> void add_to_packed(const T* values, Size stride, const Tile& tile, Size order,
+                                      double scale, double* packed) {
     const Size half = (order + 1) / 2, even = 1 - order % 2, height = order + even;
     const Size straight = std::clamp(half - tile.column, Size{0}, tile.n_columns);
     for (Size j = 0; j < straight; ++j) {
         const Size column = tile.column + j;
-        const T* source = values + j * tile.n_rows;
+        const T* source = values + j * stride;
         double* target = packed + column * height + even + tile.row;
         for (Size i = std::max(Size{0}, column - tile.row); i < tile.n_rows; ++i)
-            target[i] += static_cast<double>(source[i]);
+            target[i] += scale * static_cast<double>(source[i]);
     }
     constexpr Size width = 16;  // columns at a time: whole cache lines of both
     for (Size begin = straight; begin < tile.n_columns; begin += width) {
@@ -119,63 +158,119 @@ void add_to_packed(const T* values, const Tile& tile, Size order, double* packed
             const Size place = (row - half + 1 - even) * height + tile.column - half;
             const Size end = std::min({tile.n_columns, begin + width, row - tile.column + 1});
             for (Size j = begin; j < end; ++j)
-                packed[place + j] += static_cast<double>(values[j * tile.n_rows + i]);
+                packed[place + j] += scale * static_cast<double>(values[j * stride + i]);
         }
     }
 }
 
-}  // namespace
+// A matrix in memory, in some layout.
+template <class T> struct Factor {
+    T* data;
+    Layout layout;
+};
 
-template <class T> void add_products(const T* rows, Size stride, Size n_rows, Size order,
-                                     const T* targets, Size n_targets, T scale, const Blas<T>& blas,
-                                     double* packed, double* cross) {
-    const Size width = tile_width(order);
-    const std::vector<Tile> tiles = tiles_of(order, width);
-    const Size squares = static_cast<Size>(tiles.size());
-    const Size panels = n_targets > 0 ? (order + width - 1) / width : 0;
-    const Size most_targets = std::min(n_targets, width);
-    parallel<T>(
-        squares + panels, n_rows * order * order, width * width, [&](Size task, T* product) {
-            // The BLAS sees the columns of a matrix in the rows, and takes pointers to everything.
-            T factor = scale, nothing = 0;
-            int k = static_cast<int>(n_rows), ld = static_cast<int>(stride);
-            char lower = 'L', plain = 'N', transposed = 'T';
-            if (task < squares) {
-                const Tile& tile = tiles[static_cast<std::size_t>(task)];
-                T *left = const_cast<T*>(rows) + tile.row,
-                  *right = const_cast<T*>(rows) + tile.column;
-                int m = static_cast<int>(tile.n_rows), n = static_cast<int>(tile.n_columns);
-                if (tile.row == tile.column)
-                    blas.syrk(&lower, &plain, &n, &k, &factor, left, &ld, &nothing, product, &m);
-                else
-                    blas.gemm(&plain, &transposed, &m, &n, &k, &factor, left, &ld, right, &ld,
-                              &nothing, product, &m);
-                add_to_packed(product, tile, order, packed);
-                return;
-            }
-            const Size first = (task - squares) * width, count = std::min(width, order - first);
-            for (Size t = 0; t < n_targets; t += most_targets) {
-                const Size some = std::min(most_targets, n_targets - t);
-                // By columns of the product: as many numbers as targets for every feature.
-                int m = static_cast<int>(some), n = static_cast<int>(count);
-                int ld_targets = static_cast<int>(n_targets);
-                T *left = const_cast<T*>(targets) + t, *right = const_cast<T*>(rows) + first;
-                blas.gemm(&plain, &transposed, &m, &n, &k, &factor, left, &ld_targets, right, &ld,
-                          &nothing, product, &m);
-                for (Size j = 0; j < count; ++j)
-                    for (Size i = 0; i < some; ++i)
-                        cross[(first + j) * n_targets + t + i] +=
-                            static_cast<double>(product[j * some + i]);
-            }
-        });
+// product(i, j), stored by columns, is the sum over all rows of left(row, tile.row + i)
+// right(row, tile.column + j). In a square on the diagonal of a Gram matrix, only what is on and
+// below the diagonal is asked for.
+template <class T> void multiply(const Factor<T>& left, const Factor<T>& right, const Tile& tile,
+                                 bool square, T* product, Size stride) {
+    const Kernels<T>& kernels = kernels_of<T>(current_variant());
+    const Size width = left.layout.width;
+    const Size first_left = tile.row / width, first_right = tile.column / width;
+    const Size last_left = (tile.row + tile.n_rows + width - 1) / width;
+    const Size last_right = (tile.column + tile.n_columns + width - 1) / width;
+    for (Size chunk = 0; chunk < left.layout.chunks(); ++chunk)
+        for (Size j = first_right; j < last_right; ++j) {
+            T* columns = product + (j - first_right) * width * stride;
+            for (Size i = square ? j : first_left; i < last_left; ++i)
+                kernels.multiply_strips(left.data + left.layout.begin(chunk, i),
+                                        right.data + right.layout.begin(chunk, j),
+                                        left.layout.rows_of(chunk), right.layout.columns_of(j),
+                                        columns + (i - first_left) * width, stride, chunk > 0);
+        }
 }
 
-#define KITCHENETTE_INSTANTIATE(T)                                                               \
-    template double add_column_sums<T>(const T*, Size, Size, Size, const double*, double*);      \
-    template void centre_rows<T>(const T*, Size, Size, Size, const double*, const double*, T*,   \
-                                 Size);                                                          \
-    template void add_products<T>(const T*, Size, Size, Size, const T*, Size, T, const Blas<T>&, \
-                                  double*, double*);
+// The same by the BLAS, which sees columns in the rows and takes pointers to everything.
+template <class T> void multiply(const Blas<T>& blas, const Factor<T>& left, const Factor<T>& right,
+                                 const Tile& tile, bool square, T* product, Size stride) {
+    T one = 1, nothing = 0;
+    int k = static_cast<int>(left.layout.n_rows);
+    int m = static_cast<int>(tile.n_rows), n = static_cast<int>(tile.n_columns);
+    int ld_left = static_cast<int>(left.layout.n_columns);
+    int ld_right = static_cast<int>(right.layout.n_columns), ld = static_cast<int>(stride);
+    char lower = 'L', plain = 'N', transposed = 'T';
+    if (square)
+        blas.syrk(&lower, &plain, &n, &k, &one, left.data + tile.row, &ld_left, &nothing, product,
+                  &ld);
+    else
+        blas.gemm(&plain, &transposed, &m, &n, &k, &one, left.data + tile.row, &ld_left,
+                  right.data + tile.column, &ld_right, &nothing, product, &ld);
+}
+
+template <class T> T* on_a_cache_line(T* memory) {
+    return reinterpret_cast<T*>((reinterpret_cast<std::uintptr_t>(memory) + 63) / 64 * 64);
+}
+
+}  // namespace
+
+Size centred_size(Size n_rows, Size n_columns) {
+    constexpr Size alignment = 64 / sizeof(float);
+    return n_rows * ((n_columns + widest_strip - 1) / widest_strip * widest_strip) + alignment;
+}
+
+bool products_call_blas() {
+    return !current_variant().kernels_float->multiply_strips;
+}
+
+template <class T> void add_products(const RowsToCentre<T>& rows, const T* targets, Size n_targets,
+                                     double scale, const Blas<T>& blas, T* memory, double* packed,
+                                     double* cross) {
+    const Size order = rows.n_columns, n_rows = rows.n_rows + (rows.last ? 1 : 0);
+    const Factor<T> features{on_a_cache_line(memory), layout_of<T>(n_rows, order)};
+    centre_rows(rows, features.layout, features.data);
+
+    const AlignedBuffer<T> target_memory(centred_size(n_rows, n_targets));
+    const Factor<T> beside{target_memory.data(), layout_of<T>(n_rows, n_targets)};
+    const std::vector<double> zeros(static_cast<std::size_t>(n_targets));
+    if (n_targets > 0)
+        centre_rows({targets, n_targets, n_rows, n_targets, zeros.data(), nullptr, nullptr},
+                    beside.layout, beside.data);
+
+    const bool by_blas = products_call_blas();
+    const Size width = by_blas ? tile_width(order, tile_of_blas, 128, 1)
+                               : tile_width(order, tile_of_strips, widest_strip, 8);
+    const std::vector<Tile> tiles = tiles_of(order, width);
+    const Size n_tiles = static_cast<Size>(tiles.size());
+    const Size bands = n_targets > 0 ? (order + width - 1) / width : 0;
+    parallel<T>(n_tiles + bands, n_rows * order * order, width * width, [&](Size task, T* product) {
+        const auto compute = [&](const Factor<T>& right, const Tile& tile, bool square) {
+            if (by_blas)
+                multiply(blas, features, right, tile, square, product, width);
+            else
+                multiply(features, right, tile, square, product, width);
+        };
+        if (task < n_tiles) {
+            const Tile& tile = tiles[static_cast<std::size_t>(task)];
+            compute(features, tile, tile.row == tile.column);
+            add_to_packed(product, width, tile, order, scale, packed);
+            return;
+        }
+        const Size first = (task - n_tiles) * width, count = std::min(width, order - first);
+        for (Size t = 0; t < n_targets; t += width) {
+            const Size some = std::min(width, n_targets - t);
+            compute(beside, {first, t, count, some}, false);
+            for (Size i = 0; i < count; ++i)
+                for (Size j = 0; j < some; ++j)
+                    cross[(first + i) * n_targets + t + j] +=
+                        scale * static_cast<double>(product[j * width + i]);
+        }
+    });
+}
+
+#define KITCHENETTE_INSTANTIATE(T)                                                                \
+    template double add_column_sums<T>(const T*, Size, Size, Size, const double*, double*);       \
+    template void add_products<T>(const RowsToCentre<T>&, const T*, Size, double, const Blas<T>&, \
+                                  T*, double*, double*);
 KITCHENETTE_INSTANTIATE(float)
 KITCHENETTE_INSTANTIATE(double)
 

@@ -1,6 +1,5 @@
-// What a Gram matrix in double precision needs besides products of rows: their sums, rows
-// centred at a mean, and the addition of products to one triangle of it. Bound by memory, so
-// there are no variants for instruction sets.
+// What a Gram matrix in double precision needs: sums of rows, and products of rows centred at
+// their mean, added to one triangle of it.
 #pragma once
 
 #include "kernels.hpp"
@@ -12,10 +11,18 @@ namespace kitchenette {
 template <class T> double add_column_sums(const T* z, Size stride, Size n_rows, Size n_columns,
                                           const double* weights, double* sums);
 
-// out = (z - mean) * roots, a factor for every row; roots may be null.
-template <class T> void centre_rows(const T* z, Size stride, Size n_rows, Size n_columns,
-                                    const double* mean, const double* roots, T* out,
-                                    Size out_stride);
+// Rows that become (z - mean) * roots, a factor for every row, and one more row as it is; roots
+// and the last row may be null.
+template <class T> struct RowsToCentre {
+    const T* z;
+    Size stride, n_rows, n_columns;
+    const double* mean;
+    const double* roots;
+    const double* last;
+};
+
+// Numbers of memory for so many rows, the last one included.
+Size centred_size(Size n_rows, Size n_columns);
 
 // Two functions of the BLAS, as SciPy hands them to others: Fortran's arguments, 32-bit numbers.
 template <class T> struct Blas {
@@ -23,12 +30,15 @@ template <class T> struct Blas {
     void (*syrk)(char*, char*, int*, int*, T*, T*, int*, T*, T*, int*);
 };
 
+// Whether add_products calls the BLAS. Every thread has tiles of its own, so one with a single
+// thread serves best then.
+bool products_call_blas();
+
 // Adds scale * A'A to a symmetric matrix in LAPACK's rectangular full packed format
-// (TRANSR = 'N', UPLO = 'L'), whose order is the number of columns of A, and scale * A'T to the
-// matrix `cross`, stored by rows. Every thread has tiles of its own, so a BLAS with one thread
-// serves best.
-template <class T> void add_products(const T* rows, Size stride, Size n_rows, Size order,
-                                     const T* targets, Size n_targets, T scale, const Blas<T>& blas,
-                                     double* packed, double* cross);
+// (TRANSR = 'N', UPLO = 'L'), where A are the centred rows, and scale * A'T to the matrix `cross`,
+// stored by rows. A will lie in `memory`.
+template <class T> void add_products(const RowsToCentre<T>& rows, const T* targets, Size n_targets,
+                                     double scale, const Blas<T>& blas, T* memory, double* packed,
+                                     double* cross);
 
 }  // namespace kitchenette

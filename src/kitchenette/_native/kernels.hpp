@@ -193,6 +193,11 @@ template <class T> struct Kernels {
     bool (*tensor_sketch_rows)(const TensorSketch<T>& map, const Rows<T>& rows, Size row,
                                Size count, const Output<T>& out, T* scratch);
 
+    // Products of two strips of columns: see strips.hpp. Null where a BLAS does better.
+    Size strip_width;
+    void (*multiply_strips)(const T* left, const T* right, Size n_rows, Size n_right, T* product,
+                            Size stride, bool add);
+
     // The tail alone, on projections that were computed elsewhere: frequencies
     // [begin, begin + count) of one row.
     bool (*finish_row)(const TailParameters<T>& tail, const T* z, Size begin, Size count,

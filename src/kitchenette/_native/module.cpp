@@ -458,53 +458,49 @@ template <class T> void bind_gram(nb::module_& m) {
         "z"_a.noconvert(), "sums"_a.noconvert(), "weights"_a.noconvert() = nb::none());
 
     m.def(
-        "centre_rows",
-        [](const Matrix<const T>& z, const Matrix<T>& out, const Vector<const double>& mean,
-           const OptionalVector<double>& roots) {
-            const Rows<T> rows = rows_of<T>(z);
-            const Output<T> target = output_of(out, rows.n_rows);
-            require(target.n_columns == rows.n_columns, "out must have as many columns as z");
-            require(static_cast<Size>(mean.size()) == rows.n_columns, "a mean for every column");
-            require(!roots || length_of(roots) == rows.n_rows, "a root for every row");
-            require_aligned(mean.data());
-            if (roots) require_aligned(roots->data());
-            nb::gil_scoped_release release;
-            centre_rows<T>(rows.values, rows.stride, rows.n_rows, rows.n_columns, mean.data(),
-                           pointer_of(roots), target.data, target.stride);
-        },
-        "z"_a.noconvert(), "out"_a.noconvert(), "mean"_a.noconvert(),
-        "roots"_a.noconvert() = nb::none());
-
-    m.def(
         "add_products",
-        [](const Matrix<const T>& rows, const Table<T>& targets, const Vector<double>& packed,
+        [](const Matrix<const T>& z, const Vector<const double>& mean,
+           const OptionalVector<double>& roots, const OptionalVector<double>& last,
+           const Table<T>& targets, const Vector<T>& memory, const Vector<double>& packed,
            const nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>& cross,
            double scale, const nb::capsule& gemm, const nb::capsule& syrk) {
-            const Rows<T> a = rows_of<T>(rows);
+            const Rows<T> a = rows_of<T>(z);
             const Size order = a.n_columns, n_targets = static_cast<Size>(targets.shape(1));
+            const Size n_rows = a.n_rows + (last ? 1 : 0);
             constexpr Size limit = Size{1} << 31;  // of the numbers that the BLAS takes
-            require(a.n_rows < limit && a.stride < limit && order < limit && a.stride >= order &&
-                        n_targets < limit,
-                    "the matrix is too large, or its rows overlap");
+            require(n_rows < limit && order < limit && n_targets < limit,
+                    "the matrix is too large");
+            require(static_cast<Size>(mean.size()) == order, "a mean for every column");
+            require(!roots || length_of(roots) == a.n_rows, "a root for every row");
+            require(!last || length_of(last) == order, "the last row has a number per column");
+            require(has_shape(targets, n_rows, n_targets), "targets must have as many rows");
+            require(static_cast<Size>(memory.size()) >= centred_size(n_rows, order),
+                    "memory must have centred_size numbers");
             require(static_cast<Size>(packed.size()) == order * (order + 1) / 2,
                     "a packed matrix has order (order + 1) / 2 numbers");
-            require(has_shape(targets, a.n_rows, n_targets), "targets must have as many rows");
             require(static_cast<Size>(cross.shape(0)) == order &&
                         static_cast<Size>(cross.shape(1)) == n_targets,
                     "cross must have a row for every column and a column for every target");
+            require_aligned(mean.data());
+            if (roots) require_aligned(roots->data());
+            if (last) require_aligned(last->data());
             require_aligned(targets.data());
+            require_aligned(memory.data());
             require_aligned(packed.data());
             require_aligned(cross.data());
             Blas<T> blas;
             read_blas_function<T>(gemm, 3, blas.gemm);
             read_blas_function<T>(syrk, 2, blas.syrk);
-            if (a.n_rows == 0 || order == 0) return;
+            if (n_rows == 0 || order == 0) return;
             nb::gil_scoped_release release;
-            add_products<T>(a.values, a.stride, a.n_rows, order, targets.data(), n_targets,
-                            static_cast<T>(scale), blas, packed.data(), cross.data());
+            add_products<T>({a.values, a.stride, a.n_rows, order, mean.data(), pointer_of(roots),
+                             pointer_of(last)},
+                            targets.data(), n_targets, scale, blas, memory.data(), packed.data(),
+                            cross.data());
         },
-        "rows"_a.noconvert(), "targets"_a.noconvert(), "packed"_a.noconvert(),
-        "cross"_a.noconvert(), "scale"_a, "gemm"_a, "syrk"_a);
+        "z"_a.noconvert(), "mean"_a.noconvert(), "roots"_a.noconvert().none(),
+        "last"_a.noconvert().none(), "targets"_a.noconvert(), "memory"_a.noconvert(),
+        "packed"_a.noconvert(), "cross"_a.noconvert(), "scale"_a, "gemm"_a, "syrk"_a);
 }
 
 // ---------------------------------------------------------------- random numbers
@@ -543,6 +539,8 @@ NB_MODULE(_core, m) {
         "set_simd", [](const std::string& name) { return select_variant(name.c_str()); }, "name"_a);
     m.def("lanes", [] { return current_variant().kernels_float->lanes; });
     m.def("max_threads", &max_threads);
+    m.def("centred_size", &centred_size, "n_rows"_a, "n_columns"_a);
+    m.def("products_call_blas", &products_call_blas);
     m.attr("openmp") = built_with_openmp();
 
     nb::class_<TailSpecification>(m, "Tail").def(

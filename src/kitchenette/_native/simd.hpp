@@ -196,6 +196,15 @@ template <class T> KITCHENETTE_INLINE void store(T* p, Vec<T> a) {
     std::memcpy(p, &a, sizeof(a));
 }
 
+// Asks for a cache line that is needed soon; any address will do.
+template <class T> KITCHENETTE_INLINE void prefetch(const T* p) {
+#if defined(KITCHENETTE_GNU_VECTORS)
+    __builtin_prefetch(p);
+#else
+    (void)p;
+#endif
+}
+
 template <class Bits> KITCHENETTE_INLINE bool any(Vec<Bits> mask) {
 #if KITCHENETTE_X86_BYTES == 64
     return _mm512_test_epi64_mask((__m512i)mask.raw, (__m512i)mask.raw) != 0;

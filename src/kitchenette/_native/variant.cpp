@@ -4,6 +4,7 @@
 
 #include "dense.hpp"
 #include "products.hpp"
+#include "strips.hpp"
 #include "structured.hpp"
 #include "tensor_sketch.hpp"
 
@@ -54,6 +55,8 @@ const Kernels<Number> KITCHENETTE_TABLE = {
     sign_products_rows<Number>,
     tensor_sketch_scratch<Number>,
     tensor_sketch_rows<Number>,
+    strip_width<Number>,
+    product_of_strips<Number>(),
     finish_row<Number>,
 };
 

@@ -24,11 +24,12 @@ from kitchenette.learning.solution import (
 from kitchenette.learning.threads import one_blas_thread
 from kitchenette.maps._base import check_choice, check_count
 
-BLOCK_ROWS = 2048  # of a product in the precision of the features
+BLOCK_ROWS = 4096  # of a product in the precision of the features
 SINGLE_RANGE = 1e-10, 1e10  # magnitudes whose squares and their sums float32 can hold
 LARGEST = 1e140  # whose squares and their sums float64 can hold
 CHEAPER_FACTORS = 24  # Cholesky factors, measured, that cost less than an eigendecomposition
-SINGLE_RESOLUTION = 1e-8  # measured error of a Gram matrix from float32, relative to its norm
+SINGLE_RESOLUTION = 1e-8  # error of a Gram matrix of float32 rows, relative to its trace ...
+SINGLE_ROWS = 20_000  # ... from so many rows on; a few times what was measured
 
 
 class LeastSquares:
@@ -78,21 +79,20 @@ class LeastSquares:
     *Accuracy.* A batch is centred at its own mean before anything is multiplied, and the
     difference of the means enters as one more row (Chan, Golub and LeVeque 1979). So large
     means cost no digits, and no difference of large numbers is ever formed. float32 rows are
-    multiplied in float32, 2048 rows at a time, and these products are added in float64. A
-    product of b rows has an error of about u sqrt(b) relative to the lengths of its two
-    columns, u = 6e-8, and errors of blocks are independent: the error of G, relative to
-    its largest eigenvalue, is below 1e-8 from some ten blocks on, and falls as 1 / sqrt(rows).
+    multiplied in float32 and summed in it over some hundred rows; these sums are added in
+    float32 for a block of 4096 rows, and in float64 beyond. Errors of rows are independent: the
+    error of G, relative to its trace, is about 1e-9 at 20,000 rows and falls as 1 / sqrt(rows).
     Predictions agree with a float64 solution to about 1e-8 times the condition of
     G + alpha I. Give float64 features if that is not enough; they are multiplied in float64,
     in twice the time.
 
-    *Cost.* n_features^2 operations per row, by Level-3 BLAS on one triangle, stored in
-    rectangular full packed format: 4 n_features^2 bytes in all, and a block of 2048 rows and
+    *Cost.* n_features^2 operations per row, on one triangle, which is stored in
+    rectangular full packed format: 4 n_features^2 bytes in all, and a block of 4096 rows and
     tiles of products while updating. A batch should have some hundred rows, because each
     batch goes through the whole Gram matrix once. A solution takes n_features^3 / 3 operations
-    and as many bytes again; choosing alpha takes one to three of them. While rows are added, the
-    BLAS of the process is kept to one thread, and as many as there are call it for tiles of
-    their own.
+    and as many bytes again; choosing alpha takes one to three of them. With AVX2 or AVX-512 the
+    products are our own; elsewhere they are SciPy's BLAS, which is kept to one thread while
+    rows are added, because as many as there are call it for tiles of their own.
 
     *Downdating* loses the digits by which the removed rows outweigh those that stay.
 
@@ -352,8 +352,8 @@ class LeastSquares:
         eps = max(self.n_features, 100) * float(np.finfo(np.float64).eps)
         resolution = eps
         if self.single:
-            # Errors of blocks are independent: with few of them they do not average out.
-            resolution = SINGLE_RESOLUTION * max(1.0, np.sqrt(10 * BLOCK_ROWS / self.n_rows))
+            # Errors of rows are independent: with few of them they do not average out.
+            resolution = SINGLE_RESOLUTION * max(1.0, np.sqrt(SINGLE_ROWS / self.n_rows))
         gram, cross = self.gram, self.cross
         target_squares = np.diagonal(self.target_gram).copy()
         feature_mean, target_mean = self.feature_mean, self.target_mean
@@ -512,20 +512,22 @@ class Batch:
         feature_row = np.sqrt(between) * self.feature_step
         target_row = np.sqrt(between) * self.target_step
         if memory is None or memory.dtype != self.dtype:
-            memory = np.empty((min(self.n_rows, BLOCK_ROWS) + 1, self.Z.shape[1]), self.dtype)
+            memory = statistics.gram.memory_for(min(self.n_rows, BLOCK_ROWS) + 1, self.dtype)
         with one_blas_thread():
             for rows in slices(self.n_rows, BLOCK_ROWS):
-                n = rows.stop - rows.start
-                block = np.require(self.Z[rows], self.dtype, ["C", "A"])
-                roots = None if self.roots is None else self.roots[rows]
-                _core.centre_rows(block, memory[:n], self.feature_mean, roots)
-                targets = Y[rows]
+                targets, last = Y[rows], None
                 if rows.stop == self.n_rows:
-                    memory[n] = feature_row
-                    targets = np.concatenate([targets, target_row[None]])
-                targets = np.ascontiguousarray(targets, self.dtype)
-                centred = memory[: len(targets)]
-                statistics.gram.add_products(centred, targets, statistics.cross, sign)
+                    targets, last = np.concatenate([targets, target_row[None]]), feature_row
+                statistics.gram.add_products(
+                    np.require(self.Z[rows], self.dtype, ["C", "A"]),
+                    np.ascontiguousarray(targets, self.dtype),
+                    statistics.cross,
+                    sign,
+                    mean=self.feature_mean,
+                    roots=None if self.roots is None else self.roots[rows],
+                    last=last,
+                    memory=memory,
+                )
         statistics.target_gram += sign * (Y.T @ Y + np.outer(target_row, target_row))
 
 

@@ -149,7 +149,7 @@ class KernelMachine(ValueParameters, ABC):
             if statistics is None or centred is None:
                 statistics = LeastSquares(Z.shape[1], Y.shape[1])
                 # Both kept: new memory costs the operating system a good part of a block's time.
-                memory, centred = Z, np.empty((Z.shape[0] + 1, Z.shape[1]), Z.dtype)
+                memory, centred = Z, statistics.gram.memory_for(Z.shape[0] + 1, Z.dtype)
             batch = Batch(statistics, Z, Y, None if weights is None else weights[rows])
             statistics._update(batch, centred)
         assert statistics is not None

@@ -86,8 +86,8 @@ class KernelRegressor(RegressorMixin, KernelMachine):
 
     *Cost.* n_components^2 operations for a row, n_components^3 / 3 for a solution, and one to
     three solutions for the choice of alpha. Memory: 4 n_components^2 bytes for the
-    statistics, up to twice as many again while solving, and blocks of 2048 rows.
-    (`partial_fit` with more than 2048 rows at a time needs statistics for those.)
+    statistics, up to twice as many again while solving, and blocks of 4096 rows.
+    (`partial_fit` with more than 4096 rows at a time needs statistics for those.)
 
     Examples
     --------

@@ -16,12 +16,13 @@ _limiting = Lock()
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Keep the BLAS to one thread; its own threads would fight for cores with ours.
+    """Keep the BLAS, if we call it, to one thread; its own would fight for cores with ours.
 
     The limit is one of the whole process. If several threads of Python want it, one has it: the
     others are slower for a moment, but none can restore what another one had set.
     """
-    if _core.max_threads() == 1 or not _limiting.acquire(blocking=False):
+    alone = _core.max_threads() == 1 or not _core.products_call_blas()
+    if alone or not _limiting.acquire(blocking=False):
         yield
         return
     try:

@@ -1,0 +1,69 @@
+// Products of columns, for Gram matrices.
+//
+// Both factors of a Gram matrix are the same rows, so these are put into the order that the
+// product wants once, while they are centred, and not by a BLAS for every tile again. A strip
+// holds three vectors of columns, row after row; two strips of as many rows as fit into half
+// of the first cache each are multiplied there. That takes 12 registers for sums (24 of
+// AVX-512's), one for each of three vectors and one for a number of the other strip.
+//
+// Short vectors have no such product: there a BLAS, which may know of units for matrices or of
+// instruction sets that we were told not to use, does better.
+#pragma once
+
+#include "tails.hpp"
+
+namespace kitchenette::KITCHENETTE_VARIANT {
+
+template <class T> inline constexpr Size strip_width = 3 * lanes<T>;
+
+// product(i, j) = or += sum over the rows of left(row, i) right(row, j), for all columns i of one
+// strip and the first n_right columns j of another, rounded up to a multiple of `some`.
+template <class T> void multiply_strips(const T* left, const T* right, Size n_rows, Size n_right,
+                                        T* product, Size stride, bool add) {
+    constexpr Size N = lanes<T>, width = strip_width<T>;
+    constexpr int some = vector_bytes >= 64 ? 8 : 4;
+    static_assert(width % some == 0);
+    for (Size first = 0; first < n_right; first += some) {
+        Vec<T> sums[some][3];
+        KITCHENETTE_UNROLL
+        for (int j = 0; j < some; ++j) KITCHENETTE_UNROLL
+        for (int v = 0; v < 3; ++v) sums[j][v] = zero<T>();
+        const T *a = left, *b = right + first;
+        const auto add_row = [&](Size row) {
+            const T *x = a + row * width, *y = b + row * width;
+            const Vec<T> x0 = load(x), x1 = load(x + N), x2 = load(x + 2 * N);
+            KITCHENETTE_UNROLL
+            for (int j = 0; j < some; ++j) {
+                const Vec<T> value = broadcast(y[j]);
+                sums[j][0] = mul_add(x0, value, sums[j][0]);
+                sums[j][1] = mul_add(x1, value, sums[j][1]);
+                sums[j][2] = mul_add(x2, value, sums[j][2]);
+            }
+        };
+        // Every round asks for its part of the strip that comes next.
+        const T* next = left + (width + first) * n_rows;
+        Size row = 0;
+        for (; row + 4 <= n_rows; row += 4, a += 4 * width, b += 4 * width, next += 4 * some) {
+            prefetch(next);
+            KITCHENETTE_UNROLL
+            for (int k = 0; k < 4; ++k) add_row(k);
+        }
+        for (; row < n_rows; ++row, a += width, b += width) add_row(0);
+        KITCHENETTE_UNROLL
+        for (int j = 0; j < some; ++j) {
+            T* column = product + (first + j) * stride;
+            KITCHENETTE_UNROLL
+            for (int v = 0; v < 3; ++v)
+                store(column + v * N, add ? load(column + v * N) + sums[j][v] : sums[j][v]);
+        }
+    }
+}
+
+template <class T> constexpr auto product_of_strips() -> decltype(Kernels<T>::multiply_strips) {
+#if defined(KITCHENETTE_GNU_VECTORS)
+    if constexpr (vector_bytes >= 32) return multiply_strips<T>;
+#endif
+    return nullptr;
+}
+
+}  // namespace kitchenette::KITCHENETTE_VARIANT
