@@ -44,6 +44,23 @@ def test_numbers_that_are_none_reach_the_sums():
         assert np.flatnonzero(~np.isfinite(sums)).tolist() == [555]
 
 
+def add_products(matrix, Z, T, cross, scale, *, mean=None, roots=None, last=None, at_once=None):
+    """All rows in one product, handed over so many at once."""
+    n, D = Z.shape
+    capacity = len(T) + 3
+    memory = np.full(_core.waiting_size(capacity, D), np.nan, Z.dtype)
+    mean = np.zeros(D) if mean is None else mean
+    for start in range(0, max(n, 1), at_once or max(n, 1)):
+        rows = slice(start, start + (at_once or n))
+        some = None if roots is None else roots[rows]
+        end = last if rows.stop >= n else None
+        _core.centre_rows(Z[rows], mean, some, end, memory, start, capacity)
+    letter = "s" if Z.dtype == np.float32 else "d"
+    blas = [cython_blas.__pyx_capi__[letter + name] for name in ("gemm", "syrk")]
+    with one_blas_thread():
+        _core.add_products(memory, capacity, T, matrix.values, cross, scale, *blas)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("shape", [*SHAPES, (5, 129), (97, 48), (20, 256), (20, 2100)], ids=str)
 def test_products_are_added_to_one_triangle(simd, shape, dtype):
@@ -51,8 +68,8 @@ def test_products_are_added_to_one_triangle(simd, shape, dtype):
     for n_targets in (0, 1, 3, 400):
         T = rows((shape[0], n_targets), dtype, spare=0)
         matrix, cross = PackedSymmetric(shape[1]), np.zeros((shape[1], n_targets))
-        matrix.add_products(A, T, cross, 3.0)
-        matrix.add_products(A, T, cross, -1.0)
+        add_products(matrix, A, T, cross, 3.0)
+        add_products(matrix, A, T, cross, -1.0)
         expected = np.tril(2 * A.T.astype(float) @ A)
         tolerance = expected.max() * (1e-6 if dtype == np.float32 else 1e-14)
         np.testing.assert_allclose(matrix.full(), expected, atol=tolerance)
@@ -60,19 +77,16 @@ def test_products_are_added_to_one_triangle(simd, shape, dtype):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("at_once", [None, 1, 7, 16, 100])
 @pytest.mark.parametrize("n_rows", [0, 1, 15, 16, 17, 47, 48, 95, 96, 97, 192, 400])
-def test_one_more_row_follows_any_number_of_rows(simd, n_rows, dtype):
-    Z, roots, last = (
-        rows((n_rows, 50), dtype),
-        np.random.default_rng(0).random(n_rows),
-        np.arange(50),
-    )
-    T = rows((n_rows + 1, 5), dtype, spare=0)
-    mean, last = np.linspace(-1, 2, 50), last.astype(float)
+def test_rows_come_in_any_number_and_one_more_follows(simd, n_rows, at_once, dtype):
+    rng = np.random.default_rng(0)
+    Z, T = rows((n_rows, 50), dtype), rows((n_rows + 1, 5), dtype, spare=0)
+    mean, roots, last = np.linspace(-1, 2, 50), rng.random(n_rows), rng.normal(size=50)
     matrix, cross = PackedSymmetric(50), np.zeros((50, 5))
-    matrix.add_products(Z, T, cross, 1.0, mean=mean, roots=roots, last=last)
+    add_products(matrix, Z, T, cross, 1.0, mean=mean, roots=roots, last=last, at_once=at_once)
     A = np.vstack([(Z.astype(float) - mean) * roots[:, None], last])
-    tolerance = (A * A).sum(axis=0).max() * (1e-6 if dtype == np.float32 else 1e-14)
+    tolerance = (n_rows + 1) * (1e-5 if dtype == np.float32 else 1e-14)
     np.testing.assert_allclose(matrix.full(), np.tril(A.T @ A), atol=tolerance)
     np.testing.assert_allclose(cross, A.T @ T.astype(float), atol=tolerance)
 
@@ -84,7 +98,7 @@ def test_rows_are_centred_at_more_digits_than_they_have(simd, dtype):
     mean, exact = Z.mean(axis=0, dtype=np.float64), Z.astype(float)
     exact -= mean
     matrix = PackedSymmetric(70)
-    matrix.add_products(Z, np.zeros((300, 0), dtype), np.zeros((70, 0)), 1.0, mean=mean)
+    add_products(matrix, Z, np.zeros((300, 0), dtype), np.zeros((70, 0)), 1.0, mean=mean)
     np.testing.assert_allclose(matrix.diagonal(), (exact**2).sum(axis=0), rtol=1e-5)
 
 
@@ -92,9 +106,9 @@ def test_products_do_not_depend_on_threads(simd):
     A = rows((300, 600), np.float64)
     parallel, alone = PackedSymmetric(600), PackedSymmetric(600)
     crosses = np.zeros((2, 600, 3))
-    parallel.add_products(A, A[:, :3].copy(), crosses[0], 1.0)
+    add_products(parallel, A, A[:, :3].copy(), crosses[0], 1.0)
     with threadpool_limits(1):
-        alone.add_products(A, A[:, :3].copy(), crosses[1], 1.0)
+        add_products(alone, A, A[:, :3].copy(), crosses[1], 1.0)
     # The BLAS may sum in another order for tiles of another size.
     rounding = 1e-13 if _core.products_call_blas() else 0
     np.testing.assert_allclose(parallel.values, alone.values, rtol=rounding)
@@ -134,7 +148,7 @@ def test_several_threads_of_python_leave_the_blas_as_it_was(simd):
         all_at_once.wait()
         matrix, cross = PackedSymmetric(300), np.zeros((300, 1))
         for _ in range(20):
-            matrix.add_products(A, A[:, :1].copy(), cross, 0.05)
+            add_products(matrix, A, A[:, :1].copy(), cross, 0.05)
         return matrix.full()
 
     with ThreadPoolExecutor(4) as pool:
@@ -147,14 +161,24 @@ def test_short_vectors_leave_products_to_the_blas(simd):
     assert _core.products_call_blas() == (simd not in ("avx2", "avx512", "wide"))
 
 
-def call(**changed):
+def centre(**changed):
     arguments = {
         "z": rows((4, 3), np.float64),
         "mean": np.zeros(3),
         "roots": None,
         "last": None,
+        "memory": np.zeros(_core.waiting_size(5, 3)),
+        "first": 0,
+        "capacity": 5,
+    }
+    _core.centre_rows(**arguments | changed)
+
+
+def multiply(**changed):
+    arguments = {
+        "memory": np.zeros(_core.waiting_size(5, 3)),
+        "capacity": 5,
         "targets": np.ones((4, 2)),
-        "memory": np.zeros(_core.centred_size(4, 3)),
         "packed": np.zeros(6),
         "cross": np.zeros((3, 2)),
         "scale": 1.0,
@@ -166,20 +190,29 @@ def call(**changed):
 
 def test_shapes_that_do_not_fit_are_refused():
     A = rows((4, 3), np.float64)
-    call()
+    centre(first=1)
+    centre(last=np.ones(3))
+    multiply()
     for action, sentence in [
         (lambda: _core.add_column_sums(A, np.zeros(2)), "sum for every column"),
         (lambda: _core.add_column_sums(A, np.zeros(3), np.ones(3)), "weight for every row"),
-        (lambda: call(mean=np.zeros(2)), "mean for every column"),
-        (lambda: call(roots=np.ones(5)), "root for every row"),
-        (lambda: call(last=np.ones(2)), "number per column"),
-        (lambda: call(last=np.ones(3)), "targets must have as many rows"),
-        (lambda: call(memory=np.zeros(12)), "centred_size"),
-        (lambda: call(packed=np.zeros(5)), "packed matrix"),
-        (lambda: call(z=A.T), "contiguous"),
-        (lambda: call(targets=np.ones((3, 2))), "targets must have as many rows"),
-        (lambda: call(cross=np.zeros((3, 1))), "cross must have"),
-        (lambda: call(cross=np.zeros((2, 2))), "cross must have"),
+        (lambda: centre(mean=np.zeros(2)), "mean for every column"),
+        (lambda: centre(roots=np.ones(5)), "root for every row"),
+        (lambda: centre(last=np.ones(2)), "number per column"),
+        (lambda: centre(first=2), "exceed the capacity"),
+        (lambda: centre(first=-1), "exceed the capacity"),
+        (lambda: centre(first=1, last=np.ones(3)), "exceed the capacity"),
+        (lambda: centre(capacity=-1), "exceed the capacity"),
+        (lambda: centre(capacity=1 << 31), "too large"),
+        (lambda: centre(memory=np.zeros(15)), "waiting_size"),
+        (lambda: centre(z=A.T), "contiguous"),
+        (lambda: multiply(targets=np.ones((6, 2))), "exceed the capacity"),
+        (lambda: multiply(capacity=-1), "too large"),
+        (lambda: multiply(capacity=100), "waiting_size"),
+        (lambda: multiply(memory=np.zeros(15)), "waiting_size"),
+        (lambda: multiply(packed=np.zeros(5)), "packed matrix"),
+        (lambda: multiply(cross=np.zeros((3, 1))), "cross must have"),
+        (lambda: multiply(cross=np.zeros((2, 2))), "packed matrix"),
     ]:
         with pytest.raises(ValueError, match=sentence):
             action()
@@ -192,4 +225,4 @@ def test_shapes_that_do_not_fit_are_refused():
 def test_other_functions_of_the_blas_are_refused(gemm, syrk):
     functions = cython_blas.__pyx_capi__
     with pytest.raises(ValueError, match="not the function"):
-        call(gemm=functions[gemm], syrk=functions[syrk])
+        multiply(gemm=functions[gemm], syrk=functions[syrk])

@@ -158,15 +158,21 @@ def finish_features(z: NDArray[np.float64], out: NDArray[np.float64], tail: Tail
 def add_column_sums(
     z: NDArray[Any], sums: NDArray[np.float64], weights: NDArray[np.float64] | None = None
 ) -> float: ...
-def centred_size(n_rows: int, n_columns: int) -> int: ...
 def products_call_blas() -> bool: ...
-def add_products(
+def waiting_size(capacity: int, n_columns: int) -> int: ...
+def centre_rows(
     z: NDArray[Any],
     mean: NDArray[np.float64],
     roots: NDArray[np.float64] | None,
     last: NDArray[np.float64] | None,
-    targets: NDArray[Any],
     memory: NDArray[Any],
+    first: int,
+    capacity: int,
+) -> None: ...
+def add_products(
+    memory: NDArray[Any],
+    capacity: int,
+    targets: NDArray[Any],
     packed: NDArray[np.float64],
     cross: NDArray[np.float64],
     scale: float,

@@ -47,67 +47,83 @@ template <class T> double add_column_sums(const T* z, Size stride, Size n_rows, 
 
 namespace {
 
-// Rows as a product wants them: cut into chunks of `depth` rows, these into strips of `width`
-// columns, and a strip stored row by row. The last chunk has the rows that are left; the last
-// strip is filled up with zeros.
-struct Layout {
-    Size n_rows, n_columns, width, depth;
-
-    Size chunks() const { return (n_rows + depth - 1) / depth; }
-    Size strips() const { return (n_columns + width - 1) / width; }
-    Size rows_of(Size chunk) const { return std::min(depth, n_rows - chunk * depth); }
-    Size columns_of(Size strip) const { return std::min(width, n_columns - strip * width); }
-    Size begin(Size chunk, Size strip) const {
-        return (chunk * depth * strips() + strip * rows_of(chunk)) * width;
-    }
-};
-
-constexpr Size widest_strip = 48;    // three vectors of 16 numbers
-constexpr Size strip_bytes = 12288;  // of all rows of a strip: two of them fit into the first cache
-constexpr Size rows_of_a_task = 16;  // divides all depths that follow from these
+constexpr Size widest_strip = 48;   // three vectors of 16 numbers
+constexpr Size strip_bytes = 9216;  // of a strip in a chunk: three of them fit into the first cache
+constexpr Size deepest_chunk = 96;  // that follows from these, and a multiple of all others
+constexpr Size rows_of_a_task = 16;
 constexpr Size tile_of_strips = 384;  // columns: a multiple of all widths, and so are its halves
 constexpr Size tile_of_blas = 1024;
 
+// Rows as a product wants them: cut into chunks of `depth` rows, these into strips of `width`
+// columns, and a strip stored row by row. The last strip is filled up with zeros.
+struct Layout {
+    Size n_columns, width, depth;
+
+    Size strips() const { return (n_columns + width - 1) / width; }
+    Size columns_of(Size strip) const { return std::min(width, n_columns - strip * width); }
+    Size begin(Size chunk, Size strip) const { return (chunk * strips() + strip) * depth * width; }
+};
+
 // One strip and one chunk are rows as the BLAS knows them.
-template <class T> Layout layout_of(Size n_rows, Size n_columns) {
+template <class T> Layout layout_of(Size capacity, Size n_columns) {
     const Kernels<T>& kernels = kernels_of<T>(current_variant());
-    if (!kernels.multiply_strips) return {n_rows, n_columns, n_columns, n_rows};
+    if (!kernels.multiply_strips) return {n_columns, n_columns, capacity};
     const Size width = kernels.strip_width;
-    return {n_rows, n_columns, width, strip_bytes / (width * static_cast<Size>(sizeof(T)))};
+    return {n_columns, width, strip_bytes / (width * static_cast<Size>(sizeof(T)))};
 }
 
-template <class T> void centre_rows(const RowsToCentre<T>& rows, const Layout& layout, T* out) {
+template <class T> T* on_a_cache_line(T* memory) {
+    return reinterpret_cast<T*>((reinterpret_cast<std::uintptr_t>(memory) + 63) / 64 * 64);
+}
+
+}  // namespace
+
+Size waiting_size(Size capacity, Size n_columns) {
+    const auto whole = [](Size count, Size unit) { return (count + unit - 1) / unit * unit; };
+    constexpr Size alignment = 64 / sizeof(float);
+    return whole(capacity, deepest_chunk) * whole(n_columns, widest_strip) + alignment;
+}
+
+template <class T> void centre_rows(const T* z, Size stride, Size n_rows, const double* mean,
+                                    const double* roots, const double* last, Size first,
+                                    const WaitingRows<T>& waiting) {
+    const Size n_columns = waiting.n_columns;
+    const Layout layout = layout_of<T>(waiting.capacity, n_columns);
+    T* memory = on_a_cache_line(waiting.memory);
     // The mean as a sum of two numbers of this precision: the first difference is exact if
     // the mean is large, so that the second can take the rest away.
-    const AlignedBuffer<T> parts(2 * rows.n_columns);
-    T *high = parts.data(), *low = high + rows.n_columns;
-    for (Size j = 0; j < rows.n_columns; ++j) {
-        high[j] = static_cast<T>(rows.mean[j]);
-        low[j] = static_cast<T>(rows.mean[j] - static_cast<double>(high[j]));
+    const AlignedBuffer<T> parts(2 * n_columns);
+    T *high = parts.data(), *low = high + n_columns;
+    for (Size j = 0; j < n_columns; ++j) {
+        high[j] = static_cast<T>(mean[j]);
+        low[j] = static_cast<T>(mean[j] - static_cast<double>(high[j]));
     }
-    const Size tasks = (layout.n_rows + rows_of_a_task - 1) / rows_of_a_task;
-    parallel<T>(tasks, layout.n_rows * layout.n_columns, 0, [&](Size task, T*) {
-        const Size first = task * rows_of_a_task, chunk = first / layout.depth;
-        const Size end = std::min(first + rows_of_a_task, layout.n_rows);
+    const Size end = first + n_rows + (last ? 1 : 0);
+    const Size first_task = first / rows_of_a_task;
+    const Size last_task = (end + rows_of_a_task - 1) / rows_of_a_task;
+    parallel<T>(last_task - first_task, n_rows * n_columns, 0, [&](Size task, T*) {
+        const Size row = std::max(first, (first_task + task) * rows_of_a_task);
+        const Size row_end = std::min(end, (first_task + task + 1) * rows_of_a_task);
+        const Size chunk = row / layout.depth, inside = row % layout.depth;
         for (Size strip = 0; strip < layout.strips(); ++strip) {
             const Size column = strip * layout.width, count = layout.columns_of(strip);
-            T* target =
-                out + layout.begin(chunk, strip) + (first - chunk * layout.depth) * layout.width;
-            for (Size i = first; i < end; ++i, target += layout.width) {
-                if (i < rows.n_rows) {
-                    const T* source = rows.z + i * rows.stride + column;
-                    const T root = rows.roots ? static_cast<T>(rows.roots[i]) : T{1};
+            T* target = memory + layout.begin(chunk, strip) + inside * layout.width;
+            for (Size i = row - first; i < row_end - first; ++i, target += layout.width) {
+                if (i < n_rows) {
+                    const T* source = z + i * stride + column;
+                    const T root = roots ? static_cast<T>(roots[i]) : T{1};
                     for (Size j = 0; j < count; ++j)
                         target[j] = (source[j] - high[column + j] - low[column + j]) * root;
                 } else {
-                    for (Size j = 0; j < count; ++j)
-                        target[j] = static_cast<T>(rows.last[column + j]);
+                    for (Size j = 0; j < count; ++j) target[j] = static_cast<T>(last[column + j]);
                 }
                 std::fill(target + count, target + layout.width, T{0});
             }
         }
     });
 }
+
+namespace {
 
 // Part of a matrix: a square on its diagonal, or a rectangle below it.
 struct Tile {
@@ -163,9 +179,10 @@ template <class T> void add_to_packed(const T* values, Size stride, const Tile& 
     }
 }
 
-// A matrix in memory, in some layout.
+// Some rows in some layout.
 template <class T> struct Factor {
     T* data;
+    Size n_rows;
     Layout layout;
 };
 
@@ -175,26 +192,28 @@ template <class T> struct Factor {
 template <class T> void multiply(const Factor<T>& left, const Factor<T>& right, const Tile& tile,
                                  bool square, T* product, Size stride) {
     const Kernels<T>& kernels = kernels_of<T>(current_variant());
-    const Size width = left.layout.width;
+    const Size width = left.layout.width, depth = left.layout.depth;
     const Size first_left = tile.row / width, first_right = tile.column / width;
     const Size last_left = (tile.row + tile.n_rows + width - 1) / width;
     const Size last_right = (tile.column + tile.n_columns + width - 1) / width;
-    for (Size chunk = 0; chunk < left.layout.chunks(); ++chunk)
+    for (Size chunk = 0; chunk * depth < left.n_rows; ++chunk) {
+        const Size n_rows = std::min(depth, left.n_rows - chunk * depth);
         for (Size j = first_right; j < last_right; ++j) {
             T* columns = product + (j - first_right) * width * stride;
             for (Size i = square ? j : first_left; i < last_left; ++i)
                 kernels.multiply_strips(left.data + left.layout.begin(chunk, i),
-                                        right.data + right.layout.begin(chunk, j),
-                                        left.layout.rows_of(chunk), right.layout.columns_of(j),
+                                        right.data + right.layout.begin(chunk, j), n_rows,
+                                        right.layout.columns_of(j),
                                         columns + (i - first_left) * width, stride, chunk > 0);
         }
+    }
 }
 
 // The same by the BLAS, which sees columns in the rows and takes pointers to everything.
 template <class T> void multiply(const Blas<T>& blas, const Factor<T>& left, const Factor<T>& right,
                                  const Tile& tile, bool square, T* product, Size stride) {
     T one = 1, nothing = 0;
-    int k = static_cast<int>(left.layout.n_rows);
+    int k = static_cast<int>(left.n_rows);
     int m = static_cast<int>(tile.n_rows), n = static_cast<int>(tile.n_columns);
     int ld_left = static_cast<int>(left.layout.n_columns);
     int ld_right = static_cast<int>(right.layout.n_columns), ld = static_cast<int>(stride);
@@ -207,35 +226,25 @@ template <class T> void multiply(const Blas<T>& blas, const Factor<T>& left, con
                   right.data + tile.column, &ld_right, &nothing, product, &ld);
 }
 
-template <class T> T* on_a_cache_line(T* memory) {
-    return reinterpret_cast<T*>((reinterpret_cast<std::uintptr_t>(memory) + 63) / 64 * 64);
-}
-
 }  // namespace
-
-Size centred_size(Size n_rows, Size n_columns) {
-    constexpr Size alignment = 64 / sizeof(float);
-    return n_rows * ((n_columns + widest_strip - 1) / widest_strip * widest_strip) + alignment;
-}
 
 bool products_call_blas() {
     return !current_variant().kernels_float->multiply_strips;
 }
 
-template <class T> void add_products(const RowsToCentre<T>& rows, const T* targets, Size n_targets,
-                                     double scale, const Blas<T>& blas, T* memory, double* packed,
-                                     double* cross) {
-    const Size order = rows.n_columns, n_rows = rows.n_rows + (rows.last ? 1 : 0);
-    const Factor<T> features{on_a_cache_line(memory), layout_of<T>(n_rows, order)};
-    centre_rows(rows, features.layout, features.data);
-
-    const AlignedBuffer<T> target_memory(centred_size(n_rows, n_targets));
-    const Factor<T> beside{target_memory.data(), layout_of<T>(n_rows, n_targets)};
-    const std::vector<double> zeros(static_cast<std::size_t>(n_targets));
-    if (n_targets > 0)
-        centre_rows({targets, n_targets, n_rows, n_targets, zeros.data(), nullptr, nullptr},
-                    beside.layout, beside.data);
-
+template <class T> void add_products(const WaitingRows<T>& waiting, Size n_rows, const T* targets,
+                                     Size n_targets, double scale, const Blas<T>& blas,
+                                     double* packed, double* cross) {
+    const Size order = waiting.n_columns;
+    const Factor<T> features{on_a_cache_line(waiting.memory), n_rows,
+                             layout_of<T>(waiting.capacity, order)};
+    const AlignedBuffer<T> target_memory(waiting_size(n_rows, n_targets));
+    const Factor<T> beside{target_memory.data(), n_rows, layout_of<T>(n_rows, n_targets)};
+    if (n_targets > 0) {
+        const std::vector<double> zeros(static_cast<std::size_t>(n_targets));
+        centre_rows<T>(targets, n_targets, n_rows, zeros.data(), nullptr, nullptr, 0,
+                       {target_memory.data(), n_rows, n_targets});
+    }
     const bool by_blas = products_call_blas();
     const Size width = by_blas ? tile_width(order, tile_of_blas, 128, 1)
                                : tile_width(order, tile_of_strips, widest_strip, 8);
@@ -267,10 +276,12 @@ template <class T> void add_products(const RowsToCentre<T>& rows, const T* targe
     });
 }
 
-#define KITCHENETTE_INSTANTIATE(T)                                                                \
-    template double add_column_sums<T>(const T*, Size, Size, Size, const double*, double*);       \
-    template void add_products<T>(const RowsToCentre<T>&, const T*, Size, double, const Blas<T>&, \
-                                  T*, double*, double*);
+#define KITCHENETTE_INSTANTIATE(T)                                                          \
+    template double add_column_sums<T>(const T*, Size, Size, Size, const double*, double*); \
+    template void centre_rows<T>(const T*, Size, Size, const double*, const double*,        \
+                                 const double*, Size, const WaitingRows<T>&);               \
+    template void add_products<T>(const WaitingRows<T>&, Size, const T*, Size, double,      \
+                                  const Blas<T>&, double*, double*);
 KITCHENETTE_INSTANTIATE(float)
 KITCHENETTE_INSTANTIATE(double)
 

@@ -11,18 +11,20 @@ namespace kitchenette {
 template <class T> double add_column_sums(const T* z, Size stride, Size n_rows, Size n_columns,
                                           const double* weights, double* sums);
 
-// Rows that become (z - mean) * roots, a factor for every row, and one more row as it is; roots
-// and the last row may be null.
-template <class T> struct RowsToCentre {
-    const T* z;
-    Size stride, n_rows, n_columns;
-    const double* mean;
-    const double* roots;
-    const double* last;
+// Rows that wait for their product, at most `capacity` of them, in memory that they share.
+template <class T> struct WaitingRows {
+    T* memory;
+    Size capacity, n_columns;
 };
 
-// Numbers of memory for so many rows, the last one included.
-Size centred_size(Size n_rows, Size n_columns);
+// The numbers of that memory.
+Size waiting_size(Size capacity, Size n_columns);
+
+// Rows first, first + 1, ... become (z - mean) * roots, with a factor for every row, and the one
+// after these becomes `last`; roots and last may be null.
+template <class T> void centre_rows(const T* z, Size stride, Size n_rows, const double* mean,
+                                    const double* roots, const double* last, Size first,
+                                    const WaitingRows<T>& waiting);
 
 // Two functions of the BLAS, as SciPy hands them to others: Fortran's arguments, 32-bit numbers.
 template <class T> struct Blas {
@@ -35,10 +37,10 @@ template <class T> struct Blas {
 bool products_call_blas();
 
 // Adds scale * A'A to a symmetric matrix in LAPACK's rectangular full packed format
-// (TRANSR = 'N', UPLO = 'L'), where A are the centred rows, and scale * A'T to the matrix `cross`,
-// stored by rows. A will lie in `memory`.
-template <class T> void add_products(const RowsToCentre<T>& rows, const T* targets, Size n_targets,
-                                     double scale, const Blas<T>& blas, T* memory, double* packed,
-                                     double* cross);
+// (TRANSR = 'N', UPLO = 'L'), where A are the first rows that wait, and scale * A'T to the matrix
+// `cross`, stored by rows.
+template <class T> void add_products(const WaitingRows<T>& waiting, Size n_rows, const T* targets,
+                                     Size n_targets, double scale, const Blas<T>& blas,
+                                     double* packed, double* cross);
 
 }  // namespace kitchenette

@@ -441,6 +441,8 @@ void read_blas_function(const nb::capsule& capsule, int n_sizes, Function& funct
     function = reinterpret_cast<Function>(capsule.data(capsule.name()));
 }
 
+constexpr Size bound = Size{1} << 31;  // of the numbers that the BLAS takes
+
 template <class T> void bind_gram(nb::module_& m) {
     m.def(
         "add_column_sums",
@@ -458,34 +460,53 @@ template <class T> void bind_gram(nb::module_& m) {
         "z"_a.noconvert(), "sums"_a.noconvert(), "weights"_a.noconvert() = nb::none());
 
     m.def(
-        "add_products",
+        "centre_rows",
         [](const Matrix<const T>& z, const Vector<const double>& mean,
            const OptionalVector<double>& roots, const OptionalVector<double>& last,
-           const Table<T>& targets, const Vector<T>& memory, const Vector<double>& packed,
-           const nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>& cross,
-           double scale, const nb::capsule& gemm, const nb::capsule& syrk) {
-            const Rows<T> a = rows_of<T>(z);
-            const Size order = a.n_columns, n_targets = static_cast<Size>(targets.shape(1));
-            const Size n_rows = a.n_rows + (last ? 1 : 0);
-            constexpr Size limit = Size{1} << 31;  // of the numbers that the BLAS takes
-            require(n_rows < limit && order < limit && n_targets < limit,
-                    "the matrix is too large");
+           const Vector<T>& memory, Size first, Size capacity) {
+            const Rows<T> rows = rows_of<T>(z);
+            const Size order = rows.n_columns;
+            require(order < bound && capacity < bound, "the matrix is too large");
             require(static_cast<Size>(mean.size()) == order, "a mean for every column");
-            require(!roots || length_of(roots) == a.n_rows, "a root for every row");
+            require(!roots || length_of(roots) == rows.n_rows, "a root for every row");
             require(!last || length_of(last) == order, "the last row has a number per column");
-            require(has_shape(targets, n_rows, n_targets), "targets must have as many rows");
-            require(static_cast<Size>(memory.size()) >= centred_size(n_rows, order),
-                    "memory must have centred_size numbers");
-            require(static_cast<Size>(packed.size()) == order * (order + 1) / 2,
-                    "a packed matrix has order (order + 1) / 2 numbers");
-            require(static_cast<Size>(cross.shape(0)) == order &&
-                        static_cast<Size>(cross.shape(1)) == n_targets,
-                    "cross must have a row for every column and a column for every target");
+            require(
+                first >= 0 && first <= capacity && rows.n_rows <= capacity - first - (last ? 1 : 0),
+                "the rows exceed the capacity");
+            require(static_cast<Size>(memory.size()) >= waiting_size(capacity, order),
+                    "memory must have waiting_size numbers");
             require_aligned(mean.data());
             if (roots) require_aligned(roots->data());
             if (last) require_aligned(last->data());
-            require_aligned(targets.data());
             require_aligned(memory.data());
+            if (order == 0) return;
+            nb::gil_scoped_release release;
+            centre_rows<T>(rows.values, rows.stride, rows.n_rows, mean.data(), pointer_of(roots),
+                           pointer_of(last), first, {memory.data(), capacity, order});
+        },
+        "z"_a.noconvert(), "mean"_a.noconvert(), "roots"_a.noconvert().none(),
+        "last"_a.noconvert().none(), "memory"_a.noconvert(), "first"_a, "capacity"_a);
+
+    m.def(
+        "add_products",
+        [](const Vector<T>& memory, Size capacity, const Table<T>& targets,
+           const Vector<double>& packed,
+           const nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>& cross,
+           double scale, const nb::capsule& gemm, const nb::capsule& syrk) {
+            const Size order = static_cast<Size>(cross.shape(0));
+            const Size n_rows = static_cast<Size>(targets.shape(0));
+            const Size n_targets = static_cast<Size>(targets.shape(1));
+            require(capacity >= 0 && capacity < bound && order < bound && n_targets < bound,
+                    "the matrix is too large");
+            require(n_rows <= capacity, "the rows exceed the capacity");
+            require(static_cast<Size>(memory.size()) >= waiting_size(capacity, order),
+                    "memory must have waiting_size numbers");
+            require(static_cast<Size>(packed.size()) == order * (order + 1) / 2,
+                    "a packed matrix has order (order + 1) / 2 numbers");
+            require(static_cast<Size>(cross.shape(1)) == n_targets,
+                    "cross must have a column for every target");
+            require_aligned(memory.data());
+            require_aligned(targets.data());
             require_aligned(packed.data());
             require_aligned(cross.data());
             Blas<T> blas;
@@ -493,14 +514,11 @@ template <class T> void bind_gram(nb::module_& m) {
             read_blas_function<T>(syrk, 2, blas.syrk);
             if (n_rows == 0 || order == 0) return;
             nb::gil_scoped_release release;
-            add_products<T>({a.values, a.stride, a.n_rows, order, mean.data(), pointer_of(roots),
-                             pointer_of(last)},
-                            targets.data(), n_targets, scale, blas, memory.data(), packed.data(),
-                            cross.data());
+            add_products<T>({memory.data(), capacity, order}, n_rows, targets.data(), n_targets,
+                            scale, blas, packed.data(), cross.data());
         },
-        "z"_a.noconvert(), "mean"_a.noconvert(), "roots"_a.noconvert().none(),
-        "last"_a.noconvert().none(), "targets"_a.noconvert(), "memory"_a.noconvert(),
-        "packed"_a.noconvert(), "cross"_a.noconvert(), "scale"_a, "gemm"_a, "syrk"_a);
+        "memory"_a.noconvert(), "capacity"_a, "targets"_a.noconvert(), "packed"_a.noconvert(),
+        "cross"_a.noconvert(), "scale"_a, "gemm"_a, "syrk"_a);
 }
 
 // ---------------------------------------------------------------- random numbers
@@ -539,7 +557,7 @@ NB_MODULE(_core, m) {
         "set_simd", [](const std::string& name) { return select_variant(name.c_str()); }, "name"_a);
     m.def("lanes", [] { return current_variant().kernels_float->lanes; });
     m.def("max_threads", &max_threads);
-    m.def("centred_size", &centred_size, "n_rows"_a, "n_columns"_a);
+    m.def("waiting_size", &waiting_size, "capacity"_a, "n_columns"_a);
     m.def("products_call_blas", &products_call_blas);
     m.attr("openmp") = built_with_openmp();
 

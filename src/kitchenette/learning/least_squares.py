@@ -7,10 +7,8 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_array, check_consistent_length
 
-from kitchenette import _core
-from kitchenette.learning.blocks import slices
+from kitchenette.learning.batches import Batch, WaitingRows
 from kitchenette.learning.packed import Array, PackedSymmetric
 from kitchenette.learning.regularisation import CRITERIA, choose
 from kitchenette.learning.solution import (
@@ -21,12 +19,8 @@ from kitchenette.learning.solution import (
     shifted_inverse,
     solution,
 )
-from kitchenette.learning.threads import one_blas_thread
 from kitchenette.maps._base import check_choice, check_count
 
-BLOCK_ROWS = 4096  # of a product in the precision of the features
-SINGLE_RANGE = 1e-10, 1e10  # magnitudes whose squares and their sums float32 can hold
-LARGEST = 1e140  # whose squares and their sums float64 can hold
 CHEAPER_FACTORS = 24  # Cholesky factors, measured, that cost less than an eigendecomposition
 SINGLE_RESOLUTION = 1e-8  # error of a Gram matrix of float32 rows, relative to its trace ...
 SINGLE_ROWS = 20_000  # ... from so many rows on; a few times what was measured
@@ -153,20 +147,22 @@ class LeastSquares:
         self : LeastSquares
             This object.
         """
-        return self._update(Batch(self, Z, Y, sample_weight))
-
-    def _update(self, batch: Batch, memory: NDArray[Any] | None = None) -> Self:
-        self._own_arrays()
-        if batch.count == 0:
-            self.n_rows += batch.n_rows
-            return self
-        n = self.count + batch.count
-        batch.add_to(self, self.count * batch.count / n, 1.0, memory)
-        self._move_means(batch.feature_step, batch.target_step, batch.count / n)
-        self.count = n
-        self.n_rows += batch.n_rows
-        self.single = self.single or batch.single
+        batch = Batch(self, Z, Y, sample_weight)
+        waiting = WaitingRows(self, batch.n_rows + 1, batch.dtype)
+        self._update(batch, waiting)
+        waiting.multiply()
         return self
+
+    def _update(self, batch: Batch, waiting: WaitingRows) -> None:
+        """Add rows to those that wait; until they are multiplied, products are missing."""
+        self._own_arrays()
+        if batch.count > 0:
+            n = self.count + batch.count
+            waiting.add(batch, self.count * batch.count / n)
+            self._move_means(batch.feature_step, batch.target_step, batch.count / n)
+            self.count = n
+            self.single = self.single or batch.single
+        self.n_rows += batch.n_rows
 
     def downdate(self, Z: ArrayLike, Y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Remove rows that were added before, with the weights they had.
@@ -195,7 +191,9 @@ class LeastSquares:
         if nothing_left or n_rows == 0:
             self._forget()
         elif batch.count > 0:
-            batch.add_to(self, self.count * batch.count / n, -1.0)
+            waiting = WaitingRows(self, batch.n_rows + 1, batch.dtype, sign=-1.0)
+            waiting.add(batch, self.count * batch.count / n)
+            waiting.multiply()
             self._move_means(batch.feature_step, batch.target_step, -batch.count / n)
             self.count = n
         self.n_rows = n_rows
@@ -438,117 +436,6 @@ class LeastSquares:
 
 _NUMBERS = ("n_features", "n_targets", "n_rows", "count", "single")
 _ARRAYS = ("feature_mean", "target_mean", "gram", "cross", "target_gram")
-
-
-class Batch:
-    """Checked rows, their means, and how far these are from the means of the statistics.
-
-    All that can go wrong does so here, before the statistics are touched.
-    """
-
-    def __init__(self, statistics: LeastSquares, Z: Any, Y: Any, sample_weight: Any) -> None:
-        self.Z = check_array(
-            Z, dtype=[np.float64, np.float32], ensure_all_finite=False, input_name="Z"
-        )
-        Y = check_array(Y, dtype=np.float64, ensure_2d=False, input_name="Y")
-        self.Y = Y[:, None] if Y.ndim == 1 else Y
-        check_consistent_length(self.Z, self.Y)
-        for name, array, width in (
-            ("Z", self.Z, statistics.n_features),
-            ("Y", self.Y, statistics.n_targets),
-        ):
-            if array.ndim != 2 or array.shape[1] != width:
-                raise ValueError(
-                    f"{name} must have {width} columns; got an array of shape {array.shape}."
-                )
-        self.n_rows = self.Z.shape[0]
-        self.weights = checked_weights(sample_weight, self.n_rows)
-        self.roots = None if sample_weight is None else np.sqrt(self.weights)
-        self.count = float(self.weights.sum())
-        self.single = self.Z.dtype == np.float32
-        self._measure(statistics)
-
-    def _measure(self, statistics: LeastSquares) -> None:
-        total = np.zeros(self.Z.shape[1])
-        peak = 0.0
-        for rows in slices(self.n_rows, BLOCK_ROWS):
-            block = np.require(self.Z[rows], requirements=["C", "A"])
-            peak = max(peak, _core.add_column_sums(block, total, self.weights[rows]))
-        if not np.isfinite(total).all():
-            check_array(self.Z, input_name="Z")  # says so if a number is not finite
-        if self.count == 0:
-            return
-        self.feature_mean = total / self.count
-        self.target_mean = (self.weights @ self.Y) / self.count
-        self.feature_step = self.feature_mean - statistics.feature_mean
-        self.target_step = self.target_mean - statistics.target_mean
-        root, target_peak = np.sqrt(float(self.weights.max())), float(np.abs(self.Y).max())
-        most = max(1.0, root) * max(peak, target_peak)
-        if most > LARGEST or not np.isfinite(self.count):
-            raise ValueError(
-                f"Z, Y or sample_weight is too large for sums of squares in float64: the largest "
-                f"number times the root of its weight is {most:g}. Scale the data down."
-            )
-        step = max(float(np.abs(s).max()) for s in (self.feature_step, self.target_step))
-        smallest, largest = SINGLE_RANGE
-        least = min(1.0, root) * min(peak, target_peak or peak)
-        within = smallest < least and max(most, step) < largest
-        self.dtype = np.dtype(np.float32 if self.single and within else np.float64)
-
-    def add_to(
-        self,
-        statistics: LeastSquares,
-        between: float,
-        sign: float,
-        memory: NDArray[Any] | None = None,
-    ) -> None:
-        """Add the products of centred rows, and of the difference of means, times ``sign``.
-
-        ``memory`` is for one row more than a block has, and may have served before.
-        """
-        Y = self.Y - self.target_mean
-        if self.roots is not None:
-            Y *= self.roots[:, None]
-        feature_row = np.sqrt(between) * self.feature_step
-        target_row = np.sqrt(between) * self.target_step
-        if memory is None or memory.dtype != self.dtype:
-            memory = statistics.gram.memory_for(min(self.n_rows, BLOCK_ROWS) + 1, self.dtype)
-        with one_blas_thread():
-            for rows in slices(self.n_rows, BLOCK_ROWS):
-                targets, last = Y[rows], None
-                if rows.stop == self.n_rows:
-                    targets, last = np.concatenate([targets, target_row[None]]), feature_row
-                statistics.gram.add_products(
-                    np.require(self.Z[rows], self.dtype, ["C", "A"]),
-                    np.ascontiguousarray(targets, self.dtype),
-                    statistics.cross,
-                    sign,
-                    mean=self.feature_mean,
-                    roots=None if self.roots is None else self.roots[rows],
-                    last=last,
-                    memory=memory,
-                )
-        statistics.target_gram += sign * (Y.T @ Y + np.outer(target_row, target_row))
-
-
-def checked_weights(sample_weight: Any, n_rows: int) -> Array:
-    """Weights of rows, 1 if not given."""
-    if sample_weight is None:
-        return np.ones(n_rows)
-    try:
-        weights = np.require(sample_weight, np.float64, ["C", "A"])
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"sample_weight must be a number for each row; got {sample_weight!r:.80}."
-        ) from None
-    if weights.shape != (n_rows,):
-        raise ValueError(
-            f"sample_weight must be one number for each of the {n_rows} rows; got an array of "
-            f"shape {weights.shape}."
-        )
-    if not np.all(np.isfinite(weights)) or weights.min() < 0:
-        raise ValueError("sample_weight must be finite and not negative.")
-    return weights
 
 
 def checked_alpha(alpha: Any) -> str | Array:

@@ -17,15 +17,10 @@ from sklearn.utils import Tags, check_consistent_length, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kitchenette._params import ValueParameters
+from kitchenette.learning.batches import BLOCK_ROWS, Batch, WaitingRows, checked_weights
 from kitchenette.learning.blocks import Features, features_of, rows_of, slices
 from kitchenette.learning.comparison import first_difference
-from kitchenette.learning.least_squares import (
-    BLOCK_ROWS,
-    Batch,
-    LeastSquares,
-    checked_alpha,
-    checked_weights,
-)
+from kitchenette.learning.least_squares import LeastSquares, checked_alpha
 from kitchenette.learning.packed import Array
 from kitchenette.learning.predictor import Answer, Predictor
 from kitchenette.learning.progress import with_progress
@@ -34,6 +29,8 @@ from kitchenette.maps import Fastfood
 from kitchenette.maps._base import RowTransformer, unchanged_on_error
 
 BLOCK_NUMBERS = 1 << 20  # features that predictions compute at once
+CACHED_NUMBERS = 1 << 21  # features that stay in the cache until they are centred ...
+LEAST_ROWS = 256  # ... if these are so many rows
 SOLVED = (
     "alpha_",
     "coef_",
@@ -139,20 +136,21 @@ class KernelMachine(ValueParameters, ABC):
 
     def _statistics_of(self, X: Any, targets: NDArray[Any], weights: Array | None) -> LeastSquares:
         n_rows = X.shape[0]
-        blocks = slices(n_rows, BLOCK_ROWS)
+        one = features_of(self.feature_map_, rows_of(X, slice(0, 1)))
+        statistics = LeastSquares(one.shape[1], self._columns(targets[:1]).shape[1])
+        size = min(max(CACHED_NUMBERS // one.shape[1], LEAST_ROWS), BLOCK_ROWS - 1)
+        waiting = WaitingRows(statistics, n_rows + -(-n_rows // size), one.dtype)
+        blocks = slices(n_rows, size)
         if self.verbose:
             blocks = with_progress(blocks, n_rows, type(self).__name__)
-        statistics, memory, centred = None, None, None
+        memory = None
         for rows in blocks:
-            Z = features_of(self.feature_map_, rows_of(X, rows), memory)
+            # Kept: new memory costs the operating system a good part of a block's time.
+            Z = memory = features_of(self.feature_map_, rows_of(X, rows), memory)
             Y = self._columns(targets[rows])
-            if statistics is None or centred is None:
-                statistics = LeastSquares(Z.shape[1], Y.shape[1])
-                # Both kept: new memory costs the operating system a good part of a block's time.
-                memory, centred = Z, statistics.gram.memory_for(Z.shape[0] + 1, Z.dtype)
             batch = Batch(statistics, Z, Y, None if weights is None else weights[rows])
-            statistics._update(batch, centred)
-        assert statistics is not None
+            statistics._update(batch, waiting)
+        waiting.multiply()
         return statistics
 
     def merge(self, other: Self) -> Self:

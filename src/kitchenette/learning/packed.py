@@ -24,14 +24,11 @@ solution, and inversion, ACM Transactions on Mathematical Software 37 (2010).
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
-from scipy.linalg import cython_blas, lapack
-
-from kitchenette import _core
-from kitchenette.learning.threads import one_blas_thread
+from numpy.typing import NDArray
+from scipy.linalg import lapack
 
 Array = NDArray[np.float64]
 
@@ -80,40 +77,6 @@ class PackedSymmetric:
         self.values = lapack.dsfrk(
             self.order, 1, scale, rows, 1.0, self.values, transr="N", uplo="L", overwrite_c=1
         )
-
-    def add_products(
-        self,
-        Z: NDArray[Any],
-        targets: NDArray[Any],
-        cross: Array,
-        scale: float,
-        *,
-        mean: Array | None = None,
-        roots: Array | None = None,
-        last: Array | None = None,
-        memory: NDArray[Any] | None = None,
-    ) -> None:
-        """Add ``scale * A' A``, and ``scale * A' targets`` to cross.
-
-        A is ``(Z - mean) * roots[:, None]`` and, if given, one more row, which is ``last``. Rows
-        and targets in C order have the same precision, in which products are computed, tile by
-        tile; they are added in float64. ``memory`` of `memory_for` so many rows may serve again.
-        """
-        n, D = Z.shape
-        if mean is None:
-            mean = np.zeros(D)
-        if memory is None:
-            memory = self.memory_for(n + 1, Z.dtype)
-        prefix = "s" if Z.dtype == np.float32 else "d"
-        gemm, syrk = (cython_blas.__pyx_capi__[prefix + name] for name in ("gemm", "syrk"))
-        with one_blas_thread():
-            _core.add_products(
-                Z, mean, roots, last, targets, memory, self.values, cross, scale, gemm, syrk
-            )
-
-    def memory_for(self, n_rows: int, dtype: DTypeLike) -> NDArray[Any]:
-        """Memory in which `add_products` arranges its rows."""
-        return np.empty(_core.centred_size(n_rows, self.order), dtype)
 
     def _diagonal_positions(self) -> NDArray[np.intp]:
         n, n1 = self.order, (self.order + 1) // 2

@@ -9,8 +9,8 @@ from numpy.typing import DTypeLike, NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils import Tags, check_array
 
+from kitchenette.learning.batches import BLOCK_ROWS
 from kitchenette.learning.blocks import features_of, rows_of, slices
-from kitchenette.learning.least_squares import BLOCK_ROWS
 from kitchenette.learning.machine import KernelMachine
 from kitchenette.learning.packed import Array
 from kitchenette.learning.predictor import Predictor
