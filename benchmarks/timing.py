@@ -14,8 +14,9 @@ def best_times(actions: Mapping[str, Action], *, seconds: float = 1.0) -> dict[s
     """The best time of each action, in seconds.
 
     The actions take turns, so that a slow moment of the machine hits all of them. A turn is
-    one call, or 20 milliseconds of calls if they are short: the first of them finds caches
-    and threads as the others left them, the later ones as it would itself. There are at
+    one call, or 100 milliseconds of calls if they are short: the first of them finds caches as
+    the others left them and threads that still wait busily for more work of theirs, the later
+    ones as it would itself. There are at
     least three rounds, and more until each action has had ``seconds`` in all.
     """
     best = dict.fromkeys(actions, float("inf"))
@@ -24,7 +25,7 @@ def best_times(actions: Mapping[str, Action], *, seconds: float = 1.0) -> dict[s
     while rounds < 3 or (min(spent.values()) < seconds and max(spent.values()) < 8 * seconds):
         for name, action in actions.items():
             turn = 0.0
-            while turn < 0.02:
+            while turn < 0.1:
                 start = perf_counter()
                 action()
                 elapsed = perf_counter() - start

@@ -82,8 +82,8 @@ class Batch:
 class WaitingRows:
     """Centred rows and targets of statistics, until there are enough of them to be multiplied.
 
-    Each product goes through the whole Gram matrix once, so it should be one of many rows. Rows
-    that come from a feature map, on the other hand, should be centred while they are in the cache.
+    Each product goes through the whole Gram matrix once, so it should be one of many rows; a
+    feature map should compute fewer at a time, because they take memory as well.
 
     Parameters
     ----------

@@ -29,8 +29,8 @@ from kitchenette.maps import Fastfood
 from kitchenette.maps._base import RowTransformer, unchanged_on_error
 
 BLOCK_NUMBERS = 1 << 20  # features that predictions compute at once
-CACHED_NUMBERS = 1 << 21  # features that stay in the cache until they are centred ...
-LEAST_ROWS = 256  # ... if these are so many rows
+LEARNED_NUMBERS = 1 << 22  # features that learning computes at once ...
+LEAST_ROWS = 256  # ... or those of so many rows
 SOLVED = (
     "alpha_",
     "coef_",
@@ -138,7 +138,7 @@ class KernelMachine(ValueParameters, ABC):
         n_rows = X.shape[0]
         one = features_of(self.feature_map_, rows_of(X, slice(0, 1)))
         statistics = LeastSquares(one.shape[1], self._columns(targets[:1]).shape[1])
-        size = min(max(CACHED_NUMBERS // one.shape[1], LEAST_ROWS), BLOCK_ROWS - 1)
+        size = min(max(LEARNED_NUMBERS // one.shape[1], LEAST_ROWS), BLOCK_ROWS - 1)
         waiting = WaitingRows(statistics, n_rows + -(-n_rows // size), one.dtype)
         blocks = slices(n_rows, size)
         if self.verbose:
