@@ -11,13 +11,14 @@ namespace kitchenette {
 
 template <class T> double add_column_sums(const T* z, Size stride, Size n_rows, Size n_columns,
                                           const double* weights, double* sums) {
-    constexpr Size width = 512;  // columns of a task: their sums stay in the cache
+    constexpr Size widest = 512;  // columns of a task: their sums stay in the cache
+    const Size width = std::clamp(n_columns / (2 * max_threads()), Size{64}, widest);
     const Size tasks = (n_columns + width - 1) / width;
     std::atomic<double> largest{0};
     parallel<T>(tasks, n_rows * n_columns, 0, [&](Size task, T*) {
         const Size begin = task * width, count = std::min(width, n_columns - begin);
         double* sum = sums + begin;
-        T peak[width] = {};
+        T peak[widest] = {};
         const auto add = [&](Size i, auto rows) {  // so many rows at a time, still in order
             const T* first = z + i * stride + begin;
             double weight[4];
@@ -37,7 +38,7 @@ template <class T> double add_column_sums(const T* z, Size stride, Size n_rows, 
         Size i = 0;
         for (; i + 4 <= n_rows; i += 4) add(i, std::integral_constant<int, 4>{});
         for (; i < n_rows; ++i) add(i, std::integral_constant<int, 1>{});
-        const double mine = static_cast<double>(*std::max_element(peak, peak + width));
+        const double mine = static_cast<double>(*std::max_element(peak, peak + count));
         double seen = largest.load();
         while (seen < mine && !largest.compare_exchange_weak(seen, mine)) {
         }
@@ -109,13 +110,14 @@ template <class T> void centre_rows(const T* z, Size stride, Size n_rows, const 
             const Size column = strip * layout.width, count = layout.columns_of(strip);
             T* target = memory + layout.begin(chunk, strip) + inside * layout.width;
             for (Size i = row - first; i < row_end - first; ++i, target += layout.width) {
+                T* __restrict numbers = target;
                 if (i < n_rows) {
-                    const T* source = z + i * stride + column;
+                    const T* __restrict source = z + i * stride + column;
+                    const T* __restrict h = high + column, * __restrict l = low + column;
                     const T root = roots ? static_cast<T>(roots[i]) : T{1};
-                    for (Size j = 0; j < count; ++j)
-                        target[j] = (source[j] - high[column + j] - low[column + j]) * root;
+                    for (Size j = 0; j < count; ++j) numbers[j] = (source[j] - h[j] - l[j]) * root;
                 } else {
-                    for (Size j = 0; j < count; ++j) target[j] = static_cast<T>(last[column + j]);
+                    for (Size j = 0; j < count; ++j) numbers[j] = static_cast<T>(last[column + j]);
                 }
                 std::fill(target + count, target + layout.width, T{0});
             }

@@ -102,7 +102,7 @@ class WaitingRows:
     ):
         self._statistics = statistics
         self._sign = sign
-        self._capacity = min(n_rows, BLOCK_ROWS)
+        self._capacity = min(n_rows, BLOCK_ROWS + 1)
         self._n_rows = 0
         self._allocate(dtype)
 
