@@ -52,6 +52,7 @@ constexpr Size widest_strip = 48;   // three vectors of 16 numbers
 constexpr Size strip_bytes = 9216;  // of a strip in a chunk: three of them fit into the first cache
 constexpr Size deepest_chunk = 96;  // that follows from these, and a multiple of all others
 constexpr Size rows_of_a_task = 16;
+constexpr Size rows_of_a_sum = 11 * deepest_chunk;  // in the precision of the features
 constexpr Size tile_of_strips = 384;  // columns: a multiple of all widths, and so are its halves
 constexpr Size tile_of_blas = 1024;
 
@@ -181,51 +182,56 @@ template <class T> void add_to_packed(const T* values, Size stride, const Tile& 
     }
 }
 
-// Some rows in some layout.
+// Rows in some layout.
 template <class T> struct Factor {
     T* data;
-    Size n_rows;
     Layout layout;
 };
 
-// product(i, j), stored by columns, is the sum over all rows of left(row, tile.row + i)
-// right(row, tile.column + j). In a square on the diagonal of a Gram matrix, only what is on and
-// below the diagonal is asked for.
-template <class T> void multiply(const Factor<T>& left, const Factor<T>& right, const Tile& tile,
-                                 bool square, T* product, Size stride) {
+struct Range {
+    Size begin, end;
+};
+
+// product(i, j), stored by columns, is the sum over some rows, which begin with a chunk, of
+// left(row, tile.row + i) right(row, tile.column + j). In a square on the diagonal of a Gram
+// matrix, only what is on and below the diagonal is asked for.
+template <class T> void multiply(const Factor<T>& left, const Factor<T>& right, const Range& rows,
+                                 const Tile& tile, bool square, T* product, Size stride) {
     const Kernels<T>& kernels = kernels_of<T>(current_variant());
     const Size width = left.layout.width, depth = left.layout.depth;
     const Size first_left = tile.row / width, first_right = tile.column / width;
     const Size last_left = (tile.row + tile.n_rows + width - 1) / width;
     const Size last_right = (tile.column + tile.n_columns + width - 1) / width;
-    for (Size chunk = 0; chunk * depth < left.n_rows; ++chunk) {
-        const Size n_rows = std::min(depth, left.n_rows - chunk * depth);
+    for (Size row = rows.begin; row < rows.end; row += depth) {
+        const Size chunk = row / depth, n_rows = std::min(depth, rows.end - row);
         for (Size j = first_right; j < last_right; ++j) {
             T* columns = product + (j - first_right) * width * stride;
             for (Size i = square ? j : first_left; i < last_left; ++i)
-                kernels.multiply_strips(left.data + left.layout.begin(chunk, i),
-                                        right.data + right.layout.begin(chunk, j), n_rows,
-                                        right.layout.columns_of(j),
-                                        columns + (i - first_left) * width, stride, chunk > 0);
+                kernels.multiply_strips(
+                    left.data + left.layout.begin(chunk, i),
+                    right.data + right.layout.begin(chunk, j), n_rows, right.layout.columns_of(j),
+                    columns + (i - first_left) * width, stride, row > rows.begin);
         }
     }
 }
 
 // The same by the BLAS, which sees columns in the rows and takes pointers to everything.
 template <class T> void multiply(const Blas<T>& blas, const Factor<T>& left, const Factor<T>& right,
-                                 const Tile& tile, bool square, T* product, Size stride) {
+                                 const Range& rows, const Tile& tile, bool square, T* product,
+                                 Size stride) {
+    const Size left_columns = left.layout.n_columns, right_columns = right.layout.n_columns;
+    T* a = left.data + rows.begin * left_columns + tile.row;
+    T* b = right.data + rows.begin * right_columns + tile.column;
     T one = 1, nothing = 0;
-    int k = static_cast<int>(left.n_rows);
     int m = static_cast<int>(tile.n_rows), n = static_cast<int>(tile.n_columns);
-    int ld_left = static_cast<int>(left.layout.n_columns);
-    int ld_right = static_cast<int>(right.layout.n_columns), ld = static_cast<int>(stride);
+    int k = static_cast<int>(rows.end - rows.begin), ld_a = static_cast<int>(left_columns);
+    int ld_b = static_cast<int>(right_columns), ld = static_cast<int>(stride);
     char lower = 'L', plain = 'N', transposed = 'T';
     if (square)
-        blas.syrk(&lower, &plain, &n, &k, &one, left.data + tile.row, &ld_left, &nothing, product,
-                  &ld);
+        blas.syrk(&lower, &plain, &n, &k, &one, a, &ld_a, &nothing, product, &ld);
     else
-        blas.gemm(&plain, &transposed, &m, &n, &k, &one, left.data + tile.row, &ld_left,
-                  right.data + tile.column, &ld_right, &nothing, product, &ld);
+        blas.gemm(&plain, &transposed, &m, &n, &k, &one, a, &ld_a, b, &ld_b, &nothing, product,
+                  &ld);
 }
 
 }  // namespace
@@ -238,10 +244,10 @@ template <class T> void add_products(const WaitingRows<T>& waiting, Size n_rows,
                                      Size n_targets, double scale, const Blas<T>& blas,
                                      double* packed, double* cross) {
     const Size order = waiting.n_columns;
-    const Factor<T> features{on_a_cache_line(waiting.memory), n_rows,
+    const Factor<T> features{on_a_cache_line(waiting.memory),
                              layout_of<T>(waiting.capacity, order)};
     const AlignedBuffer<T> target_memory(waiting_size(n_rows, n_targets));
-    const Factor<T> beside{target_memory.data(), n_rows, layout_of<T>(n_rows, n_targets)};
+    const Factor<T> beside{target_memory.data(), layout_of<T>(n_rows, n_targets)};
     if (n_targets > 0) {
         const std::vector<double> zeros(static_cast<std::size_t>(n_targets));
         centre_rows<T>(targets, n_targets, n_rows, zeros.data(), nullptr, nullptr, 0,
@@ -254,26 +260,33 @@ template <class T> void add_products(const WaitingRows<T>& waiting, Size n_rows,
     const Size n_tiles = static_cast<Size>(tiles.size());
     const Size bands = n_targets > 0 ? (order + width - 1) / width : 0;
     parallel<T>(n_tiles + bands, n_rows * order * order, width * width, [&](Size task, T* product) {
-        const auto compute = [&](const Factor<T>& right, const Tile& tile, bool square) {
-            if (by_blas)
-                multiply(blas, features, right, tile, square, product, width);
-            else
-                multiply(features, right, tile, square, product, width);
+        // Sums of some rows are added in double precision while those of the tile are in the cache.
+        const auto compute = [&](const Factor<T>& right, const Tile& tile, bool square,
+                                 const auto& add) {
+            for (Size row = 0; row < n_rows; row += rows_of_a_sum) {
+                const Range rows{row, std::min(n_rows, row + rows_of_a_sum)};
+                if (by_blas)
+                    multiply(blas, features, right, rows, tile, square, product, width);
+                else
+                    multiply(features, right, rows, tile, square, product, width);
+                add();
+            }
         };
         if (task < n_tiles) {
             const Tile& tile = tiles[static_cast<std::size_t>(task)];
-            compute(features, tile, tile.row == tile.column);
-            add_to_packed(product, width, tile, order, scale, packed);
+            compute(features, tile, tile.row == tile.column,
+                    [&] { add_to_packed(product, width, tile, order, scale, packed); });
             return;
         }
         const Size first = (task - n_tiles) * width, count = std::min(width, order - first);
         for (Size t = 0; t < n_targets; t += width) {
             const Size some = std::min(width, n_targets - t);
-            compute(beside, {first, t, count, some}, false);
-            for (Size i = 0; i < count; ++i)
-                for (Size j = 0; j < some; ++j)
-                    cross[(first + i) * n_targets + t + j] +=
-                        scale * static_cast<double>(product[j * width + i]);
+            compute(beside, {first, t, count, some}, false, [&] {
+                for (Size i = 0; i < count; ++i)
+                    for (Size j = 0; j < some; ++j)
+                        cross[(first + i) * n_targets + t + j] +=
+                            scale * static_cast<double>(product[j * width + i]);
+            });
         }
     });
 }

@@ -16,7 +16,7 @@ from kitchenette.learning.threads import one_blas_thread
 if TYPE_CHECKING:
     from kitchenette.learning.least_squares import LeastSquares
 
-BLOCK_ROWS = 4096  # of a product in the precision of the features
+BLOCK_ROWS = 4096  # of a product
 SINGLE_RANGE = 1e-10, 1e10  # magnitudes whose squares and their sums float32 can hold
 LARGEST = 1e140  # whose squares and their sums float64 can hold
 
