@@ -158,6 +158,50 @@ def test_blocks_of_rows_and_tiles_of_columns_agree(monkeypatch):
     assert_same_statistics(LeastSquares(21, 2).update(Z, Y, weights), whole)
 
 
+@pytest.mark.parametrize("sign", ["update", "downdate"])
+def test_statistics_are_as_they_were_if_products_find_no_memory(monkeypatch, sign):
+    Z, Y, _ = problem()
+    statistics = LeastSquares(7, 2).update(Z, Y)
+    before = {name: np.copy(value) for name, value in statistics.state().items()}
+
+    def no_memory(*arguments):
+        raise MemoryError
+
+    monkeypatch.setattr("kitchenette.learning.batches._core.add_products", no_memory)
+    with pytest.raises(MemoryError):
+        getattr(statistics, sign)(Z[:20] + 1, Y[:20])
+    for name, value in statistics.state().items():
+        np.testing.assert_array_equal(value, before[name])
+
+
+@pytest.mark.parametrize("weight", [1e-170, 1e160])
+def test_weights_whose_products_leave_the_range(weight):
+    Z, Y, _ = problem()
+    weights = np.full(len(Z), weight)
+    half = len(Z) // 2
+    first, last = (
+        LeastSquares(7, 2).update(Z[rows], Y[rows], weights[rows])
+        for rows in (slice(half), slice(half, None))
+    )
+    parts = LeastSquares(7, 2).update(Z[:half], Y[:half], weights[:half])
+    parts.update(Z[half:], Y[half:], weights[half:])
+    expected = LeastSquares(7, 2).update(Z, Y).gram.values
+    for statistics in (parts, first.merge(last)):
+        np.testing.assert_allclose(statistics.gram.values / weight, expected, rtol=1e-9, atol=1e-9)
+
+
+def test_a_difference_of_means_beyond_the_range_of_float32():
+    rng = np.random.default_rng(0)
+    Z = rng.random((100, 4)).astype(np.float32)
+    Z[:50] += 9e9
+    weights = np.full(100, 1e20)
+    parts = LeastSquares(4)
+    for rows in (slice(50), slice(50, 100)):
+        parts.update(Z[rows], np.ones(50), weights[rows])
+    whole = LeastSquares(4).update(Z.astype(float), np.ones(100), weights)
+    np.testing.assert_allclose(parts.gram.diagonal(), whole.gram.diagonal(), rtol=1e-5)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_downdating_equals_fitting_without_those_rows(dtype):
     Z, Y, weights = problem(offset=20.0)

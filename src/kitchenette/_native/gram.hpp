@@ -11,7 +11,8 @@ namespace kitchenette {
 template <class T> double add_column_sums(const T* z, Size stride, Size n_rows, Size n_columns,
                                           const double* weights, double* sums);
 
-// Rows that wait for their product, at most `capacity` of them, in memory that they share.
+// Rows that wait for their product, at most `capacity` of them, in memory that they share. Their
+// order depends on the instruction set, which must be the same when they are multiplied.
 template <class T> struct WaitingRows {
     T* memory;
     Size capacity, n_columns;

@@ -2,8 +2,8 @@
 //
 // Both factors of a Gram matrix are the same rows, so these are put into the order that the
 // product wants once, while they are centred, and not by a BLAS for every tile again. A strip
-// holds three vectors of columns, row after row; two strips of as many rows as fit into half
-// of the first cache each are multiplied there. That takes 12 registers for sums (24 of
+// holds three vectors of columns, row after row, of so many rows that the two strips that are
+// multiplied and the next one fit into the first cache. That takes 12 registers for sums (24 of
 // AVX-512's), one for each of three vectors and one for a number of the other strip.
 //
 // Short vectors have no such product: there a BLAS, which may know of units for matrices or of
@@ -22,7 +22,8 @@ template <class T> void multiply_strips(const T* left, const T* right, Size n_ro
                                         T* product, Size stride, bool add) {
     constexpr Size N = lanes<T>, width = strip_width<T>;
     constexpr int some = vector_bytes >= 64 ? 8 : 4;
-    static_assert(width % some == 0);
+    constexpr int line = 64 / sizeof(T);
+    static_assert(width % some == 0 && 4 * some % line == 0);
     for (Size first = 0; first < n_right; first += some) {
         Vec<T> sums[some][3];
         KITCHENETTE_UNROLL
@@ -40,11 +41,12 @@ template <class T> void multiply_strips(const T* left, const T* right, Size n_ro
                 sums[j][2] = mul_add(x2, value, sums[j][2]);
             }
         };
-        // Every round asks for its part of the strip that comes next.
+        // Every round asks for its part of the strip that comes next, in all chunks but the last.
         const T* next = left + (width + first) * n_rows;
         Size row = 0;
         for (; row + 4 <= n_rows; row += 4, a += 4 * width, b += 4 * width, next += 4 * some) {
-            prefetch(next);
+            KITCHENETTE_UNROLL
+            for (int k = 0; k < 4 * some; k += line) prefetch(next + k);
             KITCHENETTE_UNROLL
             for (int k = 0; k < 4; ++k) add_row(k);
         }

@@ -24,7 +24,7 @@ LARGEST = 1e140  # whose squares and their sums float64 can hold
 class Batch:
     """Checked rows, their means, and how far these are from the means of the statistics.
 
-    All that can go wrong does so here, before the statistics are touched.
+    All that can be wrong with them is found here, before the statistics are touched.
     """
 
     def __init__(self, statistics: LeastSquares, Z: Any, Y: Any, sample_weight: Any) -> None:
@@ -71,10 +71,9 @@ class Batch:
                 f"Z, Y or sample_weight is too large for sums of squares in float64: the largest "
                 f"number times the root of its weight is {most:g}. Scale the data down."
             )
-        step = max(float(np.abs(s).max()) for s in (self.feature_step, self.target_step))
         smallest, largest = SINGLE_RANGE
         least = min(1.0, root) * min(peak, target_peak or peak)
-        within = smallest < least and max(most, step) < largest
+        within = smallest < least and most < largest
         if not within:
             self.dtype = np.dtype(np.float64)
 
@@ -104,18 +103,21 @@ class WaitingRows:
         self._sign = sign
         self._capacity = min(n_rows, BLOCK_ROWS + 1)
         self._n_rows = 0
+        self._target_gram = np.zeros_like(statistics.target_gram)
         self._allocate(dtype)
 
     def add(self, batch: Batch, between: float) -> None:
         """Add the rows of a batch, and the difference of means with the weight ``between``."""
-        if batch.dtype != self._memory.dtype:
+        root = np.sqrt(between)
+        feature_row, target_row = root * batch.feature_step, root * batch.target_step
+        largest = max(np.abs(feature_row).max(), np.abs(target_row).max())
+        dtype = batch.dtype if largest < SINGLE_RANGE[1] else np.dtype(np.float64)
+        if dtype != self._memory.dtype:
             self.multiply()
-            self._allocate(batch.dtype)
+            self._allocate(dtype)
         Y = batch.Y - batch.target_mean
         if batch.roots is not None:
             Y *= batch.roots[:, None]
-        root = np.sqrt(between)
-        feature_row, target_row = root * batch.feature_step, root * batch.target_step
         start = 0
         while start < batch.n_rows:
             room = self._capacity - self._n_rows - 1
@@ -125,7 +127,7 @@ class WaitingRows:
             rows = slice(start, min(start + room, batch.n_rows))
             start = rows.stop
             _core.centre_rows(
-                np.require(batch.Z[rows], batch.dtype, ["C", "A"]),
+                np.require(batch.Z[rows], dtype, ["C", "A"]),
                 batch.feature_mean,
                 None if batch.roots is None else batch.roots[rows],
                 feature_row if start == batch.n_rows else None,
@@ -138,8 +140,7 @@ class WaitingRows:
             self._n_rows = end
         self._targets[self._n_rows] = target_row
         self._n_rows += 1
-        added = Y.T @ Y + np.outer(target_row, target_row)
-        self._statistics.target_gram += self._sign * added
+        self._target_gram += Y.T @ Y + np.outer(target_row, target_row)
 
     def multiply(self) -> None:
         """Add the products of all rows that wait to the statistics."""
@@ -157,10 +158,13 @@ class WaitingRows:
                 cython_blas.__pyx_capi__[f"{letter}gemm"],
                 cython_blas.__pyx_capi__[f"{letter}syrk"],
             )
+        self._statistics.target_gram += self._sign * self._target_gram
+        self._target_gram[:] = 0
         self._n_rows = 0
 
     def _allocate(self, dtype: np.dtype[Any]) -> None:
         n_features, n_targets = self._statistics.n_features, self._statistics.n_targets
+        self._memory = self._targets = np.empty(0, dtype)  # not old and new at the same time
         self._memory = np.empty(_core.waiting_size(self._capacity, n_features), dtype)
         self._targets = np.empty((self._capacity, n_targets), dtype)
 

@@ -23,7 +23,7 @@ from kitchenette.maps._base import check_choice, check_count
 
 CHEAPER_FACTORS = 24  # Cholesky factors, measured, that cost less than an eigendecomposition
 SINGLE_RESOLUTION = 1e-8  # error of a Gram matrix of float32 rows, relative to its trace ...
-SINGLE_ROWS = 20_000  # ... from so many rows on; a few times what was measured
+SINGLE_FEATURES, SINGLE_ROWS = 10, 20_000  # ... from so many on; some times what was measured
 
 
 class LeastSquares:
@@ -149,19 +149,23 @@ class LeastSquares:
             This object.
         """
         batch = Batch(self, Z, Y, sample_weight)
-        waiting = WaitingRows(self, batch.n_rows + 1, batch.dtype)
-        self._update(batch, waiting)
-        waiting.multiply()
+        self._update(batch, WaitingRows(self, batch.n_rows + 1, batch.dtype), at_once=True)
         return self
 
-    def _update(self, batch: Batch, waiting: WaitingRows) -> None:
-        """Add rows to those that wait; until they are multiplied, products are missing."""
+    def _update(self, batch: Batch, waiting: WaitingRows, *, at_once: bool = False) -> None:
+        """Add rows to those that wait; until they are multiplied, products are missing.
+
+        If that is to happen at once, it does so before anything else changes: it can run out
+        of memory.
+        """
         self._own_arrays()
         if batch.count > 0:
-            n = self.count + batch.count
-            waiting.add(batch, self.count * batch.count / n)
-            self._move_means(batch.feature_step, batch.target_step, batch.count / n)
-            self.count = n
+            part = batch.count / (self.count + batch.count)
+            waiting.add(batch, self.count * part)
+            if at_once:
+                waiting.multiply()
+            self._move_means(batch.feature_step, batch.target_step, part)
+            self.count += batch.count
             self.single = self.single or batch.single
         self.n_rows += batch.n_rows
 
@@ -192,10 +196,11 @@ class LeastSquares:
         if nothing_left or n_rows == 0:
             self._forget()
         elif batch.count > 0:
+            part = batch.count / n
             waiting = WaitingRows(self, batch.n_rows + 1, batch.dtype, sign=-1.0)
-            waiting.add(batch, self.count * batch.count / n)
+            waiting.add(batch, self.count * part)
             waiting.multiply()
-            self._move_means(batch.feature_step, batch.target_step, -batch.count / n)
+            self._move_means(batch.feature_step, batch.target_step, -part)
             self.count = n
         self.n_rows = n_rows
         return self
@@ -225,7 +230,7 @@ class LeastSquares:
             n = self.count + other.count
             feature_step = other.feature_mean - self.feature_mean
             target_step = other.target_mean - self.target_mean
-            between = self.count * other.count / n
+            between = self.count * (other.count / n)
             self.gram.values += other.gram.values
             self.gram.add_outer(feature_step, between)
             self.cross += other.cross + between * np.outer(feature_step, target_step)
@@ -351,8 +356,9 @@ class LeastSquares:
         eps = max(self.n_features, 100) * float(np.finfo(np.float64).eps)
         resolution = eps
         if self.single:
-            # Errors of rows are independent: with few of them they do not average out.
-            resolution = SINGLE_RESOLUTION * max(1.0, np.sqrt(SINGLE_ROWS / self.n_rows))
+            # Errors are independent: with few features or rows they do not average out.
+            resolution = SINGLE_RESOLUTION * max(1.0, SINGLE_FEATURES / self.n_features)
+            resolution *= max(1.0, np.sqrt(SINGLE_ROWS / self.n_rows))
         gram, cross = self.gram, self.cross
         target_squares = np.diagonal(self.target_gram).copy()
         feature_mean, target_mean = self.feature_mean, self.target_mean

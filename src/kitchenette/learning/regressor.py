@@ -9,9 +9,8 @@ from numpy.typing import DTypeLike, NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils import Tags, check_array
 
-from kitchenette.learning.batches import BLOCK_ROWS
 from kitchenette.learning.blocks import features_of, rows_of, slices
-from kitchenette.learning.machine import KernelMachine
+from kitchenette.learning.machine import BLOCK_NUMBERS, KernelMachine
 from kitchenette.learning.packed import Array
 from kitchenette.learning.predictor import Predictor
 from kitchenette.maps._base import unchanged_on_error
@@ -204,7 +203,7 @@ class KernelRegressor(RegressorMixin, KernelMachine):
         X = self._checked(X, reset=False)
         posterior = self._posterior
         variance = np.empty((X.shape[0], posterior.rss.size))
-        for rows in slices(X.shape[0], BLOCK_ROWS):
+        for rows in slices(X.shape[0], max(16, BLOCK_NUMBERS // posterior.coef.shape[0])):
             variance[rows] = posterior.variance(features_of(self.feature_map_, rows_of(X, rows)))
         std = np.sqrt(variance)
         return std[:, 0] if self._target_ndim == 1 else std
