@@ -52,7 +52,7 @@ constexpr Size widest_strip = 48;   // three vectors of 16 numbers
 constexpr Size strip_bytes = 9216;  // of a strip in a chunk: three of them fit into the first cache
 constexpr Size deepest_chunk = 96;  // that follows from these, and a multiple of all others
 constexpr Size rows_of_a_task = 16;
-constexpr Size rows_of_a_sum = 11 * deepest_chunk;  // in the precision of the features
+constexpr Size rows_of_a_sum = 22 * deepest_chunk;  // in the precision of the features
 constexpr Size tile_of_strips = 384;  // columns: a multiple of all widths, and so are its halves
 constexpr Size tile_of_blas = 1024;
 

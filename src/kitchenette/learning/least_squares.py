@@ -73,7 +73,7 @@ class LeastSquares:
     *Accuracy.* A batch is centred at its own mean before anything is multiplied, and the
     difference of the means enters as one more row (Chan, Golub and LeVeque 1979). So large
     means cost no digits, and no difference of large numbers is ever formed. float32 rows are
-    multiplied and summed in float32, a thousand at a time, and these sums are added in float64.
+    multiplied and summed in float32, two thousand at a time, and sums are added in float64.
     Relative to the lengths of its two columns, an entry of G has an error of about 1e-7 at
     20,000 rows, which falls as 1 / sqrt(rows). Features with few different values, such as
     indicators, make rounding errors that repeat: 1e-6, however many rows there are.
