@@ -138,13 +138,12 @@ class KernelMachine(ValueParameters, ABC):
         n_rows = X.shape[0]
         one = features_of(self.feature_map_, rows_of(X, slice(0, 1)))
         statistics = LeastSquares(one.shape[1], self._columns(targets[:1]).shape[1])
-        size = min(max(LEARNED_NUMBERS // one.shape[1], LEAST_ROWS), BLOCK_ROWS - 1)
-        waiting = WaitingRows(statistics, n_rows + -(-n_rows // size), one.dtype)
-        blocks = slices(n_rows, size)
-        if self.verbose:
-            blocks = with_progress(blocks, n_rows, type(self).__name__)
+        size = min(max(LEARNED_NUMBERS // one.shape[1], LEAST_ROWS), BLOCK_ROWS)
+        blocks = list(slices(n_rows, size))
+        waiting = WaitingRows(statistics, n_rows + len(blocks), one.dtype)
+        progress = with_progress(blocks, n_rows, type(self).__name__) if self.verbose else blocks
         memory = None
-        for rows in blocks:
+        for rows in progress:
             # Kept: new memory costs the operating system a good part of a block's time.
             Z = memory = features_of(self.feature_map_, rows_of(X, rows), memory)
             Y = self._columns(targets[rows])

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 STEPS = 10  # lines at most, if there is no bar
 
 
-def with_progress(blocks: Iterator[slice], n_rows: int, title: str) -> Iterator[slice]:
+def with_progress(blocks: Iterable[slice], n_rows: int, title: str) -> Iterator[slice]:
     """The blocks, with a bar of rich if it is installed and a few lines of print if not."""
     try:
         from rich.progress import Progress
@@ -21,7 +21,7 @@ def with_progress(blocks: Iterator[slice], n_rows: int, title: str) -> Iterator[
             bar.update(task, completed=rows.stop)
 
 
-def _printed(blocks: Iterator[slice], n_rows: int, title: str) -> Iterator[slice]:
+def _printed(blocks: Iterable[slice], n_rows: int, title: str) -> Iterator[slice]:
     step = -(-n_rows // STEPS)
     for rows in blocks:
         yield rows
