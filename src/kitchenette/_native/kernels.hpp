@@ -196,7 +196,7 @@ template <class T> struct Kernels {
     // Products of two strips of columns: see strips.hpp. Null where a BLAS does better.
     Size strip_width;
     void (*multiply_strips)(const T* left, const T* right, Size n_rows, Size n_right, T* product,
-                            Size stride, bool add);
+                            Size stride, bool add, const T* wanted);
 
     // The tail alone, on projections that were computed elsewhere: frequencies
     // [begin, begin + count) of one row.

@@ -17,9 +17,10 @@ namespace kitchenette::KITCHENETTE_VARIANT {
 template <class T> inline constexpr Size strip_width = 3 * lanes<T>;
 
 // product(i, j) = or += sum over the rows of left(row, i) right(row, j), for all columns i of one
-// strip and the first n_right columns j of another, rounded up to a multiple of `some`.
+// strip and the first n_right columns j of another, rounded up to a multiple of `some`. Caches are
+// asked in time for the product and for the strip that the next call will want.
 template <class T> void multiply_strips(const T* left, const T* right, Size n_rows, Size n_right,
-                                        T* product, Size stride, bool add) {
+                                        T* product, Size stride, bool add, const T* wanted) {
     constexpr Size N = lanes<T>, width = strip_width<T>;
     constexpr int some = vector_bytes >= 64 ? 8 : 4;
     constexpr int line = 64 / sizeof(T);
@@ -28,7 +29,10 @@ template <class T> void multiply_strips(const T* left, const T* right, Size n_ro
         Vec<T> sums[some][3];
         KITCHENETTE_UNROLL
         for (int j = 0; j < some; ++j) KITCHENETTE_UNROLL
-        for (int v = 0; v < 3; ++v) sums[j][v] = zero<T>();
+        for (int v = 0; v < 3; ++v) {
+            prefetch(product + (first + j) * stride + v * N);
+            sums[j][v] = zero<T>();
+        }
         const T *a = left, *b = right + first;
         const auto add_row = [&](Size row) {
             const T *x = a + row * width, *y = b + row * width;
@@ -41,8 +45,7 @@ template <class T> void multiply_strips(const T* left, const T* right, Size n_ro
                 sums[j][2] = mul_add(x2, value, sums[j][2]);
             }
         };
-        // Every round asks for its part of the strip that comes next, in all chunks but the last.
-        const T* next = left + (width + first) * n_rows;
+        const T* next = wanted + first * n_rows;  // every round asks for its part
         Size row = 0;
         for (; row + 4 <= n_rows; row += 4, a += 4 * width, b += 4 * width, next += 4 * some) {
             KITCHENETTE_UNROLL
