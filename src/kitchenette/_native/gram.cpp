@@ -11,34 +11,14 @@ namespace kitchenette {
 
 template <class T> double add_column_sums(const T* z, Size stride, Size n_rows, Size n_columns,
                                           const double* weights, double* sums) {
-    constexpr Size widest = 512;  // columns of a task: their sums stay in the cache
-    const Size width = std::clamp(n_columns / (2 * max_threads()), Size{64}, widest);
+    const Kernels<T>& kernels = kernels_of<T>(current_variant());
+    const Size width = std::clamp(n_columns / (2 * max_threads()), Size{64}, most_sums);
     const Size tasks = (n_columns + width - 1) / width;
     std::atomic<double> largest{0};
     parallel<T>(tasks, n_rows * n_columns, 0, [&](Size task, T*) {
         const Size begin = task * width, count = std::min(width, n_columns - begin);
-        double* sum = sums + begin;
-        T peak[widest] = {};
-        const auto add = [&](Size i, auto rows) {  // so many rows at a time, still in order
-            const T* first = z + i * stride + begin;
-            double weight[4];
-            for (int r = 0; r < rows; ++r) weight[r] = weights ? weights[i + r] : 1.0;
-            for (Size j = 0; j < count; ++j) {
-                double total = sum[j];
-                T most = peak[j];
-                for (int r = 0; r < rows; ++r) {
-                    const T value = first[r * stride + j], magnitude = std::abs(value);
-                    total += weight[r] * static_cast<double>(value);
-                    most = most < magnitude ? magnitude : most;
-                }
-                sum[j] = total;
-                peak[j] = most;
-            }
-        };
-        Size i = 0;
-        for (; i + 4 <= n_rows; i += 4) add(i, std::integral_constant<int, 4>{});
-        for (; i < n_rows; ++i) add(i, std::integral_constant<int, 1>{});
-        const double mine = static_cast<double>(*std::max_element(peak, peak + count));
+        const double mine = static_cast<double>(
+            kernels.add_sums(z + begin, stride, n_rows, count, weights, sums + begin));
         double seen = largest.load();
         while (seen < mine && !largest.compare_exchange_weak(seen, mine)) {
         }
@@ -51,7 +31,8 @@ namespace {
 constexpr Size widest_strip = 48;   // three vectors of 16 numbers
 constexpr Size strip_bytes = 9216;  // of a strip in a chunk: three of them fit into the first cache
 constexpr Size deepest_chunk = 96;  // that follows from these, and a multiple of all others
-constexpr Size rows_of_a_task = 16;
+constexpr Size rows_of_a_task = 8;
+constexpr Size largest_in_caches = Size{1} << 25;   // bytes of rows that wait
 constexpr Size rows_of_a_sum = 22 * deepest_chunk;  // in the precision of the features
 constexpr Size tile_of_strips = 384;  // columns: a multiple of all widths, and so are its halves
 constexpr Size tile_of_blas = 1024;
@@ -90,8 +71,11 @@ template <class T> void centre_rows(const T* z, Size stride, Size n_rows, const 
                                     const double* roots, const double* last, Size first,
                                     const WaitingRows<T>& waiting) {
     const Size n_columns = waiting.n_columns;
+    const Kernels<T>& kernels = kernels_of<T>(current_variant());
     const Layout layout = layout_of<T>(waiting.capacity, n_columns);
     T* memory = on_a_cache_line(waiting.memory);
+    const bool past_caches = kernels.multiply_strips &&
+                             waiting.capacity * n_columns > largest_in_caches / Size{sizeof(T)};
     // The mean as a sum of two numbers of this precision: the first difference is exact if
     // the mean is large, so that the second can take the rest away.
     const AlignedBuffer<T> parts(2 * n_columns);
@@ -100,30 +84,22 @@ template <class T> void centre_rows(const T* z, Size stride, Size n_rows, const 
         high[j] = static_cast<T>(mean[j]);
         low[j] = static_cast<T>(mean[j] - static_cast<double>(high[j]));
     }
-    const Size end = first + n_rows + (last ? 1 : 0);
-    const Size first_task = first / rows_of_a_task;
+    const Size distance = layout.begin(0, 1);
+    const auto place = [&](Size row) {  // of its first number
+        return memory + layout.begin(row / layout.depth, 0) + row % layout.depth * layout.width;
+    };
+    const Size end = first + n_rows, first_task = first / rows_of_a_task;
     const Size last_task = (end + rows_of_a_task - 1) / rows_of_a_task;
     parallel<T>(last_task - first_task, n_rows * n_columns, 0, [&](Size task, T*) {
         const Size row = std::max(first, (first_task + task) * rows_of_a_task);
-        const Size row_end = std::min(end, (first_task + task + 1) * rows_of_a_task);
-        const Size chunk = row / layout.depth, inside = row % layout.depth;
-        for (Size strip = 0; strip < layout.strips(); ++strip) {
-            const Size column = strip * layout.width, count = layout.columns_of(strip);
-            T* target = memory + layout.begin(chunk, strip) + inside * layout.width;
-            for (Size i = row - first; i < row_end - first; ++i, target += layout.width) {
-                T* __restrict numbers = target;
-                if (i < n_rows) {
-                    const T* __restrict source = z + i * stride + column;
-                    const T* __restrict h = high + column, * __restrict l = low + column;
-                    const T root = roots ? static_cast<T>(roots[i]) : T{1};
-                    for (Size j = 0; j < count; ++j) numbers[j] = (source[j] - h[j] - l[j]) * root;
-                } else {
-                    for (Size j = 0; j < count; ++j) numbers[j] = static_cast<T>(last[column + j]);
-                }
-                std::fill(target + count, target + layout.width, T{0});
-            }
-        }
+        const Size count = std::min(end, (first_task + task + 1) * rows_of_a_task) - row;
+        kernels.centre_rows(z + (row - first) * stride, stride, count, n_columns, high, low,
+                            roots ? roots + (row - first) : nullptr, place(row), layout.width,
+                            distance, past_caches);
     });
+    for (Size j = 0; last && j < layout.strips() * layout.width; ++j)
+        place(end)[j / layout.width * distance + j % layout.width] =
+            j < n_columns ? static_cast<T>(last[j]) : T{0};
 }
 
 namespace {

@@ -151,6 +151,8 @@ template <class T> struct TensorSketch {
 
 // ---------------------------------------------------------------- the table
 
+inline constexpr Size most_sums = 512;  // of columns at a time: they stay in the cache
+
 template <class T> struct Kernels {
     int lanes;
 
@@ -193,7 +195,14 @@ template <class T> struct Kernels {
     bool (*tensor_sketch_rows)(const TensorSketch<T>& map, const Rows<T>& rows, Size row,
                                Size count, const Output<T>& out, T* scratch);
 
-    // Products of two strips of columns: see strips.hpp. Null where a BLAS does better.
+    // Sums of columns, and centred rows in strips: see strips.hpp.
+    T (*add_sums)(const T* z, Size stride, Size n_rows, Size n_columns, const double* weights,
+                  double* sums);
+    void (*centre_rows)(const T* z, Size stride, Size n_rows, Size n_columns, const T* high,
+                        const T* low, const double* roots, T* strips, Size width, Size distance,
+                        bool past_caches);
+
+    // Products of two strips. Null where a BLAS does better.
     Size strip_width;
     void (*multiply_strips)(const T* left, const T* right, Size n_rows, Size n_right, T* product,
                             Size stride, bool add, const T* wanted);

@@ -196,6 +196,26 @@ template <class T> KITCHENETTE_INLINE void store(T* p, Vec<T> a) {
     std::memcpy(p, &a, sizeof(a));
 }
 
+// Stores past the caches what will not be read soon, at a multiple of the vector's size. Other
+// threads see it after publish().
+template <class T> KITCHENETTE_INLINE void stream(T* p, Vec<T> a) {
+#if KITCHENETTE_X86_BYTES == 64
+    _mm512_stream_si512((__m512i*)p, (__m512i)a.raw);
+#elif KITCHENETTE_X86_BYTES == 32
+    _mm256_stream_si256((__m256i*)p, (__m256i)a.raw);
+#elif KITCHENETTE_X86_BYTES == 16
+    _mm_stream_si128((__m128i*)p, (__m128i)a.raw);
+#else
+    store(p, a);
+#endif
+}
+
+KITCHENETTE_INLINE void publish() {
+#if defined(KITCHENETTE_X86_BYTES)
+    _mm_sfence();
+#endif
+}
+
 // Asks for a cache line that is needed soon; any address will do.
 template <class T> KITCHENETTE_INLINE void prefetch(const T* p) {
 #if defined(KITCHENETTE_GNU_VECTORS)

@@ -1,4 +1,5 @@
-// Products of columns, for Gram matrices.
+// What Gram matrices ask of the processor: sums of columns, rows cut into strips, and products of
+// strips.
 //
 // Both factors of a Gram matrix are the same rows, so these are put into the order that the
 // product wants once, while they are centred, and not by a BLAS for every tile again. A strip
@@ -15,6 +16,63 @@
 namespace kitchenette::KITCHENETTE_VARIANT {
 
 template <class T> inline constexpr Size strip_width = 3 * lanes<T>;
+
+// sums[j] += sum of weights[i] z(i, j), each column in the order of the rows, for at most
+// `most_sums` columns; weights may be null. Returns the largest magnitude of all numbers that are
+// numbers.
+template <class T> T add_sums(const T* z, Size stride, Size n_rows, Size n_columns,
+                              const double* weights, double* sums) {
+    T peaks[most_sums] = {};
+    const auto add = [&]<int rows>(Size i) {  // so many at a time
+        const T* first = z + i * stride;
+        double weight[rows];
+        for (int r = 0; r < rows; ++r) weight[r] = weights ? weights[i + r] : 1.0;
+        for (Size j = 0; j < n_columns; ++j) {
+            double total = sums[j];
+            T peak = peaks[j];
+            for (int r = 0; r < rows; ++r) {
+                const T value = first[r * stride + j], magnitude = value < 0 ? -value : value;
+                total += weight[r] * static_cast<double>(value);
+                peak = peak < magnitude ? magnitude : peak;
+            }
+            sums[j] = total;
+            peaks[j] = peak;
+        }
+    };
+    Size i = 0;
+    for (; i + 4 <= n_rows; i += 4) add.template operator()<4>(i);
+    for (; i < n_rows; ++i) add.template operator()<1>(i);
+    T largest = 0;
+    for (Size j = 0; j < n_columns; ++j) largest = largest < peaks[j] ? peaks[j] : largest;
+    return largest;
+}
+
+// Rows become (z - high - low) * roots[i], cut into strips of `width` columns that are `distance`
+// numbers apart, with zeros in the last one after the last column; roots may be null. If the caches
+// cannot hold them, they need not try: vectors must fit into strips and their memory then.
+template <class T> void centre_rows(const T* z, Size stride, Size n_rows, Size n_columns,
+                                    const T* high, const T* low, const double* roots, T* strips,
+                                    Size width, Size distance, bool past_caches) {
+    constexpr Size N = lanes<T>;
+    for (Size begin = 0; begin < n_columns; begin += width, strips += distance) {
+        const T *h = high + begin, *l = low + begin;
+        const Size count = n_columns - begin < width ? n_columns - begin : width;
+        for (Size i = 0; i < n_rows; ++i) {
+            const T* source = z + i * stride + begin;
+            T* target = strips + i * width;
+            const T root = roots ? static_cast<T>(roots[i]) : T{1};
+            Size j = 0;
+            for (; j + N <= count; j += N) {
+                const Vec<T> numbers =
+                    (load(source + j) - load(h + j) - load(l + j)) * broadcast(root);
+                past_caches ? stream(target + j, numbers) : store(target + j, numbers);
+            }
+            for (; j < count; ++j) target[j] = (source[j] - h[j] - l[j]) * root;
+            for (; j < width; ++j) target[j] = 0;
+        }
+    }
+    if (past_caches) publish();
+}
 
 // product(i, j) = or += sum over the rows of left(row, i) right(row, j), for all columns i of one
 // strip and the first n_right columns j of another, rounded up to a multiple of `some`. Caches are

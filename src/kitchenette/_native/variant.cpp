@@ -55,6 +55,8 @@ const Kernels<Number> KITCHENETTE_TABLE = {
     sign_products_rows<Number>,
     tensor_sketch_scratch<Number>,
     tensor_sketch_rows<Number>,
+    add_sums<Number>,
+    centre_rows<Number>,
     strip_width<Number>,
     product_of_strips<Number>(),
     finish_row<Number>,
