@@ -142,20 +142,28 @@ void prefetch(const double* numbers, Size count) {
 #endif
 }
 
+// Sums of two halves of some rows, or of one, added in double precision.
+template <class T> struct Sums {
+    const T *half, *other;  // which may be null
+
+    double operator[](Size i) const {
+        return static_cast<double>(half[i]) + (other ? static_cast<double>(other[i]) : 0.0);
+    }
+};
+
 // Adds the part of a tile, stored by columns, on and below the diagonal to the packed matrix. Its
 // first `half` columns lie in a rectangle from the diagonal down, one number lower if the
 // order is even; the rest lies transposed in the upper corner of that rectangle.
-template <class T> void add_to_packed(const T* values, Size stride, const Tile& tile, Size order,
-                                      double scale, double* packed) {
+template <class T> void add_to_packed(const Sums<T>& sums, Size stride, const Tile& tile,
+                                      Size order, double scale, double* packed) {
     const Size half = (order + 1) / 2, even = 1 - order % 2, height = order + even;
     const Size straight = std::clamp(half - tile.column, Size{0}, tile.n_columns);
     for (Size j = 0; j < straight; ++j) {
         const Size column = tile.column + j;
-        const T* source = values + j * stride;
         double* target = packed + column * height + even + tile.row;
         prefetch(target + height, tile.n_rows);
         for (Size i = std::max(Size{0}, column - tile.row); i < tile.n_rows; ++i)
-            target[i] += scale * static_cast<double>(source[i]);
+            target[i] += scale * sums[j * stride + i];
     }
     constexpr Size width = 16;  // columns at a time: whole cache lines of both
     for (Size begin = straight; begin < tile.n_columns; begin += width) {
@@ -164,8 +172,7 @@ template <class T> void add_to_packed(const T* values, Size stride, const Tile& 
             const Size place = (row - half + 1 - even) * height + tile.column - half;
             const Size end = std::min({tile.n_columns, begin + width, row - tile.column + 1});
             prefetch(packed + place + begin + 8 * height, width);
-            for (Size j = begin; j < end; ++j)
-                packed[place + j] += scale * static_cast<double>(values[j * stride + i]);
+            for (Size j = begin; j < end; ++j) packed[place + j] += scale * sums[j * stride + i];
         }
     }
 }
@@ -253,36 +260,43 @@ template <class T> void add_products(const WaitingRows<T>& waiting, Size n_rows,
     const std::vector<Tile> tiles = tiles_of(order, width);
     const Size n_tiles = static_cast<Size>(tiles.size());
     const Size bands = n_targets > 0 ? (order + width - 1) / width : 0;
-    parallel<T>(n_tiles + bands, n_rows * order * order, width * width, [&](Size task, T* product) {
-        // Sums of some rows are added in double precision while those of the tile are in the cache.
+    const auto task = [&](Size number, T* products) {
+        // Each time a tile of the matrix comes into the cache, two sums are added to it.
         const auto compute = [&](const Factor<T>& right, const Tile& tile, bool square,
                                  const auto& add) {
-            for (Size row = 0; row < n_rows; row += rows_of_a_sum) {
-                const Range rows{row, std::min(n_rows, row + rows_of_a_sum)};
-                if (by_blas)
-                    multiply(blas, features, right, rows, tile, square, product, width);
-                else
-                    multiply(features, right, rows, tile, square, product, width);
-                add();
+            T* const halves[] = {products, products + width * width};
+            for (Size row = 0; row < n_rows; row += 2 * rows_of_a_sum) {
+                const Size middle = std::min(n_rows, row + rows_of_a_sum);
+                const Size end = std::min(n_rows, middle + rows_of_a_sum);
+                const auto sum = [&](const Range& rows, T* product) {
+                    if (by_blas)
+                        multiply(blas, features, right, rows, tile, square, product, width);
+                    else
+                        multiply(features, right, rows, tile, square, product, width);
+                };
+                sum({row, middle}, halves[0]);
+                if (middle < end) sum({middle, end}, halves[1]);
+                add(Sums<T>{halves[0], middle < end ? halves[1] : nullptr});
             }
         };
-        if (task < n_tiles) {
-            const Tile& tile = tiles[static_cast<std::size_t>(task)];
-            compute(features, tile, tile.row == tile.column,
-                    [&] { add_to_packed(product, width, tile, order, scale, packed); });
+        if (number < n_tiles) {
+            const Tile& tile = tiles[static_cast<std::size_t>(number)];
+            compute(features, tile, tile.row == tile.column, [&](const Sums<T>& sums) {
+                add_to_packed(sums, width, tile, order, scale, packed);
+            });
             return;
         }
-        const Size first = (task - n_tiles) * width, count = std::min(width, order - first);
+        const Size first = (number - n_tiles) * width, count = std::min(width, order - first);
         for (Size t = 0; t < n_targets; t += width) {
             const Size some = std::min(width, n_targets - t);
-            compute(beside, {first, t, count, some}, false, [&] {
+            compute(beside, {first, t, count, some}, false, [&](const Sums<T>& sums) {
                 for (Size i = 0; i < count; ++i)
                     for (Size j = 0; j < some; ++j)
-                        cross[(first + i) * n_targets + t + j] +=
-                            scale * static_cast<double>(product[j * width + i]);
+                        cross[(first + i) * n_targets + t + j] += scale * sums[j * width + i];
             });
         }
-    });
+    };
+    parallel<T>(n_tiles + bands, n_rows * order * order, 2 * width * width, task, true);
 }
 
 #define KITCHENETTE_INSTANTIATE(T)                                                          \

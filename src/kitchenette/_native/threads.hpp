@@ -29,14 +29,14 @@ int threads_for(Size tasks, Size work);
 
 // body(task, scratch) for every task; the threads take them as they come, so a task's result
 // must not depend on who runs it. They take several adjacent ones at a time, because threads
-// that work on neighbouring memory disturb each other's caches. All memory is allocated
-// before the threads start: nothing throws inside.
+// that work on neighbouring memory disturb each other's caches, unless tasks are large. All memory
+// is allocated before the threads start: nothing throws inside.
 template <class T, class Body>
-void parallel(Size tasks, Size work, Size scratch_size, const Body& body) {
+void parallel(Size tasks, Size work, Size scratch_size, const Body& body, bool large = false) {
     const int n_threads = threads_for(tasks, work);
     const Size padded = (scratch_size + 63) / 64 * 64;
     const AlignedBuffer<T> scratch(padded * n_threads);
-    const Size grain = tasks / (Size{16} * n_threads) + 1;
+    const Size grain = large ? 1 : tasks / (Size{16} * n_threads) + 1;
     std::atomic<Size> next{0};
     const auto run = [&](int thread) {
         T* mine = scratch.data() + padded * thread;
