@@ -67,7 +67,9 @@ def test_packed_matrices_equal_full_ones(order, dtype):
     B = rng.normal(size=(order, 3))
     solved = np.linalg.solve(full, B)
     np.testing.assert_allclose(factor.solve(B), solved, atol=1e-9)
-    np.testing.assert_allclose(factor.squared_lengths(B.T), np.sum(B * solved, axis=0), atol=1e-9)
+    half = factor.forward(B)
+    np.testing.assert_allclose(np.sum(half * half, axis=0), np.sum(B * solved, axis=0), atol=1e-9)
+    np.testing.assert_allclose(factor.backward(half), solved, atol=1e-9)
     assert factor.log_determinant() == pytest.approx(np.linalg.slogdet(full)[1])
     assert factor.inverse_trace() == pytest.approx(np.trace(np.linalg.inv(full)))
 

@@ -115,12 +115,24 @@ class CholeskyFactor:
         )
         return np.ascontiguousarray(solution)
 
-    def squared_lengths(self, Z: Array) -> Array:
-        """The form z' A^-1 z of each row z."""
-        columns = lapack.dtfsm(
-            1.0, self._packed.values, np.asfortranarray(Z.T), transr="N", side="L", uplo="L"
+    def forward(self, B: Array) -> Array:
+        """L^-1 B, the first half of a solution."""
+        return self._triangular(B, "N")
+
+    def backward(self, B: Array) -> Array:
+        """L'^-1 B, the second half."""
+        return self._triangular(B, "T")
+
+    def _triangular(self, B: Array, trans: str) -> Array:
+        return lapack.dtfsm(
+            1.0,
+            self._packed.values,
+            np.asfortranarray(B),
+            transr="N",
+            side="L",
+            uplo="L",
+            trans=trans,
         )
-        return np.einsum("ij,ij->j", columns, columns)
 
     def log_determinant(self) -> float:
         return 2 * float(np.log(self._pivots).sum())

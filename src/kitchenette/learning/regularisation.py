@@ -233,21 +233,22 @@ class _Attempt:
     def slope(self) -> tuple[float, float]:
         """The first two derivatives by log(alpha); of "gcv", those of its logarithm."""
         equations, trial, alpha = self.tries.equations, self.trial, self.inverse.alpha
+        # What is squared needs half a solution.
+        half = self.inverse.factor.forward(np.concatenate([self.w, self.p], axis=1))
+        squares = alpha * np.einsum("ij,ij->j", half, half)
         n_targets = self.w.shape[1]
-        both = alpha * self.inverse.solve(np.concatenate([self.w, self.p], axis=1))
-        u, q = np.split(both, [n_targets], axis=1)
         # The traces of (alpha A^-1)^k for k = 1, 2, 3.
-        t1, t2, t3 = (
-            float(np.vdot(left, right)) / PROBES
-            for left, right in ((self.tries.probes, self.p), (self.p, self.p), (self.p, q))
-        )
+        t1 = float(np.vdot(self.tries.probes, self.p)) / PROBES
+        t2 = float(np.vdot(self.p, self.p)) / PROBES
+        t3 = float(squares[n_targets:].sum()) / PROBES
         dof_1, dof_2 = t2 - t1, 3 * t2 - 2 * t3 - t1
-        wu = alpha * np.einsum("ij,ij->j", self.w, u)
-        uu = alpha * np.einsum("ij,ij->j", u, u)
+        wu = alpha * squares[:n_targets]  # alpha w'u, where u = alpha A^-1 w
         floor, N = _rss_floor(equations), equations.degrees
         if self.tries.criterion == "gcv":
             total, left = float(np.maximum(trial.rss, floor).sum()), N - trial.effective_dof
             fitted = trial.rss > floor
+            u = alpha * self.inverse.factor.backward(half[:, :n_targets])
+            uu = alpha * np.einsum("ij,ij->j", u, u)
             rss_1 = float(2 * wu[fitted].sum()) / total
             rss_2 = float((4 * wu - 6 * uu)[fitted].sum()) / total
             return (

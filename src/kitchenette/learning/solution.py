@@ -61,24 +61,24 @@ class ShiftedCholesky:
         tolerance = equations.cutoff if alpha == 0 else order * np.finfo(np.float64).eps
         self.alpha = alpha
         self.order = order
-        self._factor = CholeskyFactor(shifted, tolerance)
+        self.factor = CholeskyFactor(shifted, tolerance)
 
     def solve(self, B: Array) -> Array:
-        return self._factor.solve(B)
+        return self.factor.solve(B)
 
     def squared_lengths(self, Z: Array) -> Array:
-        return self._factor.squared_lengths(Z)
+        return np.square(self.factor.forward(Z.T)).sum(axis=0)
 
     def log_determinant_ratio(self) -> float:
         """The logarithm of |I + G / alpha|."""
         if self.alpha == 0:
             return np.inf
-        return self._factor.log_determinant() - self.order * float(np.log(self.alpha))
+        return self.factor.log_determinant() - self.order * float(np.log(self.alpha))
 
     def effective_dof(self) -> float:
         if self.alpha == 0:
             return float(self.order)
-        dof = self.order - self.alpha * self._factor.inverse_trace()
+        dof = self.order - self.alpha * self.factor.inverse_trace()
         return float(np.clip(dof, 0, self.order))  # rounding errors
 
 
