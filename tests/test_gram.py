@@ -27,7 +27,7 @@ def rows(shape, dtype, spare=5):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_sums_are_added_in_double_precision(shape, dtype):
+def test_sums_are_added_in_double_precision(simd, shape, dtype):
     A, weights = rows(shape, dtype), np.random.default_rng(0).random(shape[0])
     for given, w in ((None, np.ones(shape[0])), (weights, weights)):
         sums = np.ones(shape[1])
@@ -36,7 +36,7 @@ def test_sums_are_added_in_double_precision(shape, dtype):
         np.testing.assert_allclose(sums, 1 + w @ A.astype(float), rtol=1e-13)
 
 
-def test_numbers_that_are_none_reach_the_sums():
+def test_numbers_that_are_none_reach_the_sums(simd):
     for bad in (np.nan, np.inf):
         A, sums = rows((9, 600), np.float32).copy(), np.zeros(600)
         A[5, 555] = bad
@@ -44,10 +44,12 @@ def test_numbers_that_are_none_reach_the_sums():
         assert np.flatnonzero(~np.isfinite(sums)).tolist() == [555]
 
 
-def add_products(matrix, Z, T, cross, scale, *, mean=None, roots=None, last=None, at_once=None):
-    """All rows in one product, handed over so many at once."""
+def add_products(
+    matrix, Z, T, cross, scale, *, mean=None, roots=None, last=None, at_once=None, spare=3
+):
+    """All rows in one product, handed over so many at once, with room for more."""
     n, D = Z.shape
-    capacity = len(T) + 3
+    capacity = len(T) + spare
     memory = np.full(_core.waiting_size(capacity, D), np.nan, Z.dtype)
     mean = np.zeros(D) if mean is None else mean
     for start in range(0, max(n, 1), at_once or max(n, 1)):
@@ -62,7 +64,11 @@ def add_products(matrix, Z, T, cross, scale, *, mean=None, roots=None, last=None
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("shape", [*SHAPES, (5, 129), (97, 48), (20, 256), (20, 2100)], ids=str)
+@pytest.mark.parametrize(
+    "shape",
+    [*SHAPES, (5, 129), (97, 48), (20, 256), (20, 2100), (2113, 30), (4225, 30), (9000, 9)],
+    ids=str,
+)
 def test_products_are_added_to_one_triangle(simd, shape, dtype):
     A = rows(shape, dtype)
     for n_targets in (0, 1, 3, 400):
@@ -89,6 +95,20 @@ def test_rows_come_in_any_number_and_one_more_follows(simd, n_rows, at_once, dty
     tolerance = (n_rows + 1) * (1e-5 if dtype == np.float32 else 1e-14)
     np.testing.assert_allclose(matrix.full(), np.tril(A.T @ A), atol=tolerance)
     np.testing.assert_allclose(cross, A.T @ T.astype(float), atol=tolerance)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("D", [24, 50, 100])
+def test_rows_that_pass_the_caches_are_the_same_rows(simd, D, dtype):
+    Z, T = rows((300, D), dtype), rows((301, 3), dtype, spare=0)
+    mean, last = np.linspace(-1, 2, D), np.ones(D)
+    results = []
+    for spare in (3, 2**25 // Z.itemsize // D):
+        matrix, cross = PackedSymmetric(D), np.zeros((D, 3))
+        add_products(matrix, Z, T, cross, 1.0, mean=mean, last=last, at_once=90, spare=spare)
+        results.append((matrix.values, cross))
+    for small, large in zip(*results, strict=True):
+        np.testing.assert_array_equal(small, large)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
