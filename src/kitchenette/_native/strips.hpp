@@ -48,8 +48,9 @@ template <class T> T add_sums(const T* z, Size stride, Size n_rows, Size n_colum
 }
 
 // Rows become (z - high - low) * roots[i], cut into strips of `width` columns that are `distance`
-// numbers apart, with zeros in the last one after the last column; roots may be null. If the caches
-// cannot hold them, they need not try: vectors must fit into strips and their memory then.
+// numbers apart, with zeros in the last one after the last column; roots may be null. Rows that are
+// too many for the caches go past them; a strip must then begin at a multiple of a vector and be
+// some vectors wide.
 template <class T> void centre_rows(const T* z, Size stride, Size n_rows, Size n_columns,
                                     const T* high, const T* low, const double* roots, T* strips,
                                     Size width, Size distance, bool past_caches) {
@@ -65,7 +66,10 @@ template <class T> void centre_rows(const T* z, Size stride, Size n_rows, Size n
             for (; j + N <= count; j += N) {
                 const Vec<T> numbers =
                     (load(source + j) - load(h + j) - load(l + j)) * broadcast(root);
-                past_caches ? stream(target + j, numbers) : store(target + j, numbers);
+                if (past_caches)
+                    stream(target + j, numbers);
+                else
+                    store(target + j, numbers);
             }
             for (; j < count; ++j) target[j] = (source[j] - h[j] - l[j]) * root;
             for (; j < width; ++j) target[j] = 0;
