@@ -16,8 +16,8 @@ def best_times(actions: Mapping[str, Action], *, seconds: float = 1.0) -> dict[s
     The actions take turns, so that a slow moment of the machine hits all of them. A turn is
     one call, or 100 milliseconds of calls if they are short: the first of them finds caches as
     the others left them and threads that still wait busily for more work of theirs, the later
-    ones as it would itself. There are at
-    least three rounds, and more until each action has had ``seconds`` in all.
+    ones as it would itself. There are at least three rounds, and more until each action has
+    had ``seconds`` in all.
     """
     best = dict.fromkeys(actions, float("inf"))
     spent = dict.fromkeys(actions, 0.0)

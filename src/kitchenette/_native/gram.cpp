@@ -142,12 +142,12 @@ void prefetch(const double* numbers, Size count) {
 #endif
 }
 
-// Sums of two halves of some rows, or of one, added in double precision.
+// One sum over some rows, or two over more of them, which are added in double precision.
 template <class T> struct Sums {
-    const T *half, *other;  // which may be null
+    const T *first, *second;  // the second may be null
 
     double operator[](Size i) const {
-        return static_cast<double>(half[i]) + (other ? static_cast<double>(other[i]) : 0.0);
+        return static_cast<double>(first[i]) + (second ? static_cast<double>(second[i]) : 0.0);
     }
 };
 
@@ -201,8 +201,8 @@ template <class T> void multiply(const Factor<T>& left, const Factor<T>& right, 
         const Size chunk = row / depth, n_rows = std::min(depth, rows.end - row);
         for (Size j = first_right; j < last_right; ++j) {
             T* columns = product + (j - first_right) * width * stride;
-            // The next strip on the right, in this chunk or in the one after it.
-            const T* turned =
+            // In this chunk, or in the one after it.
+            const T* next_right =
                 right.data + (j + 1 < last_right ? right.layout.begin(chunk, j + 1)
                                                  : right.layout.begin(chunk + 1, first_right));
             for (Size i = square ? j : first_left; i < last_left; ++i) {
@@ -210,7 +210,7 @@ template <class T> void multiply(const Factor<T>& left, const Factor<T>& right, 
                 kernels.multiply_strips(
                     strip, right.data + right.layout.begin(chunk, j), n_rows,
                     right.layout.columns_of(j), columns + (i - first_left) * width, stride,
-                    row > rows.begin, i + 1 < last_left ? strip + depth * width : turned);
+                    row > rows.begin, i + 1 < last_left ? strip + depth * width : next_right);
             }
         }
     }
@@ -264,7 +264,7 @@ template <class T> void add_products(const WaitingRows<T>& waiting, Size n_rows,
         // Each time a tile of the matrix comes into the cache, two sums are added to it.
         const auto compute = [&](const Factor<T>& right, const Tile& tile, bool square,
                                  const auto& add) {
-            T* const halves[] = {products, products + width * width};
+            T *first = products, *second = products + width * width;
             for (Size row = 0; row < n_rows; row += 2 * rows_of_a_sum) {
                 const Size middle = std::min(n_rows, row + rows_of_a_sum);
                 const Size end = std::min(n_rows, middle + rows_of_a_sum);
@@ -274,9 +274,9 @@ template <class T> void add_products(const WaitingRows<T>& waiting, Size n_rows,
                     else
                         multiply(features, right, rows, tile, square, product, width);
                 };
-                sum({row, middle}, halves[0]);
-                if (middle < end) sum({middle, end}, halves[1]);
-                add(Sums<T>{halves[0], middle < end ? halves[1] : nullptr});
+                sum({row, middle}, first);
+                if (middle < end) sum({middle, end}, second);
+                add(Sums<T>{first, middle < end ? second : nullptr});
             }
         };
         if (number < n_tiles) {
