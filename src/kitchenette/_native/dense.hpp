@@ -11,10 +11,11 @@ namespace kitchenette::KITCHENETTE_VARIANT {
 
 inline constexpr Size depth = 256;  // columns at a time: their part of a panel stays in cache
 
-// sums[r][0 ... Vectors) += x[r][0 ... n) weights, for n_rows rows; a row of weights and a
-// row of sums are `panel` numbers long.
+// sums[r][0 ... Vectors) += x[r][0 ... n) weights, for RowCount rows; rows of weights are
+// `pitch` numbers apart, rows of sums `panel`.
 template <int RowCount, int Vectors, class T>
-KITCHENETTE_INLINE void multiply_tile(const T* x, Size stride, Size n, const T* weights, T* sums) {
+KITCHENETTE_INLINE void multiply_tile(const T* x, Size stride, Size n, const T* weights, Size pitch,
+                                      T* sums) {
     constexpr Size N = lanes<T>;
     Vec<T> a[RowCount][Vectors];
     KITCHENETTE_UNROLL
@@ -23,7 +24,7 @@ KITCHENETTE_INLINE void multiply_tile(const T* x, Size stride, Size n, const T* 
     for (Size j = 0; j < n; ++j) {
         Vec<T> w[Vectors];
         KITCHENETTE_UNROLL
-        for (int v = 0; v < Vectors; ++v) w[v] = load(weights + j * panel + v * N);
+        for (int v = 0; v < Vectors; ++v) w[v] = load(weights + j * pitch + v * N);
         KITCHENETTE_UNROLL
         for (int r = 0; r < RowCount; ++r) {
             const Vec<T> value = broadcast(x[r * stride + j]);
@@ -36,19 +37,29 @@ KITCHENETTE_INLINE void multiply_tile(const T* x, Size stride, Size n, const T* 
     for (int v = 0; v < Vectors; ++v) store(sums + r * panel + v * N, a[r][v]);
 }
 
-// One panel of the rows x[0 ... count), columns [0, n): tiles of six rows by two vectors,
-// whose twelve sums fill the registers.
+// One panel of the rows x[0 ... count), columns [0, n), n at most `depth`: tiles of six rows by two
+// vectors, whose twelve sums fill the registers.
 template <class T>
 void multiply_rows(const T* x, Size stride, Size count, Size n, const T* weights, T* sums) {
-    constexpr Size width = 2 * lanes<T>;
+    constexpr Size N = lanes<T>, width = 2 * N;
+    // In a panel, the weights of a tile are a part of every row, and few sets of a first-level
+    // cache hold them all: for many tiles they are better copied.
+    const bool copied = n > 64 && count >= 24;
+    alignas(64) T copy[depth * width];
     for (Size f = 0; f < panel; f += width) {
+        for (Size j = 0; copied && j < n; ++j) {
+            store(copy + j * width, load(weights + j * panel + f));
+            store(copy + j * width + N, load(weights + j * panel + f + N));
+        }
+        const T* w = copied ? copy : weights + f;
+        const Size pitch = copied ? width : panel;
         Size r = 0;
         for (; r + 6 <= count; r += 6)
-            multiply_tile<6, 2>(x + r * stride, stride, n, weights + f, sums + r * panel + f);
+            multiply_tile<6, 2>(x + r * stride, stride, n, w, pitch, sums + r * panel + f);
         for (; r + 2 <= count; r += 2)
-            multiply_tile<2, 2>(x + r * stride, stride, n, weights + f, sums + r * panel + f);
+            multiply_tile<2, 2>(x + r * stride, stride, n, w, pitch, sums + r * panel + f);
         for (; r < count; ++r)
-            multiply_tile<1, 2>(x + r * stride, stride, n, weights + f, sums + r * panel + f);
+            multiply_tile<1, 2>(x + r * stride, stride, n, w, pitch, sums + r * panel + f);
     }
 }
 
