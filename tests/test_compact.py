@@ -22,6 +22,7 @@ from kitchenette import (
     TensorSketch,
 )
 from kitchenette.kernels import Gaussian, Polynomial
+from kitchenette.maps.tefm import _orthonormal_basis
 from kitchenette.metrics import kernel_error
 
 
@@ -214,6 +215,23 @@ def test_tefm_projects_on_the_explicit_range(method, n):
     Z = tefm.transform(X)
     np.testing.assert_allclose(Z @ Z.T, F @ Q @ Q.T @ F.T, atol=1e-11)
     np.testing.assert_allclose(tefm.basis_.T @ tefm.basis_, np.eye(20), atol=1e-12)
+
+
+@pytest.mark.parametrize(("n_rows", "n_columns"), [(1, 1), (40, 7), (600, 256), (900, 700)])
+def test_the_basis_is_that_of_a_qr_decomposition(n_rows, n_columns):
+    # One block of reflections, exactly one, and several with a rest.
+    A = np.random.default_rng(0).normal(size=(n_rows, n_columns)) * np.logspace(-12, 12, n_columns)
+    Q = _orthonormal_basis(A)
+    np.testing.assert_allclose(Q.T @ Q, np.eye(n_columns), atol=1e-13)
+    np.testing.assert_allclose(Q, np.linalg.qr(A)[0], atol=1e-11)
+
+
+def test_the_basis_of_a_range_of_low_rank():
+    A = np.zeros((700, 300))
+    A[:, 270:] = np.random.default_rng(0).normal(size=(700, 5)) @ np.ones((5, 30))
+    Q = _orthonormal_basis(A)
+    np.testing.assert_allclose(Q.T @ Q, np.eye(300), atol=1e-13)
+    np.testing.assert_allclose(Q @ (Q.T @ A), A, atol=1e-11)
 
 
 def test_power_iterations():

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
+from scipy.linalg import lapack
 
 from kitchenette import _core
 from kitchenette.kernels import Gaussian, Kernel
@@ -22,6 +23,8 @@ from kitchenette.sketching.structured import padded_block
 BASE_FACTOR = 4  # base features per compact one, unless `base` says how many
 WIDE_BYTES = 1 << 24  # of base features at a time
 FEWEST_ROWS = 256  # at a time, so that products with them are worth their while
+FEWEST_COLUMNS = 64  # at a time in a transform over rows
+REFLECTIONS = 256  # at a time in a QR decomposition
 
 
 class TEFM(RowTransformer):
@@ -258,17 +261,21 @@ class TEFM(RowTransformer):
         coordinates = Stream(self.seed_, "srht rows").permutations(1, size)[0, :n]
         outer = Stream(self.seed_, "srht blocks").words(1, n)[0]
         signs, places = Stream(self.seed_, "srht signs"), Stream(self.seed_, "srht places")
-        padded = np.empty((size, self._range.shape[0]), dtype=X.dtype)
+        width = self._range.shape[0]
+        step = max(FEWEST_COLUMNS, WIDE_BYTES // (X.dtype.itemsize * size))
         for Z in self._base_features(X, size):
             j = self._n_blocks
-            padded[:] = 0
+            sign = signs.signs(1, size, first=j)[0, : len(Z), None]
             # At random places: of few rows side by side, the transform has few distinct ones.
             place = places.permutations(1, size, first=j)[0, : len(Z)]
-            padded[place] = Z * signs.signs(1, size, first=j)[0, : len(Z), None]
-            mixed = fwht(padded, axis=0, overwrite_x=True)
             odd = (np.bitwise_count(outer & np.uint64(j)) & 1).astype(bool)
-            picked = mixed[coordinates].T
-            self._range += np.where(odd, -picked, picked)
+            for start in range(0, width, step):
+                columns = slice(start, min(start + step, width))
+                padded = np.zeros((size, columns.stop - start), dtype=X.dtype)
+                padded[place] = Z[:, columns] * sign
+                picked = fwht(padded, axis=0, overwrite_x=True)[coordinates]
+                picked[odd] *= -1
+                self._range[columns] += picked.T
             self._n_blocks += 1
 
     # ------------------------------------------------------------ using it
@@ -282,7 +289,7 @@ class TEFM(RowTransformer):
     def basis_(self) -> NDArray[np.float64]:
         """Q, from a QR decomposition when it is first asked for after rows were added."""
         if "basis" not in self._derived:
-            self._derived["basis"] = np.linalg.qr(self._range)[0]
+            self._derived["basis"] = _orthonormal_basis(self._range)
         return self._derived["basis"]
 
     def collapse(self, weights: ArrayLike) -> NDArray[Any]:
@@ -330,3 +337,25 @@ class TEFM(RowTransformer):
                 panel[:, : part.shape[1]] = part
             self._derived[name] = panels
         return self._derived[name]
+
+
+def _orthonormal_basis(A: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Q of A = Q R, in Fortran order; A has no fewer rows than columns.
+
+    Householder's reflections as numpy.linalg.qr takes them, but so many at a time that products
+    with them are not a matter of memory's speed, and in the memory of Q alone.
+    """
+    width = A.shape[1]
+    step = min(REFLECTIONS, width)
+    Q, triangles, _ = lapack.dgeqrt(step, A)  # the vectors of the reflections, below R
+    for start in reversed(range(0, width, step)):
+        stop = min(start + step, width)
+        vectors = np.tril(Q[start:, start:stop], -1)
+        np.fill_diagonal(vectors, 1)
+        triangle = np.triu(triangles[: stop - start, start:stop])
+        Q[:, start:stop] = 0
+        np.fill_diagonal(Q[start:, start:stop], 1)
+        for first in range(start, width, step):
+            part = Q[start:, first : first + step].T  # rows of this are contiguous
+            part -= (part @ vectors) @ triangle.T @ vectors.T
+    return Q
