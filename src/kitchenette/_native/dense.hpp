@@ -9,7 +9,9 @@
 
 namespace kitchenette::KITCHENETTE_VARIANT {
 
-inline constexpr Size depth = 256;  // columns at a time: their part of a panel stays in cache
+// Columns at a time: their part of a panel stays in the second-level cache, and two vectors for
+// each of them are half of a first-level cache.
+inline constexpr Size depth = 8192 / (vector_bytes < 32 ? 32 : vector_bytes);
 
 // sums[r][0 ... Vectors) += x[r][0 ... n) weights, for RowCount rows; rows of weights are
 // `pitch` numbers apart, rows of sums `panel`.
