@@ -12,6 +12,7 @@ from peak_memory import SOURCE
 from scipy.linalg import hadamard
 from unbiased import assert_spread, assert_unbiased, close_pairs, estimates, leaning_pairs
 
+import kitchenette
 from kitchenette import (
     SRHT,
     TEFM,
@@ -219,9 +220,11 @@ def test_tefm_projects_on_the_explicit_range(method, n):
 
 @pytest.mark.parametrize(("n_rows", "n_columns"), [(1, 1), (40, 7), (600, 256), (900, 700)])
 def test_the_basis_is_that_of_a_qr_decomposition(n_rows, n_columns):
-    # One block of reflections, exactly one, and several with a rest.
+    # Fewer columns than a block of reflections, as many, and several blocks with a rest.
     A = np.random.default_rng(0).normal(size=(n_rows, n_columns)) * np.logspace(-12, 12, n_columns)
+    before = A.copy()
     Q = _orthonormal_basis(A)
+    assert np.array_equal(A, before)
     np.testing.assert_allclose(Q.T @ Q, np.eye(n_columns), atol=1e-13)
     np.testing.assert_allclose(Q, np.linalg.qr(A)[0], atol=1e-11)
 
@@ -273,6 +276,15 @@ def test_tefm_is_exact_where_it_can_be(method):
     F = few.base_.transform(X[:10])
     assert Z.shape == (10, 20)
     np.testing.assert_allclose(Z @ Z.T, F @ F.T, atol=1e-10)
+
+
+def test_columns_are_transformed_in_any_parts(monkeypatch):
+    X = rows(300, 5)
+    tefm = TEFM(Fastfood(Gaussian(0.5), 50, random_state=0), 12, method="srht", random_state=0)
+    whole = tefm.fit(X)._range
+    monkeypatch.setattr(kitchenette.maps.tefm, "WIDE_BYTES", 1)
+    monkeypatch.setattr(kitchenette.maps.tefm, "FEWEST_COLUMNS", 7)
+    assert np.array_equal(tefm.fit(X)._range, whole)
 
 
 @pytest.mark.parametrize("method", ["gaussian", "srht"])

@@ -323,6 +323,18 @@ def test_maps_that_depend_on_data_are_merged_frozen():
     same_predictions(one.merge(other), KernelRegressor(frozen).fit(X, y), X)
 
 
+def test_maps_with_other_bases_of_the_same_range_do_not_merge():
+    # Ten rows leave most of 32 directions open: statistics of other directions do not add up.
+    X, y = regression()
+    tefm = TEFM(Gaussian(1.0), 32, random_state=0).fit(X[:10])
+    other = pickle.loads(pickle.dumps(tefm))
+    other.basis_ = np.hstack([tefm.basis_[:, :10], -tefm.basis_[:, 10:]])
+    models = [KernelRegressor(FrozenEstimator(m)).fit(X, y) for m in (tefm, other, tefm)]
+    with pytest.raises(ValueError, match=r"feature maps differ.*basis_"):
+        models[0].merge(models[1])
+    same_predictions(models[0].merge(models[2]), models[2].merge(models[2]), X)
+
+
 def test_comparison_of_maps_sees_what_matters_and_nothing_else():
     X, _ = regression()
     one = fixed_map().fit(X)

@@ -137,6 +137,28 @@ def test_a_range_finder_goes_on_after_loading(path):
     np.testing.assert_allclose(loaded._range, streamed.partial_fit(X[20:])._range, atol=1e-12)
 
 
+@pytest.mark.parametrize("begun", [False, True])
+def test_directions_that_rows_leave_open_are_stored(begun, path):
+    # 10 rows do not determine 32 directions, so rounding does, and elsewhere it is another.
+    X = rows()
+
+    def fitted():
+        tefm = TEFM(Gaussian(1.0), 32, random_state=0)
+        return tefm.partial_fit(X[:5]).partial_fit(X[5:10]) if begun else tefm.fit(X[:10])
+
+    save(saved := fitted(), path)
+    pickled = pickle.dumps(kept := fitted())
+
+    def again_elsewhere(A):
+        raise AssertionError("the basis is computed again")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kitchenette.maps.tefm, "_orthonormal_basis", again_elsewhere)
+        for loaded, before in ((load(path), saved), (pickle.loads(pickled), kept)):
+            assert np.array_equal(loaded.transform(X), before.transform(X))
+            assert np.array_equal(loaded.collapse(np.ones(32)), before.collapse(np.ones(32)))
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("feature_map", MAPS, ids=str)
 def test_a_loaded_map_gives_the_same_bits(feature_map, dtype, path):
@@ -307,6 +329,13 @@ def test_without_statistics_a_model_is_small_and_predicts(dtype, path):
             save(model, path, statistics=False)
             loaded = load(path)
             assert path.stat().st_size < 80_000  # of which the basis of TEFM has 66,000
+            if isinstance(feature_map, TEFM):
+                assert np.array_equal(
+                    loaded.feature_map_.transform(X), model.feature_map_.transform(X)
+                )
+                with pytest.raises(ValueError, match="saved without statistics: it transforms"):
+                    loaded.feature_map_.partial_fit(X)
+                assert hasattr(model.feature_map_, "_range")
             assert np.array_equal(loaded.predict(X), model.predict(X))
             assert loaded.predictor()(X[0]) == model.predictor()(X[0])
             assert model.statistics_.n_rows == len(X)

@@ -285,6 +285,10 @@ class _Writer:
                 "use a whole number, or fit the model first."
             )
         entry["parameters"] = self._values(parameters, where)
+        fingerprint = None
+        if hasattr(cls, "_fingerprint") and any(name in vars(value) for name in _stored(cls)):
+            with np.errstate(all="ignore"):
+                fingerprint = value._fingerprint()  # first: some attributes are made when used
         fitted = {name: vars(value)[name] for name in _stored(cls) if name in vars(value)}
         if not fitted and any(name.endswith("_") for name in vars(value)):
             raise ModelFileError(f"the fitted attributes of {_described(value)} are not stored.")
@@ -292,9 +296,8 @@ class _Writer:
             fitted["_drawn_with"] = _with_seeds(fitted["_drawn_with"], value)
         if fitted:
             entry["fitted"] = self._values(fitted, where)
-            if hasattr(cls, "_fingerprint"):
-                with np.errstate(all="ignore"):
-                    entry["fingerprint"] = self.value(value._fingerprint(), where)
+            if fingerprint is not None:
+                entry["fingerprint"] = self.value(fingerprint, where)
         return entry
 
     def _values(self, values: Mapping[str, Any], where: str) -> dict[str, Any]:

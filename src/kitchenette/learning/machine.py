@@ -225,6 +225,11 @@ class KernelMachine(ValueParameters, ABC):
         self.coef_  # noqa: B018 (computed now if it was not)
         copied = copy(self)
         copied.statistics_ = None
+        frozen = isinstance(self.feature_map_, FrozenEstimator)
+        feature_map = self.feature_map_.estimator if frozen else self.feature_map_
+        if hasattr(feature_map, "_without_statistics"):
+            small = feature_map._without_statistics()
+            copied.feature_map_ = FrozenEstimator(small) if frozen else small
         return copied
 
     # Lazy, because a solution costs as much as many rows: `partial_fit` and `merge` only

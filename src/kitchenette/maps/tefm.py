@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Iterator
+from copy import copy
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -78,7 +80,7 @@ class TEFM(RowTransformer):
     Q; so it is not unbiased, and never larger. With as many components as base features, or a
     base of no larger rank, it is the base map's kernel matrix exactly. With fewer rows than
     components, the kernel matrix of the training rows is kept exactly, and the columns
-    beyond that are directions which these rows do not use.
+    beyond that are directions which these rows do not use; files and pickles keep them.
 
     A model that is linear in F Q with weights w is linear in F with weights Q w: `collapse`.
     Prediction then needs neither Q nor the product with it.
@@ -131,13 +133,34 @@ class TEFM(RowTransformer):
     _stored: ClassVar[dict[str, Any]] = {
         **RowTransformer._stored,
         "base_": RowTransformer,
+        "basis_": np.ndarray,
         "n_rows_seen_": int,
         "_n_blocks": int,
         "_range": np.ndarray,
     }
-    _range: NDArray[np.float64]  # F' Theta, or (F'F)^q of it
+    _range: NDArray[np.float64]  # F' Theta, or (F'F)^q of it; missing if the map only transforms
+    _derived: dict[str, NDArray[Any]]  # made from the basis when it is asked for
 
     # ------------------------------------------------------------ fitting
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Find the directions that rows fill most.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_columns)
+            Training rows, on which the base map is fitted as well.
+        y : ignored
+
+        Returns
+        -------
+        self : object
+            The fitted map.
+        """
+        with unchanged_on_error(self):
+            super().fit(X)
+            self.basis_  # noqa: B018 (computed now: transform should not change the map)
+        return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Add training rows; the base map is fitted on the first ones.
@@ -161,7 +184,12 @@ class TEFM(RowTransformer):
                 f"power_iterations=0; got {parameters['power_iterations']}."
             )
         if first:
-            return self.fit(X)
+            return super().fit(X)
+        if not hasattr(self, "_range"):
+            raise ValueError(
+                "This map was saved without statistics: it transforms, but the sums to which "
+                "partial_fit adds rows are missing."
+            )
         with unchanged_on_error(self):
             X = self._validated(X, reset=False)
             self._range = self._range.copy()  # what it was stays if something fails
@@ -188,18 +216,23 @@ class TEFM(RowTransformer):
             self._forget_basis()
 
     def _draw(self, n_columns: int, dtype: DTypeLike) -> None:
-        self._forget_basis()
+        self._derived = {}
+        if "basis_" in vars(self):  # from a file, which has arrays in C order
+            self.basis_ = np.asfortranarray(self.basis_)
 
     def _drawn_bytes(self, n_columns: int) -> int:
-        # The basis and its panels, and what a QR decomposition takes beside them.
-        return 64 * self._range.size + 8 * FEWEST_ROWS * self._range.shape[0]
+        # The basis once more and as panels, and base features of the probes.
+        width, n = self.base_._n_features_out, self.n_components
+        return 16 * width * (n + PANEL) + 8 * FEWEST_ROWS * width
 
     def _check_choices(self, n_columns: int) -> None:
         check_fitted_for("base_", self.base_, n_columns)
         shape = self.base_._n_features_out, self._n_features_out
-        real = self._range.dtype == np.float64 and np.isfinite(self._range).all()
-        if self._range.shape != shape or shape[0] < shape[1] or not real:
-            raise ValueError(f"The range must be a finite float64 matrix of shape {shape}.")
+        for name in ("basis_", "_range") if hasattr(self, "_range") else ("basis_",):
+            matrix = vars(self)[name]
+            real = matrix.dtype == np.float64 and np.isfinite(matrix).all()
+            if matrix.shape != shape or shape[0] < shape[1] or not real:
+                raise ValueError(f"{name} must be a finite float64 matrix of shape {shape}.")
         if self._n_blocks < 0 or self.n_rows_seen_ < 1:
             raise ValueError("The numbers of rows and blocks must not be negative.")
 
@@ -280,17 +313,28 @@ class TEFM(RowTransformer):
 
     # ------------------------------------------------------------ using it
 
-    def _forget_basis(self) -> None:
-        # What follows from the range, made when it is asked for: a dictionary of its own, because
-        # transform must not change the map's attributes.
-        self._derived: dict[str, NDArray[Any]] = {}
-
-    @property
+    @cached_property
     def basis_(self) -> NDArray[np.float64]:
         """Q, from a QR decomposition when it is first asked for after rows were added."""
-        if "basis" not in self._derived:
-            self._derived["basis"] = _orthonormal_basis(self._range)
-        return self._derived["basis"]
+        return _orthonormal_basis(self._range)
+
+    def _forget_basis(self) -> None:
+        self.__dict__.pop("basis_", None)
+        self._derived = {}  # not attributes: transform must not change those
+
+    def __getstate__(self) -> Any:
+        if not hasattr(self, "base_"):
+            return super().__getstate__()
+        # Where rows leave some directions open, rounding chooses them: whoever gets a copy needs
+        # this very basis, not the one that another processor makes of the same range.
+        self.basis_  # noqa: B018
+        return {**super().__getstate__(), "_derived": {}}
+
+    def _without_statistics(self) -> Self:
+        """A copy that only transforms, for files."""
+        copied = copy(self)
+        del copied._range
+        return copied
 
     def collapse(self, weights: ArrayLike) -> NDArray[Any]:
         """Weights of the base features that predict the same.
@@ -330,7 +374,7 @@ class TEFM(RowTransformer):
         """Q as the core multiplies it: panels of so many columns."""
         name = f"panels of {dtype}"
         if name not in self._derived:
-            n, width = self._n_features_out, self._range.shape[0]
+            width, n = self.basis_.shape
             panels = np.zeros((-(-n // PANEL), width, PANEL), dtype=dtype)
             for p, panel in enumerate(panels):
                 part = self.basis_[:, p * PANEL : (p + 1) * PANEL]
@@ -342,8 +386,8 @@ class TEFM(RowTransformer):
 def _orthonormal_basis(A: NDArray[np.float64]) -> NDArray[np.float64]:
     """Q of A = Q R, in Fortran order; A has no fewer rows than columns.
 
-    Householder's reflections as numpy.linalg.qr takes them, but so many at a time that products
-    with them are not a matter of memory's speed, and in the memory of Q alone.
+    Householder's reflections as in numpy.linalg.qr, but so many at a time that the speed of memory
+    does not matter, and in place: beside Q there is only a block of its columns.
     """
     width = A.shape[1]
     step = min(REFLECTIONS, width)
