@@ -190,9 +190,10 @@ def test_instruction_sets_agree_to_rounding(map_and_rows):
 @pytest.mark.parametrize("d", [50, 300])
 @pytest.mark.parametrize(("kind", "options"), OPTIONS, ids=str)
 def test_one_row_alone_has_the_bits_it_has_among_others(simd, kind, options, d):
-    X = np.random.default_rng(0).normal(size=(37, d)).astype(np.float32) / np.sqrt(d / 50)
+    X = (np.random.default_rng(0).normal(size=(37, d)) / np.sqrt(d / 50)).astype(np.float32)
     feature_map = make(kind, options, Gaussian(3.0), 333).fit(X)
     whole = feature_map.transform(X)
+    assert whole.dtype == np.float32
     alone = np.concatenate([feature_map.transform(X[i : i + 1]) for i in range(37)])
     assert same(whole, alone)
 

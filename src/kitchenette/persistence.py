@@ -285,19 +285,17 @@ class _Writer:
                 "use a whole number, or fit the model first."
             )
         entry["parameters"] = self._values(parameters, where)
-        fingerprint = None
-        if hasattr(cls, "_fingerprint") and any(name in vars(value) for name in _stored(cls)):
-            with np.errstate(all="ignore"):
-                fingerprint = value._fingerprint()  # first: some attributes are made when used
-        fitted = {name: vars(value)[name] for name in _stored(cls) if name in vars(value)}
+        state = value.__getstate__()  # what pickles have
+        fitted = {name: state[name] for name in _stored(cls) if name in state}
         if not fitted and any(name.endswith("_") for name in vars(value)):
             raise ModelFileError(f"the fitted attributes of {_described(value)} are not stored.")
         if "_drawn_with" in fitted:
             fitted["_drawn_with"] = _with_seeds(fitted["_drawn_with"], value)
         if fitted:
             entry["fitted"] = self._values(fitted, where)
-            if fingerprint is not None:
-                entry["fingerprint"] = self.value(fingerprint, where)
+            if hasattr(cls, "_fingerprint"):
+                with np.errstate(all="ignore"):
+                    entry["fingerprint"] = self.value(value._fingerprint(), where)
         return entry
 
     def _values(self, values: Mapping[str, Any], where: str) -> dict[str, Any]:
