@@ -336,6 +336,9 @@ def test_without_statistics_a_model_is_small_and_predicts(dtype, path):
                 with pytest.raises(ValueError, match="saved without statistics: it transforms"):
                     loaded.feature_map_.partial_fit(X)
                 assert hasattr(model.feature_map_, "_range")
+            content = path.read_bytes()
+            save(loaded, path, statistics=False)  # once more
+            assert path.read_bytes() == content
             assert np.array_equal(loaded.predict(X), model.predict(X))
             assert loaded.predictor()(X[0]) == model.predictor()(X[0])
             assert model.statistics_.n_rows == len(X)

@@ -333,7 +333,7 @@ class TEFM(RowTransformer):
     def _without_statistics(self) -> Self:
         """A copy that only transforms, for files."""
         copied = copy(self)
-        del copied._range
+        copied.__dict__.pop("_range", None)
         return copied
 
     def collapse(self, weights: ArrayLike) -> NDArray[Any]:
