@@ -164,7 +164,7 @@ def in_a_new_process(work: Callable[..., Any], *arguments: Any) -> Any:
         return pool.submit(work, *arguments).result()
 
 
-def learning_mnist(svc_rows: int, rounds: int = 7) -> None:
+def learning_mnist(svc_rows: int, rounds: int = 12) -> None:
     print(f"Fitting MNIST's 60,000 rows, float32, D={D}, best of {rounds}, a process for each")
     makers = {
         "KernelClassifier(Fastfood), alpha by gcv": ours,
