@@ -24,6 +24,8 @@ from sklearn.frozen import FrozenEstimator
 
 import kitchenette
 from kitchenette import (
+    TEFM,
+    CRAFTMap,
     Fastfood,
     KernelClassifier,
     KernelRegressor,
@@ -61,6 +63,8 @@ def models() -> list[object]:
         RandomMaclaurin(Polynomial(2), n_components=9, projection="rademacher", random_state=0),
         RandomMaclaurin(Composition(Polynomial(2), Gaussian()), n_components=9, random_state=0),
         TensorSketch(n_components=7, random_state=0),
+        CRAFTMap(TensorSketch(n_components=16, random_state=0), n_components=5, random_state=0),
+        TEFM(Fastfood(n_components=8, random_state=0), n_components=3, random_state=0),
     ]
     statistics = LeastSquares(5, 2).update(X, X[:, :2])
     labels = np.where(X[:, 0] > 0, "yes", "no")

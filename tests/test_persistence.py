@@ -320,7 +320,9 @@ def test_without_statistics_a_model_is_small_and_predicts(dtype, path):
     X = rows(dtype)
     y = np.argmax(X[:, :3], axis=1)
     base = Fastfood(n_components=256, random_state=0)
-    for feature_map in (base, TEFM(base, 32, random_state=0)):
+    tefm = TEFM(base, 32, random_state=0)
+    fitted = clone(tefm).fit(X)
+    for feature_map in (base, tefm, fitted, FrozenEstimator(fitted)):
         regressor = KernelRegressor(feature_map).fit(X, X[:, 0])
         classifier = KernelClassifier(feature_map, code="ecoc", random_state=0).partial_fit(
             X, y, classes=[0, 1, 2]
@@ -329,13 +331,17 @@ def test_without_statistics_a_model_is_small_and_predicts(dtype, path):
             save(model, path, statistics=False)
             loaded = load(path)
             assert path.stat().st_size < 80_000  # of which the basis of TEFM has 66,000
-            if isinstance(feature_map, TEFM):
+            if feature_map is not base:
+                frozen = isinstance(feature_map, FrozenEstimator)
+                assert (loaded.feature_map is loaded.feature_map_) == frozen
                 assert np.array_equal(
                     loaded.feature_map_.transform(X), model.feature_map_.transform(X)
                 )
+                small = loaded.feature_map_.estimator if frozen else loaded.feature_map_
                 with pytest.raises(ValueError, match="saved without statistics: it transforms"):
-                    loaded.feature_map_.partial_fit(X)
+                    small.partial_fit(X)
                 assert hasattr(model.feature_map_, "_range")
+                assert feature_map is model.feature_map
             content = path.read_bytes()
             save(loaded, path, statistics=False)  # once more
             assert path.read_bytes() == content
@@ -372,6 +378,53 @@ def test_frozen_models_without_statistics_stay_frozen(path):
             save(wrong, path, statistics=False)
     with pytest.raises(ModelFileError, match="not something of kitchenette"):
         save(KernelRegressor(Fastfood), path)
+
+
+def test_a_map_saved_without_statistics_is_the_map_it_was(path):
+    X = rows()
+    y = X[:, 0]
+    tefm = TEFM(Fastfood(n_components=256, random_state=0), 32, random_state=0)
+    model = KernelRegressor(tefm).fit(X, y)
+    save(model, path, statistics=False)
+    here = KernelRegressor(FrozenEstimator(load(path).feature_map_)).fit(X[:20], y[:20])
+    there = KernelRegressor(FrozenEstimator(model.feature_map_)).fit(X[20:], y[20:])
+    assert here.merge(there).statistics_.n_rows == len(X)
+    other = KernelRegressor(FrozenEstimator(clone(tefm).fit(X[:20]))).fit(X[:20], y[:20])
+    with pytest.raises(ValueError, match="feature maps differ"):
+        here.merge(other)
+
+
+@pytest.mark.parametrize("statistics", [True, False])
+def test_maps_that_are_frozen_twice(statistics, path):
+    X = rows()
+    base = Fastfood(n_components=64, random_state=0)
+    for feature_map in (base, TEFM(base, 8, random_state=0)):
+        frozen = FrozenEstimator(FrozenEstimator(feature_map.fit(X)))
+        model = KernelRegressor(frozen).fit(X, X[:, 0])
+        save(model, path, statistics=statistics)
+        loaded = load(path)
+        assert isinstance(loaded.feature_map_.estimator, FrozenEstimator)
+        assert np.array_equal(loaded.predict(X), model.predict(X))
+        assert loaded.predictor()(X[0]) == model.predictor()(X[0])
+
+
+def test_a_basis_that_does_not_fit_is_refused(path):
+    tefm = TEFM(Fastfood(n_components=64, random_state=0), 8, random_state=0).fit(rows())
+    save(tefm, path)
+    content = path.read_bytes()
+    for change, sentence in [
+        (lambda fitted: fitted.update(basis_=fitted.pop("_range")), "gives other features"),
+        (lambda fitted: fitted.pop("basis_"), "basis_ is missing"),
+    ]:
+        path.write_bytes(content)
+        edit(path, lambda objects, change=change: change(objects[-1]["fitted"]))
+        with pytest.raises(ModelFileError, match=sentence):
+            load(path)
+    for basis in (tefm.basis_[:, 1:], tefm.basis_.astype(np.float32), np.inf * tefm.basis_):
+        tefm.basis_ = basis
+        save(tefm, path)
+        with pytest.raises(ModelFileError, match="basis_ must be a finite float64 matrix of shape"):
+            load(path)
 
 
 def test_a_checksum_and_a_length_that_are_none(path):

@@ -225,11 +225,11 @@ class KernelMachine(ValueParameters, ABC):
         self.coef_  # noqa: B018 (computed now if it was not)
         copied = copy(self)
         copied.statistics_ = None
-        frozen = isinstance(self.feature_map_, FrozenEstimator)
-        feature_map = self.feature_map_.estimator if frozen else self.feature_map_
-        if hasattr(feature_map, "_without_statistics"):
-            small = feature_map._without_statistics()
-            copied.feature_map_ = FrozenEstimator(small) if frozen else small
+        copied.feature_map_ = _only_transforming(self.feature_map_)
+        if self.feature_map is self.feature_map_:  # frozen: one object, stored once
+            copied.feature_map = copied.feature_map_
+        else:
+            copied.feature_map = clone(self.feature_map, safe=False)
         return copied
 
     # Lazy, because a solution costs as much as many rows: `partial_fit` and `merge` only
@@ -423,4 +423,15 @@ class KernelMachine(ValueParameters, ABC):
 
 
 def _thawed(feature_map: Any) -> Any:
-    return feature_map.estimator if isinstance(feature_map, FrozenEstimator) else feature_map
+    while isinstance(feature_map, FrozenEstimator):
+        feature_map = feature_map.estimator
+    return feature_map
+
+
+def _only_transforming(feature_map: Any) -> Any:
+    """The map without what it needs to learn from more rows, if it has that."""
+    if isinstance(feature_map, FrozenEstimator):
+        return FrozenEstimator(_only_transforming(feature_map.estimator))
+    if hasattr(feature_map, "_without_statistics"):
+        return feature_map._without_statistics()
+    return feature_map

@@ -227,6 +227,8 @@ class TEFM(RowTransformer):
 
     def _check_choices(self, n_columns: int) -> None:
         check_fitted_for("base_", self.base_, n_columns)
+        if "basis_" not in vars(self):
+            raise ValueError("basis_ is missing.")
         shape = self.base_._n_features_out, self._n_features_out
         for name in ("basis_", "_range") if hasattr(self, "_range") else ("basis_",):
             matrix = vars(self)[name]
