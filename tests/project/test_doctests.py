@@ -11,7 +11,7 @@ import pytest
 
 import kitchenette
 
-README = Path(__file__).parent.parent / "README.md"
+README = Path(__file__).parents[2] / "README.md"
 MODULES = ["kitchenette"] + [
     module.name
     for module in pkgutil.walk_packages(kitchenette.__path__, "kitchenette.")

@@ -804,7 +804,7 @@ def test_20000_mutated_files_load_or_raise_the_one_exception():
     limit = "import resource; resource.setrlimit(resource.RLIMIT_AS, (2**32, 2**32)); "
     done = subprocess.run(
         [sys.executable, "-c", limit + "import mutations; mutations.main(20_000, 0)"],
-        cwd=Path(__file__).parent,
+        cwd=Path(__file__).parents[1],
         env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
