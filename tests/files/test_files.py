@@ -782,7 +782,7 @@ def test_drawing_takes_no_more_memory_than_load_allows(feature_map, path):
     tracemalloc.start()
     try:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(kitchenette.maps._base.RowTransformer, "_restore", measured)
+            patch.setattr(kitchenette.maps.base.RowTransformer, "_restore", measured)
             load(path)
         peak = tracemalloc.get_traced_memory()[1]
     finally:

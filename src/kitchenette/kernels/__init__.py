@@ -11,7 +11,7 @@ array([[1.    , 0.6065],
        [0.6065, 1.    ]])
 """
 
-from kitchenette.kernels._base import Kernel
+from kitchenette.kernels.base import Kernel
 from kitchenette.kernels.composition import Composition
 from kitchenette.kernels.dot_product import (
     DotProductKernel,
@@ -31,6 +31,7 @@ from kitchenette.kernels.shift_invariant import (
     RationalQuadratic,
     ShiftInvariantKernel,
 )
+from kitchenette.kernels.spectra import RadialLengths, RadialSpectrum, Spectrum
 from kitchenette.kernels.spherical import SphericalPolynomial
 
 __all__ = [
@@ -46,8 +47,11 @@ __all__ = [
     "Matern",
     "Polynomial",
     "RadialKernel",
+    "RadialLengths",
+    "RadialSpectrum",
     "RationalQuadratic",
     "ShiftInvariantKernel",
+    "Spectrum",
     "SphericalPolynomial",
     "VovkInfinite",
     "VovkPolynomial",

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Self
 
+import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from kitchenette.kernels._base import Kernel
+from kitchenette.kernels.base import Kernel
 from kitchenette.kernels.dot_product import DotProductKernel, Polynomial
 from kitchenette.kernels.shift_invariant import Gaussian
 
@@ -48,8 +49,8 @@ class Composition(Kernel):
     def needs_sample(self) -> bool:
         return self.inner.needs_sample()
 
-    def _resolved(self, rows: Any) -> Self:
-        return clone(self).set_params(inner=self.inner.resolve(rows))
+    def _resolved(self, rows: Any, weights: NDArray[np.float64] | None) -> Self:
+        return clone(self).set_params(inner=self.inner.resolve(rows, weights))
 
     def _gram(self, X: Any, Y: Any) -> NDArray[Any]:
         return self.outer.function(self.inner._gram(X, Y))

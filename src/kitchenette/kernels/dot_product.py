@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 from sklearn.utils.extmath import safe_sparse_dot
 
-from kitchenette.kernels._base import Kernel, check_number
+from kitchenette.kernels.base import Kernel, check_number
 
 
 class DotProductKernel(Kernel):

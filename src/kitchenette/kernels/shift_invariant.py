@@ -11,19 +11,30 @@ from numpy.typing import NDArray
 from scipy import special
 from sklearn.base import clone
 
-from kitchenette.kernels._base import Kernel, check_number
+from kitchenette.kernels.base import Kernel, check_number
 from kitchenette.kernels._distances import (
     absolute_distances,
     by_tiles,
     columnwise_sums,
     squared_distances,
 )
+from kitchenette.kernels.spectra import (
+    BallSum,
+    GammaMixture,
+    GaussianMixture,
+    ProductCauchy,
+    ProductLaplace,
+    Spectrum,
+)
 
 LengthScale = Any  # a number, an array of them, or "median"
 
 
 class ShiftInvariantKernel(Kernel):
-    """A kernel of ``(x - y) / length_scale``, one where its argument is zero."""
+    """A kernel of ``(x - y) / length_scale``, one where its argument is zero.
+
+    A subclass says in `spectrum` how its frequencies are distributed; feature maps need no more.
+    """
 
     length_scale: LengthScale
 
@@ -50,7 +61,7 @@ class ShiftInvariantKernel(Kernel):
     def needs_sample(self) -> bool:
         return isinstance(self.length_scale, str) and self.length_scale == "median"
 
-    def _resolved(self, rows: Any) -> Self:
+    def _resolved(self, rows: Any, weights: NDArray[np.float64] | None) -> Self:
         """With the median distance between these rows as the length scale."""
         n_rows, n_columns = rows.shape
         # In units of a power of two about as large, squares keep clear of the ends of the range.
@@ -59,15 +70,17 @@ class ShiftInvariantKernel(Kernel):
         def distances(A: Any, B: Any) -> NDArray[Any]:
             return self._distances(A, B, unit)
 
-        # Equal rows say nothing about the scale.
-        pairs = by_tiles(rows, rows, distances, np.float64)[np.triu_indices(n_rows, k=1)]
-        pairs = pairs[pairs > 0]
-        if pairs.size == 0:
+        i, j = np.triu_indices(n_rows, k=1)
+        pairs = by_tiles(rows, rows, distances, np.float64)[i, j]
+        different = pairs > 0  # equal rows say nothing about the scale
+        if not different.any():
             raise ValueError(
                 "length_scale='median' needs at least two different rows to measure a distance; "
                 f"got n_samples = {n_rows}. Pass a number instead."
             )
-        median = float(np.median(pairs)) * unit * self._median_factor(n_columns)
+        of_pairs = None if weights is None else (weights[i] * weights[j])[different]
+        median = _weighted_median(pairs[different], of_pairs)
+        median *= unit * self._median_factor(n_columns)
         if not 0 < median < np.inf:
             raise ValueError(
                 "The median distance of these rows is beyond the range of float64: multiply them "
@@ -91,6 +104,22 @@ class ShiftInvariantKernel(Kernel):
     def _values(self, A: Any, B: Any, scale: NDArray[np.float64]) -> NDArray[Any]:
         """The Gram matrix of a few rows in float64, for this length scale."""
 
+    @abstractmethod
+    def spectrum(self) -> Spectrum:
+        """The distribution of the frequencies, for a length scale of one."""
+
+
+def _weighted_median(values: NDArray[Any], weights: NDArray[np.float64] | None) -> float:
+    """The median of a sample in which each value occurs as often as its weight says."""
+    if weights is None:
+        return float(np.median(values))
+    order = np.argsort(values)
+    below = np.cumsum(weights[order])
+    half = below[-1] / 2
+    # Where the weights up to a value are half of all, the median lies between it and the next.
+    first, last = np.searchsorted(below, half), np.searchsorted(below, half, side="right")
+    return float((values[order[first]] + values[order[min(last, values.size - 1)]]) / 2)
+
 
 def _largest_difference(rows: Any) -> float:
     """The largest range of a column."""
@@ -101,13 +130,17 @@ def _largest_difference(rows: Any) -> float:
 
 
 class RadialKernel(ShiftInvariantKernel):
-    """A function of the Euclidean distance ``|x - y| / length_scale``."""
+    """A function of the Euclidean distance ``|x - y| / length_scale``.
+
+    A subclass has a parameter ``length_scale`` and defines `of_squared_distance` and `spectrum`;
+    see `kitchenette.kernels.spectra` for an example.
+    """
 
     def _values(self, A: Any, B: Any, scale: NDArray[np.float64]) -> NDArray[Any]:
-        return self._of_square(squared_distances(A, B, scale), A.shape[1])
+        return self.of_squared_distance(squared_distances(A, B, scale), A.shape[1])
 
     @abstractmethod
-    def _of_square(self, squares: NDArray[Any], n_columns: int) -> NDArray[Any]:
+    def of_squared_distance(self, squares: NDArray[Any], n_columns: int) -> NDArray[Any]:
         """The kernel at these squared distances between rows of n_columns numbers."""
 
 
@@ -134,8 +167,11 @@ class Gaussian(RadialKernel):
     def __init__(self, length_scale: LengthScale = "median"):
         self.length_scale = length_scale
 
-    def _of_square(self, squares: NDArray[Any], n_columns: int) -> NDArray[Any]:
+    def of_squared_distance(self, squares: NDArray[Any], n_columns: int) -> NDArray[Any]:
         return np.exp(-0.5 * squares)
+
+    def spectrum(self) -> Spectrum:
+        return GaussianMixture()
 
 
 class RationalQuadratic(RadialKernel):
@@ -163,10 +199,13 @@ class RationalQuadratic(RadialKernel):
         check_number(self, "alpha")
         super().check_parameters(n_columns)
 
-    def _of_square(self, squares: NDArray[Any], n_columns: int) -> NDArray[Any]:
+    def of_squared_distance(self, squares: NDArray[Any], n_columns: int) -> NDArray[Any]:
         # Of distances whose square overflows, a power near zero may be anything.
         squares = np.where(squares < np.inf, squares, np.nan)
         return np.exp(-self.alpha * np.log1p(squares / (2 * self.alpha)))
+
+    def spectrum(self) -> Spectrum:
+        return GammaMixture(self.alpha, power=1)
 
 
 class Matern(RadialKernel):
@@ -197,7 +236,7 @@ class Matern(RadialKernel):
         check_number(self, "nu")
         super().check_parameters(n_columns)
 
-    def _of_square(self, squares: NDArray[Any], n_columns: int) -> NDArray[Any]:
+    def of_squared_distance(self, squares: NDArray[Any], n_columns: int) -> NDArray[Any]:
         nu = min(self.nu, 1e20)  # the Gaussian kernel to the last digit
         # Beyond the bound the kernel is less than any number, and its parts may overflow.
         z = np.minimum(np.sqrt(2 * nu) * np.sqrt(squares), 800 + 60 * np.sqrt(nu))
@@ -208,6 +247,9 @@ class Matern(RadialKernel):
         if nu == 2.5:
             return (1 + z + z**2 / 3) * np.exp(-z)
         return _matern_of_large_order(nu, z) if nu > 100 else _matern_by_bessel(nu, z)
+
+    def spectrum(self) -> Spectrum:
+        return GammaMixture(self.nu, power=-1)
 
 
 def _matern_by_bessel(nu: float, z: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -287,8 +329,11 @@ class BesselMatern(RadialKernel):
     def _median_factor(self, n_columns: int) -> float:
         return float(np.sqrt(self.order / (n_columns + 2)))
 
-    def _of_square(self, squares: NDArray[Any], n_columns: int) -> NDArray[Any]:
+    def of_squared_distance(self, squares: NDArray[Any], n_columns: int) -> NDArray[Any]:
         return _normalised_bessel(n_columns / 2, np.sqrt(squares)) ** self.order
+
+    def spectrum(self) -> Spectrum:
+        return BallSum(self.order)
 
 
 def _normalised_bessel(nu: float, r: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -340,6 +385,9 @@ class Laplacian(ShiftInvariantKernel):
     def _values(self, A: Any, B: Any, scale: NDArray[np.float64]) -> NDArray[Any]:
         return np.exp(-absolute_distances(A, B, scale))
 
+    def spectrum(self) -> Spectrum:
+        return ProductCauchy()
+
 
 class Cauchy(ShiftInvariantKernel):
     """The product over columns of 1 / (1 + (x_j - y_j)^2 / length_scale^2).
@@ -361,3 +409,6 @@ class Cauchy(ShiftInvariantKernel):
 
     def _values(self, A: Any, B: Any, scale: NDArray[np.float64]) -> NDArray[Any]:
         return np.exp(-columnwise_sums(A, B, scale, lambda t: np.log1p(t**2)))
+
+    def spectrum(self) -> Spectrum:
+        return ProductLaplace()

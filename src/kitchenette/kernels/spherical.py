@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
-from kitchenette.kernels._base import Kernel
+from kitchenette.kernels.base import Kernel
 from kitchenette.kernels.dot_product import check_coefficients
 
 

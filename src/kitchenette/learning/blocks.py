@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing
 
-from kitchenette.maps._base import RowTransformer
+from kitchenette.maps.base import RowTransformer
 
 Features = NDArray[np.float32] | NDArray[np.float64]
 

@@ -16,7 +16,7 @@ from kitchenette.learning.machine import KernelMachine
 from kitchenette.learning.packed import Array
 from kitchenette.learning.predictor import Predictor
 from kitchenette.maps import Fastfood
-from kitchenette.maps._base import check_choice, check_count, unchanged_on_error
+from kitchenette.maps.base import check_choice, check_count, unchanged_on_error
 from kitchenette.sketching.random import seed_from
 
 CODES = ("onehot", "ecoc", "hadamard")

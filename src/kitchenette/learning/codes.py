@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import hadamard
 
-from kitchenette.maps._base import check_choice, check_count
+from kitchenette.maps.base import check_choice, check_count
 from kitchenette.sketching.random import Stream
 
 DRAWS = 64  # random codes, of which the best is taken; fewer from 500 classes on

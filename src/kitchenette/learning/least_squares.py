@@ -19,7 +19,7 @@ from kitchenette.learning.solution import (
     shifted_inverse,
     solution,
 )
-from kitchenette.maps._base import check_choice, check_count
+from kitchenette.maps.base import check_choice, check_count
 
 CHEAPER_FACTORS = 24  # Cholesky factors, measured, that cost less than an eigendecomposition
 SINGLE_RESOLUTION = 1e-8  # error of a Gram matrix of float32 rows, relative to its trace ...

@@ -16,7 +16,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, check_consistent_length, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from kitchenette._params import ValueParameters
+from kitchenette.parameters import ValueParameters
 from kitchenette.learning.batches import BLOCK_ROWS, Batch, WaitingRows, checked_weights
 from kitchenette.learning.blocks import Features, features_of, rows_of, slices
 from kitchenette.learning.comparison import first_difference
@@ -26,7 +26,7 @@ from kitchenette.learning.predictor import Answer, Predictor
 from kitchenette.learning.progress import with_progress
 from kitchenette.learning.solution import Solution
 from kitchenette.maps import Fastfood
-from kitchenette.maps._base import RowTransformer, unchanged_on_error
+from kitchenette.maps.base import RowTransformer, unchanged_on_error
 
 BLOCK_NUMBERS = 1 << 20  # features that predictions compute at once
 LEARNED_NUMBERS = 1 << 22  # features that learning computes at once ...

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kitchenette.learning.blocks import features_of
-from kitchenette.maps._base import RowTransformer
+from kitchenette.maps.base import RowTransformer
 
 ROWS = 8  # that the buffer of features holds
 Answer = Callable[[NDArray[Any]], NDArray[Any]]

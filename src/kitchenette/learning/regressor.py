@@ -13,7 +13,7 @@ from kitchenette.learning.blocks import features_of, rows_of, slices
 from kitchenette.learning.machine import BLOCK_NUMBERS, KernelMachine
 from kitchenette.learning.packed import Array
 from kitchenette.learning.predictor import Predictor
-from kitchenette.maps._base import unchanged_on_error
+from kitchenette.maps.base import unchanged_on_error
 
 
 class KernelRegressor(RegressorMixin, KernelMachine):

@@ -9,7 +9,7 @@ from numpy.typing import DTypeLike, NDArray
 from sklearn.base import clone
 
 from kitchenette.kernels import Kernel, Polynomial, ShiftInvariantKernel
-from kitchenette.maps._base import PROBES, RowTransformer
+from kitchenette.maps.base import PROBES, RowTransformer
 from kitchenette.maps.kitchen_sinks import RandomKitchenSinks
 from kitchenette.maps.random_maclaurin import RandomMaclaurin
 from kitchenette.maps.srht import draw_srht, srht_bytes

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from inspect import getattr_static
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,21 +11,20 @@ from numpy.typing import DTypeLike, NDArray
 from sklearn.utils.extmath import row_norms
 
 from kitchenette import _core
-from kitchenette._params import SharedName
+from kitchenette.files.registry import storable
 from kitchenette.kernels import (
     DotProductKernel,
     Gaussian,
     Kernel,
     RadialKernel,
-    ShiftInvariantKernel,
+    RadialSpectrum,
     SphericalPolynomial,
 )
-from kitchenette.maps._base import check_choice
 from kitchenette.maps.degrees import check_counts
-from kitchenette.maps.fourier import FourierFeatureMap
-from kitchenette.maps.spectra import RadialSpectrum, spectrum_of
+from kitchenette.maps.fourier import FourierMap, FourierSpecification
+from kitchenette.maps.registry import Offer, check_served, offer
+from kitchenette.maps.specification import Cost
 from kitchenette.maps.spherical import (
-    PolynomialFeatures,
     check_terms,
     check_unit_rows,
     choose_counts,
@@ -34,6 +32,8 @@ from kitchenette.maps.spherical import (
     needs_unit_rows,
     polynomial_features,
 )
+from kitchenette.parameters import check_choice
+from kitchenette.sketching.operators import Operator
 from kitchenette.sketching.random import Stream
 from kitchenette.sketching.structured import (
     HadamardProjection,
@@ -46,9 +46,160 @@ from kitchenette.sketching.structured import (
 )
 
 PAIR_ROWS = 256  # whose pairs tell how large the variance of each degree is
+DRAW: dict[str, Any] = {
+    "hadamard": draw_fastfood,
+    "orthogonal": draw_orthogonal,
+    "fourier": draw_fourier,
+}
 
 
-class Fastfood(FourierFeatureMap):
+@storable
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FastfoodSpecification(FourierSpecification):
+    """Structured projections, followed by cosines and sines, templates or polynomials.
+
+    Attributes
+    ----------
+    counts, expected : ndarray or None
+        For polynomials: the features of each degree, and their expected numbers.
+    template_spread : float or None
+        For "local" features: the t that makes their variance least.
+    """
+
+    projection: str = "orthogonal"
+    counts: NDArray[np.int64] | None = None
+    expected: NDArray[np.float64] | None = None
+    template_spread: float | None = None
+
+    @property
+    def polynomial(self) -> bool:
+        """Whether features are polynomials of projections."""
+        return isinstance(self.kernel, DotProductKernel | SphericalPolynomial)
+
+    @property
+    def n_frequencies(self) -> int:
+        return self.n_components if self.polynomial else super().n_frequencies
+
+    def frequencies(self) -> NDArray[Any]:
+        return self.projections().matrix()
+
+    def draw(self, dtype: np.dtype[Any]) -> Operator:
+        projection = self.projections().astype(dtype)
+        n_padded = projection.scales.size
+        if self.polynomial:
+            assert self.counts is not None
+            assert self.expected is not None
+            assert isinstance(projection, HadamardProjection)
+            polynomials = polynomial_features(
+                self.kernel, self.counts, self.expected, projection.block, self.n_columns
+            )
+            tail = polynomials.tail(n_padded, dtype)
+            return projection.operator(tail, self.n_components, polynomials.constant)
+        if self.features == "local":
+            terms = self.template_terms().astype(dtype, copy=False)
+            return projection.operator(
+                _core.Tail("local", terms=terms, row_weight=1.0), self.n_components
+            )
+        return projection.operator(self.tail(n_padded, dtype), self.n_components)
+
+    # ------------------------------------------------------------ directions and lengths
+
+    def directions(self) -> StructuredProjection:
+        """Unit vectors."""
+        width = {"width": sphere(self.kernel, self.n_columns)} if self.polynomial else {}
+        n = self.n_frequencies
+        directions: StructuredProjection = DRAW[self.projection](
+            n, self.n_columns, self.seed, self.precision, **width
+        )
+        return directions
+
+    def lengths(self, directions: StructuredProjection) -> NDArray[np.float64]:
+        """The lengths of the frequencies, for a length scale of one."""
+        assert isinstance(self.kernel, RadialKernel)
+        spectrum = self.kernel.spectrum()
+        assert isinstance(spectrum, RadialSpectrum)
+        n, n_columns = self.n_frequencies, self.n_columns
+        padded = directions.block if isinstance(directions, HadamardProjection) else n_columns
+        dimension = spectrum.dimension(n_columns, padded)
+        uniforms = Stream(self.seed, "lengths").uniforms(n, spectrum.n_length_uniforms)
+        with np.errstate(over="ignore", divide="ignore"):
+            lengths = spectrum.lengths(uniforms, dimension)
+            self.check_frequencies(float(lengths.max() * self.inverse_scale().max()))
+        return lengths / directions.row_lengths() if dimension < padded else lengths
+
+    def projections(self) -> StructuredProjection:
+        """The structured matrix whose product with a row the features are functions of."""
+        directions = self.directions()
+        if self.polynomial:
+            return directions
+        lengths, inverse_scale = self.lengths(directions), self.inverse_scale()
+        if self.features == "local":
+            # <w, x> / sqrt(1 - t); see `template_terms`.
+            assert self.template_spread is not None
+            column_scales = np.broadcast_to(inverse_scale, self.n_columns)
+            return directions.stretched(lengths / np.sqrt(1 - self.template_spread), column_scales)
+        if inverse_scale.ndim == 0:
+            return directions.stretched(lengths * inverse_scale)
+        return directions.stretched(lengths, inverse_scale)
+
+    def template_terms(self) -> NDArray[Any]:
+        """Local features (Le et al., eqs. 24-27), with constants that make them unbiased.
+
+        In units of the length scale, with w standard normal, z = w / sqrt(b), t = 2 / a and
+        b = a^2 - 2 a (so that the kernel of eq. 25 has length scale one), eq. 26 becomes
+
+            (1 - t)^(-m/4) exp(<w, x> / sqrt(1 - t) - t |w|^2 / (4 (1 - t)) - |x|^2)
+
+        where m is the number of columns and the first factor is what integrating out z
+        leaves over. These are the terms that depend on w alone, with the sign reversed.
+        """
+        directions = self.directions()
+        t = self.template_spread
+        assert t is not None
+        squares = np.square(self.lengths(directions) * directions.row_lengths())
+        terms = np.zeros_like(directions.scales)
+        constant = self.n_columns / 4 * np.log1p(-t) + 0.5 * np.log(self.n_components)
+        terms[: self.n_frequencies] = t / (4 * (1 - t)) * squares + constant
+        return terms
+
+    # ------------------------------------------------------------ files of unknown origin
+
+    def cost(self) -> Cost:
+        block = padded_block(self.n_columns + 1)
+        padded = whole_tiles(self.n_components, block)
+        numbers, operations = 24 * padded, 200.0 * padded
+        if self.polynomial:
+            assert self.counts is not None
+            n_terms = self.counts.size
+            return Cost(8 * (numbers + 64 * n_terms), operations + 30 * n_terms**2)
+        assert isinstance(self.kernel, RadialKernel)
+        spectrum = self.kernel.spectrum()
+        assert isinstance(spectrum, RadialSpectrum)
+        if self.features == "local" or spectrum.dimension(self.n_columns, block) < block:
+            # The lengths of the rows come from the transform of a unit matrix.
+            numbers += 2**18
+            operations += 2 * self.n_columns * padded
+        n_uniforms = spectrum.n_length_uniforms
+        return Cost(8 * (numbers + 4 * padded * n_uniforms), operations + 300 * padded * n_uniforms)
+
+    def check(self) -> None:
+        super().check()
+        check_options(self.kernel, self.projection, self.features)
+        if self.polynomial:
+            if self.counts is None or self.expected is None:
+                raise ValueError("the counts of features per degree are missing.")
+            check_counts(self.counts, self.expected, self.n_components)
+            check_terms(self.kernel, self.counts.size)
+        elif self.features == "local" and (
+            self.template_spread is None or not 0 <= self.template_spread < 1
+        ):
+            raise ValueError(
+                f"template_spread must be between 0 and 1; got {self.template_spread!r}."
+            )
+
+
+@storable
+class Fastfood(FourierMap):
     """Random features in loglinear time, for any radial kernel and any dot-product kernel.
 
     Projections on random frequencies are made by Walsh-Hadamard transforms and diagonal
@@ -157,221 +308,164 @@ class Fastfood(FourierFeatureMap):
     True
     """
 
-    _feature_kinds = ("sincos", "offset", "local")
-    _stored: ClassVar[dict[str, Any]] = {
-        **FourierFeatureMap._stored,
-        "_counts": np.ndarray,
-        "_expected": np.ndarray,
-        "template_spread_": float,
-    }
+    feature_kinds = ("sincos", "offset", "local")
+    specification_class = FastfoodSpecification
 
     def __init__(
         self,
         kernel: Kernel = Gaussian(),
         n_components: int = 1024,
         *,
-        transform: str = "hadamard",
+        projection: str = "orthogonal",
         features: str = "sincos",
+        template_spread: float | None = None,
         random_state: Any = None,
     ):
         self.kernel = kernel
         self.n_components = n_components
-        self.transform = transform  # type: ignore[method-assign,assignment]
+        self.projection = projection
         self.features = features
+        self.template_spread = template_spread
         self.random_state = random_state
 
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        if not isinstance(getattr_static(cls, "transform"), SharedName):
-            # A method that overrides the one here must not be hidden by the parameter either.
-            cls.transform = SharedName("transform", cls.transform)  # type: ignore[method-assign,assignment]
+    @property
+    def projection_(self) -> StructuredProjection:
+        """The structured matrix, made when asked for."""
+        projection: StructuredProjection = self.fitted().projections()
+        return projection
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_choice("transform", self._transform_kind, tuple(_DRAW))
-        kernel = self.kernel
-        if isinstance(kernel, ShiftInvariantKernel) and not isinstance(kernel, RadialKernel):
+    @property
+    def template_spread_(self) -> float:
+        """The t of local features."""
+        spread: float = self.fitted().template_spread
+        return spread
+
+    @property
+    def template_terms_(self) -> NDArray[Any]:
+        """The exponents of local features that do not depend on the row."""
+        terms: NDArray[Any] = self.fitted().template_terms()
+        return terms
+
+    def check_parameters(self) -> None:
+        super().check_parameters()
+        check_options(self.kernel, self.projection, self.features)
+        t = self.template_spread
+        if t is None:
+            return
+        if self.features != "local" or not isinstance(t, float | int) or not 0 < t < 1:
             raise ValueError(
-                f"Fastfood needs a kernel of the distance |x - y|, which {kernel!r} is not; "
-                "RandomKitchenSinks serves it."
+                "template_spread is a number between 0 and 1 for features='local', or None; got "
+                f"{t!r} with features={self.features!r}."
             )
+
+    def choose(
+        self, sample: Any, seed: int, sample_weight: Any = None, observed: Any = None
+    ) -> FastfoodSpecification:
+        kernel = self.resolved_kernel(sample, sample_weight)
+        n_columns, n = sample.shape[1], int(self.n_components)
+        counts = expected = spread = None
         if isinstance(kernel, DotProductKernel | SphericalPolynomial):
-            if self._transform_kind == "fourier":
-                raise ValueError(
-                    "Dot-product kernels need directions that are uniform on the sphere, which "
-                    "transform='fourier' has not; use 'hadamard' or 'orthogonal'."
-                )
-            if self.features != "sincos":
-                raise ValueError(
-                    f"features={self.features!r} is for radial kernels; leave 'sincos' for "
-                    f"{kernel!r}, whose features are polynomials."
-                )
-        if self.features != "local":
-            return
-        if not isinstance(kernel, Gaussian):
-            raise ValueError(
-                f"features='local' is made for the Gaussian kernel; got {kernel!r}. "
-                "Use 'sincos' or 'offset'."
-            )
-        if self._transform_kind == "fourier":
-            raise ValueError(
-                "features='local' needs directions that are uniform on the sphere, which "
-                "transform='fourier' has not; use 'hadamard' or 'orthogonal'."
-            )
-
-    @property
-    def _transform_kind(self) -> str:
-        # The attribute `transform` is the method.
-        kind: str = vars(self)["transform"]
-        return kind
-
-    @property
-    def _polynomial(self) -> bool:
-        return isinstance(self.kernel_, DotProductKernel | SphericalPolynomial)
-
-    def _choose(self, X: Any, sample: Any) -> None:
-        super()._choose(X, sample)
-        if self._polynomial:
-            if needs_unit_rows(self.kernel_):
-                check_unit_rows(self.kernel_, X)
-            rows = sample[Stream(self.seed_, "pairs").sample(sample.shape[0], PAIR_ROWS)]
-            block = padded_block(self._sphere(X.shape[1]))
-            n = self._n_features_out
-            self._counts, self._expected = choose_counts(self.kernel_, n, block, rows, self.seed_)
+            self._check_norms(kernel, sample)
+            rows = sample[Stream(seed, "pairs").sample(sample.shape[0], PAIR_ROWS)]
+            block = padded_block(sphere(kernel, n_columns))
+            counts, expected = choose_counts(kernel, n, block, rows, seed)
         elif self.features == "local":
-            self.template_spread_ = self._best_spread(sample)
-
-    def _sphere(self, n_columns: int) -> int:
-        """The dimension of rows with a constant appended; there is no sphere in one dimension."""
-        return max(2, n_columns + (data_constant(self.kernel_) > 0))
-
-    def _best_spread(self, sample: Any) -> float:
-        """The t of `_draw_templates` for which the variance is least on rows like the sample."""
-        m = sample.shape[1]
-        inverse_scale = 1 / np.asarray(self.kernel_.length_scale, dtype=np.float64)
-        if sp.issparse(sample):
-            scaled = sample.astype(np.float64).multiply(inverse_scale).tocsr()
-        else:
-            scaled = sample * inverse_scale
-        mean = np.asarray(scaled.mean(axis=0)).ravel()
-        mean_square = row_norms(scaled, squared=True).mean()
-        # |x + y|^2 for independent rows.
-        S = 2 * (mean_square + mean @ mean)
-        return float((np.sqrt((m + 2 * S) ** 2 + 8 * m * S) - (m + 2 * S)) / (2 * m))
-
-    def _draw(self, n_columns: int, dtype: DTypeLike) -> None:
-        self._polynomials: PolynomialFeatures | None = None
-        if self._polynomial:
-            self._draw_polynomials(n_columns, dtype)
-            return
-        super()._draw(n_columns, dtype)
-        spectrum = spectrum_of(self.kernel_)
-        assert isinstance(spectrum, RadialSpectrum)
-        n = self.n_frequencies_
-        directions = _DRAW[self._transform_kind](n, n_columns, self.seed_, dtype)
-        padded = directions.block if isinstance(directions, HadamardProjection) else n_columns
-        dimension = spectrum.dimension(n_columns, padded)
-        uniforms = Stream(self.seed_, "lengths").uniforms(n, spectrum.n_length_uniforms)
-        with np.errstate(over="ignore", divide="ignore"):
-            lengths = spectrum.lengths(uniforms, dimension)
-            inverse_scale = 1 / np.asarray(self.kernel_.length_scale, dtype=np.float64)
-            self._check_frequencies(float(lengths.max() * inverse_scale.max()), dtype)
-        if dimension < padded:
-            lengths = lengths / directions.row_lengths()
-        if self.features == "local":
-            self._draw_templates(directions, lengths, inverse_scale)
-            return
-        if inverse_scale.ndim == 0:
-            self.projection_ = directions.stretched(lengths * inverse_scale)
-        else:
-            self.projection_ = directions.stretched(lengths, inverse_scale)
-        self._draw_offsets(self.projection_.scales.size, dtype)
-
-    def _draw_polynomials(self, n_columns: int, dtype: DTypeLike) -> None:
-        """Directions on the sphere, and polynomials of the projections on them."""
-        n = self.n_frequencies_ = self._n_features_out
-        draw = _DRAW[self._transform_kind]
-        self.projection_ = draw(n, n_columns, self.seed_, dtype, width=self._sphere(n_columns))
-        self._polynomials = polynomial_features(
-            self.kernel_, self._counts, self._expected, self.projection_.block, n_columns
+            spread = self.template_spread
+            spread = best_spread(kernel, sample) if spread is None else float(spread)
+        return FastfoodSpecification(
+            n_columns=n_columns,
+            n_components=n,
+            seed=seed,
+            precision=sample.dtype.name,
+            kernel=kernel,
+            features=self.features,
+            projection=self.projection,
+            counts=counts,
+            expected=expected,
+            template_spread=spread,
         )
 
-    def _draw_templates(
-        self,
-        directions: StructuredProjection,
-        lengths: NDArray[Any],
-        inverse_scale: NDArray[Any],
-    ) -> None:
-        """Local features (Le et al., eqs. 24-27), with constants that make them unbiased.
+    def check_rows(self, rows: Any) -> None:
+        self._check_norms(self.kernel_, rows)
 
-        In units of the length scale, with w standard normal, z = w / sqrt(b), t = 2 / a and
-        b = a^2 - 2 a (so that the kernel of eq. 25 has length scale one), eq. 26 becomes
+    @staticmethod
+    def _check_norms(kernel: Kernel, rows: Any) -> None:
+        if isinstance(kernel, DotProductKernel) and needs_unit_rows(kernel):
+            check_unit_rows(kernel, rows)
 
-            (1 - t)^(-m/4) exp(<w, x> / sqrt(1 - t) - t |w|^2 / (4 (1 - t)) - |x|^2)
 
-        where m is the number of columns and the first factor is what integrating out z
-        leaves over.
-        """
-        m, t = directions.n_columns, self.template_spread_
-        squares = np.square(lengths * directions.row_lengths())
-        terms = np.zeros_like(directions.scales)
-        terms[: self.n_frequencies_] = (
-            t / (4 * (1 - t)) * squares + m / 4 * np.log1p(-t) + 0.5 * np.log(self._n_features_out)
-        )
-        self.template_terms_ = terms
-        column_scales = np.broadcast_to(inverse_scale, m)
-        self.projection_ = directions.stretched(lengths / np.sqrt(1 - t), column_scales)
-
-    def _drawn_bytes(self, n_columns: int) -> int:
-        block = padded_block(n_columns + 1)
-        padded = whole_tiles(self.n_components, block)
-        numbers = 24 * padded
-        if self._polynomial:
-            return 8 * (numbers + 64 * self._counts.size)
-        spectrum = spectrum_of(self.kernel_)
-        assert isinstance(spectrum, RadialSpectrum)
-        if self.features == "local" or spectrum.dimension(n_columns, block) < block:
-            # A unit matrix is transformed. That needs less memory than this, but takes time.
-            numbers += 2**18 + n_columns * padded // 64
-        return 8 * (numbers + 4 * padded * spectrum.n_length_uniforms)
-
-    def _check_choices(self, n_columns: int) -> None:
-        if self._polynomial:
-            check_counts(self._counts, self._expected, self.n_components)
-            check_terms(self.kernel_, self._counts.size)
-        elif self.features == "local" and not 0 <= self.template_spread_ < 1:
+def check_options(kernel: Kernel, projection: str, features: str) -> None:
+    """Refuse options that do not go together."""
+    check_choice("projection", projection, tuple(DRAW))
+    check_served("Fastfood", kernel)
+    uniform = "needs directions that are uniform on the sphere, which projection='fourier' has not"
+    if isinstance(kernel, DotProductKernel | SphericalPolynomial):
+        if projection == "fourier":
             raise ValueError(
-                f"template_spread_ must be between 0 and 1; got {self.template_spread_!r}."
+                f"A dot-product kernel {uniform}; use 'hadamard' or 'orthogonal'."
             )
-
-    def _frequency_matrix(self) -> NDArray[Any]:
-        return self.projection_.matrix()
-
-    def _write(self, X: Any, out: NDArray[Any]) -> bool:
-        if self._polynomials is not None and needs_unit_rows(self.kernel_):
-            check_unit_rows(self.kernel_, X)
-        return bool(self._writer(X.dtype)(X, out))
-
-    def _writer(self, dtype: DTypeLike) -> Callable[[NDArray[Any], NDArray[Any]], object]:
-        projection = self.projection_.astype(dtype)
-        if self._polynomials is not None:
-            tail = self._polynomials.tail(projection.scales.size, dtype)
-            constant = self._polynomials.constant
-            assert isinstance(projection, HadamardProjection)
-            return lambda X, out: projection.features(X, out, tail, constant)
-        if self._feature_kind == "local":
-            terms = self.template_terms_.astype(dtype, copy=False)
-            tail = _core.Tail("local", terms=terms, row_weight=1.0)
-        else:
-            tail = self._fourier_tail(dtype)
-        return lambda X, out: projection.features(X, out, tail)
+        if features != "sincos":
+            raise ValueError(
+                f"features={features!r} is for radial kernels; leave 'sincos' for "
+                f"{kernel!r}, whose features are polynomials."
+            )
+    if features != "local":
+        return
+    if not isinstance(kernel, Gaussian):
+        raise ValueError(
+            f"features='local' is made for the Gaussian kernel; got {kernel!r}. "
+            "Use 'sincos' or 'offset'."
+        )
+    if projection == "fourier":
+        raise ValueError(f"features='local' {uniform}; use 'hadamard' or 'orthogonal'.")
 
 
-_DRAW: dict[str, Any] = {
-    "hadamard": draw_fastfood,
-    "orthogonal": draw_orthogonal,
-    "fourier": draw_fourier,
-}
+def sphere(kernel: Kernel, n_columns: int) -> int:
+    """The dimension of rows with a constant appended; there is no sphere in one dimension."""
+    return max(2, n_columns + (data_constant(kernel) > 0))
 
-# `transform` is a parameter (the paper's word) and the method of every scikit-learn map.
-Fastfood.transform = SharedName("transform", Fastfood.transform)  # type: ignore[method-assign,assignment]
+
+def best_spread(kernel: Any, sample: Any) -> float:
+    """The t of local features for which the variance is least on rows like the sample."""
+    m = sample.shape[1]
+    inverse_scale = 1 / np.asarray(kernel.length_scale, dtype=np.float64)
+    if sp.issparse(sample):
+        scaled = sample.astype(np.float64).multiply(inverse_scale).tocsr()
+    else:
+        scaled = sample * inverse_scale
+    mean = np.asarray(scaled.mean(axis=0)).ravel()
+    mean_square = row_norms(scaled, squared=True).mean()
+    # |x + y|^2 for independent rows.
+    S = 2 * (mean_square + mean @ mean)
+    return float((np.sqrt((m + 2 * S) ** 2 + 8 * m * S) - (m + 2 * S)) / (2 * m))
+
+
+def _reason(kernel: Kernel) -> str | None:
+    if isinstance(kernel, RadialKernel):
+        radial = isinstance(kernel.spectrum(), RadialSpectrum)
+        return None if radial else "has a spectrum that is not a RadialSpectrum"
+    if isinstance(kernel, DotProductKernel | SphericalPolynomial):
+        return None
+    return "is not a kernel of the distance |x - y| or of the inner product <x, y>"
+
+
+def _cost(kernel: Kernel, n_columns: int, n_components: int) -> float:
+    block = padded_block(n_columns)
+    degree = getattr(kernel, "last_degree", None) or 4
+    of_tail = 2 * degree if isinstance(kernel, DotProductKernel | SphericalPolynomial) else 8
+    return max(n_components, block) * (2.0 * np.log2(block) + 4 + of_tail)
+
+
+offer(
+    Offer(
+        map_name="Fastfood",
+        serves=_reason,
+        cost=_cost,
+        variance="about (1 - exp(-v^2))^2 / n_components less v^4 exp(-v^2) / n_components for the "
+        "Gaussian kernel and v = |x - y| / length_scale (orthogonal)",
+        make=lambda kernel, n_components, random_state: Fastfood(
+            kernel, n_components, random_state=random_state
+        ),
+        rank=1,
+    )
+)

@@ -3,76 +3,109 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from kitchenette import _core
-from kitchenette.kernels import Matern
-from kitchenette.maps._base import FeatureMap, check_choice
+from kitchenette.kernels import Kernel, Matern
+from kitchenette.maps.base import KernelMap, check_resolved
+from kitchenette.maps.specification import Specification
+from kitchenette.parameters import check_choice
 from kitchenette.sketching.random import Stream
 
 
-class FourierFeatureMap(FeatureMap):
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FourierSpecification(Specification):
     """Features cos and sin of random projections, or cos of shifted ones.
 
     "sincos" needs half as many frequencies as there are columns. With an odd number of
     columns the last one is a shifted cosine, so that the map is unbiased all the same.
     """
 
-    features: str
-    _feature_kinds: tuple[str, ...] = ("sincos", "offset")
+    kernel: Kernel
+    features: str = "sincos"
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_choice("features", self.features, self._feature_kinds)
+    @property
+    def n_frequencies(self) -> int:
+        """How many projections there are."""
+        return -(-self.n_components // 2) if self.features == "sincos" else self.n_components
+
+    @abstractmethod
+    def frequencies(self) -> NDArray[Any]:
+        """The frequencies as an explicit matrix of shape (n_frequencies, n_columns)."""
+
+    def offsets(self) -> NDArray[Any]:
+        """Random phases: one per frequency for "offset", one for an odd last column of "sincos"."""
+        uniforms = Stream(self.seed, "offsets").uniforms(1, self.n_frequencies)[0]
+        offsets = (2 * np.pi * uniforms).astype(self.precision)
+        unpaired = self.n_components % 2
+        return offsets if self.features == "offset" else offsets[offsets.size - unpaired :]
+
+    def tail(self, n_padded: int, dtype: DTypeLike) -> _core.Tail:
+        """TEFM's eq. 2 (sincos) or eq. 3 (offset), for so many projections."""
+        amplitude = float(np.sqrt(2 / self.n_components))
+        offsets = self.offsets()
+        if self.features == "sincos":
+            unpaired = float(offsets[0]) if offsets.size else 0.0
+            return _core.Tail("sincos", amplitude, unpaired_offset=unpaired)
+        terms = np.zeros(n_padded, dtype=dtype)
+        terms[: offsets.size] = offsets
+        return _core.Tail("offset", amplitude, terms=terms)
+
+    def inverse_scale(self) -> NDArray[np.float64]:
+        """One over the length scale, a number or one per column."""
+        return 1 / np.asarray(self.kernel.length_scale, dtype=np.float64)  # type: ignore[attr-defined]
+
+    def check_frequencies(self, largest: float) -> None:
+        """Refuse frequencies that the precision of the data cannot hold."""
+        if largest <= np.finfo(self.precision).max:
+            return
+        nu = f", a nu greater than {self.kernel.nu:g}" if isinstance(self.kernel, Matern) else ""
+        wider = " or rows in float64" if self.precision == "float32" else ""
+        raise ValueError(
+            f"{self.kernel!r} has frequencies that overflow {self.precision}. Use a larger "
+            f"length_scale{nu}{wider}."
+        )
+
+    def probe_scale(self) -> Any:
+        return getattr(self.kernel, "length_scale", 1.0)
+
+    def check(self) -> None:
+        super().check()
+        check_resolved(self.kernel, self.n_columns)
+        check_choice("features", self.features, ("sincos", "offset", "local"))
+
+
+class FourierMap(KernelMap):
+    """Random Fourier features: the scikit-learn side."""
+
+    features: str
+    feature_kinds: tuple[str, ...] = ("sincos", "offset")
+
+    def check_parameters(self) -> None:
+        super().check_parameters()
+        check_choice("features", self.features, self.feature_kinds)
+
+    @property
+    def n_frequencies_(self) -> int:
+        """The number of frequencies: half of n_components, rounded up, for "sincos"."""
+        n_frequencies: int = self.fitted().n_frequencies
+        return n_frequencies
 
     @property
     def frequencies_(self) -> NDArray[Any]:
         """The frequencies as an explicit matrix of shape (n_frequencies_, n_columns).
 
-        Built when asked for; the map itself may be far smaller.
+        Made when asked for; the map itself may be far smaller.
         """
-        return self._frequency_matrix()
+        frequencies: NDArray[Any] = self.fitted().frequencies()
+        return frequencies
 
-    @abstractmethod
-    def _frequency_matrix(self) -> NDArray[Any]:
-        """The frequencies, for `frequencies_`."""
-
-    def _draw(self, n_columns: int, dtype: DTypeLike) -> None:
-        self._feature_kind = self.features
-        paired = self.features == "sincos"
-        self.n_frequencies_ = -(-self._n_features_out // 2) if paired else self._n_features_out
-
-    def _check_frequencies(self, largest: float, dtype: DTypeLike) -> None:
-        """Refuse frequencies that the precision of the data cannot hold."""
-        if largest <= np.finfo(dtype).max:
-            return
-        nu = f", a nu greater than {self.kernel_.nu:g}" if isinstance(self.kernel_, Matern) else ""
-        wider = " or rows in float64" if dtype == np.float32 else ""
-        raise ValueError(
-            f"{self.kernel_!r} has frequencies that overflow {np.dtype(dtype)}. Use a larger "
-            f"length_scale{nu}{wider}."
-        )
-
-    def _draw_offsets(self, count: int, dtype: DTypeLike) -> None:
-        """Random phases, padded with zeros to ``count``.
-
-        One per frequency for "offset"; one for the last column of an odd "sincos" map.
-        """
-        offsets = np.zeros(count, dtype=dtype)
-        uniforms = Stream(self.seed_, "offsets").uniforms(1, self.n_frequencies_)[0]
-        offsets[: self.n_frequencies_] = 2 * np.pi * uniforms
-        if self._feature_kind == "sincos":
-            unpaired = self._n_features_out % 2
-            offsets = offsets[self.n_frequencies_ - unpaired : self.n_frequencies_]
-        self.offsets_ = offsets
-
-    def _fourier_tail(self, dtype: DTypeLike) -> _core.Tail:
-        """TEFM's eq. 2 (sincos) or eq. 3 (offset)."""
-        amplitude = float(np.sqrt(2 / self._n_features_out))
-        if self._feature_kind == "offset":
-            return _core.Tail("offset", amplitude, terms=self.offsets_.astype(dtype, copy=False))
-        unpaired = float(self.offsets_[0]) if self.offsets_.size else 0.0
-        return _core.Tail("sincos", amplitude, unpaired_offset=unpaired)
+    @property
+    def offsets_(self) -> NDArray[Any]:
+        """The random phases."""
+        offsets: NDArray[Any] = self.fitted().offsets()
+        return offsets

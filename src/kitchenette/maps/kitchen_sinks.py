@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -10,19 +11,74 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy import special
 
-from kitchenette import _core
-from kitchenette.kernels import Gaussian, Kernel
-from kitchenette.maps._base import check_choice
-from kitchenette.maps.fourier import FourierFeatureMap
-from kitchenette.maps.spectra import Spectrum, chi, spectrum_of
+from kitchenette.files.registry import storable
+from kitchenette.kernels import Gaussian, Kernel, ShiftInvariantKernel, Spectrum
+from kitchenette.kernels.spectra import chi
+from kitchenette.maps.fourier import FourierMap, FourierSpecification
+from kitchenette.maps.registry import Offer, check_served, offer
+from kitchenette.maps.specification import Cost
+from kitchenette.parameters import check_choice
+from kitchenette.sketching.dense import PANEL, dense_operator
+from kitchenette.sketching.operators import Operator
 from kitchenette.sketching.random import Stream
-from kitchenette.sketching.rows import native_rows
 from kitchenette.sketching.sobol import MOST_DIMENSIONS, scrambled_sobol
 
-PANEL = 64  # frequencies that the core reads together
+KINDS = ("independent", "orthogonal", "quasi")
 
 
-class RandomKitchenSinks(FourierFeatureMap):
+@storable
+@dataclass(frozen=True, kw_only=True, eq=False)
+class KitchenSinksSpecification(FourierSpecification):
+    """Dense frequencies."""
+
+    kind: str = "independent"
+
+    def panels(self) -> NDArray[Any]:
+        """The frequencies as the core reads them: PANEL of them, column by column, then the next.
+
+        Shape (n_panels, n_columns, PANEL).
+        """
+        assert isinstance(self.kernel, ShiftInvariantKernel)
+        n = self.n_frequencies
+        draw = {"independent": _independent, "orthogonal": _orthogonal, "quasi": _quasi}[self.kind]
+        panels = np.empty((-(-n // PANEL), self.n_columns, PANEL), dtype=self.precision)
+        blocks = draw(self.kernel.spectrum(), n, self.n_columns, self.seed, self.precision)
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            for panel, block in zip(panels, blocks, strict=False):
+                frequencies = (block * self.inverse_scale()).T
+                self.check_frequencies(float(np.abs(frequencies).max()))
+                panel[:] = frequencies
+        return panels
+
+    def frequencies(self) -> NDArray[Any]:
+        rows = self.panels().transpose(0, 2, 1).reshape(-1, self.n_columns)
+        return rows[: self.n_frequencies]
+
+    def draw(self, dtype: np.dtype[Any]) -> Operator:
+        panels = self.panels().astype(dtype, copy=False)
+        return dense_operator(self.tail(panels.shape[0] * PANEL, dtype), panels, self.n_components)
+
+    def cost(self) -> Cost:
+        # Panels of frequencies, the matrices that are made orthogonal, and a panel in the making.
+        assert isinstance(self.kernel, ShiftInvariantKernel)
+        d, padded = self.n_columns, self.n_components + PANEL
+        square = 6 * min(d, padded) if self.kind == "orthogonal" else 0
+        uniforms = 1 + self.kernel.spectrum().n_uniforms
+        factorisations = 4 * padded * d * min(d, padded) if self.kind == "orthogonal" else 0
+        return Cost(
+            8 * ((padded + square + 8 * PANEL) * d + 4 * padded),
+            10 * padded * d + 100 * padded * uniforms + factorisations,
+        )
+
+    def check(self) -> None:
+        super().check()
+        check_served("RandomKitchenSinks", self.kernel)
+        check_choice("kind", self.kind, KINDS)
+        check_choice("features", self.features, ("sincos", "offset"))
+
+
+@storable
+class RandomKitchenSinks(FourierMap):
     """Random Fourier features for any shift-invariant kernel.
 
     The plain and general map: each feature projects the data on a dense random frequency,
@@ -111,45 +167,25 @@ class RandomKitchenSinks(FourierFeatureMap):
         self.features = features
         self.random_state = random_state
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_choice("frequencies", self.frequencies, ("independent", "orthogonal", "quasi"))
+    specification_class = KitchenSinksSpecification
 
-    def _draw(self, n_columns: int, dtype: DTypeLike) -> None:
-        super()._draw(n_columns, dtype)
-        spectrum = spectrum_of(self.kernel_)
-        draw = {
-            "independent": _independent,
-            "orthogonal": _orthogonal,
-            "quasi": _quasi,
-        }[self.frequencies]
-        inverse_scale = 1 / np.asarray(self.kernel_.length_scale, dtype=np.float64)
-        n_panels = -(-self.n_frequencies_ // PANEL)
-        panels = np.empty((n_panels, n_columns, PANEL), dtype=dtype)
-        blocks = draw(spectrum, self.n_frequencies_, n_columns, self.seed_, dtype)
-        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            for panel, block in zip(panels, blocks, strict=False):
-                frequencies = (block * inverse_scale).T
-                self._check_frequencies(float(np.abs(frequencies).max()), dtype)
-                panel[:] = frequencies
-        self._panels = panels
-        self._draw_offsets(self.n_frequencies_, dtype)
+    def check_parameters(self) -> None:
+        super().check_parameters()
+        check_served("RandomKitchenSinks", self.kernel)
+        check_choice("frequencies", self.frequencies, KINDS)
 
-    def _drawn_bytes(self, n_columns: int) -> int:
-        # Panels of frequencies, the matrices that are made orthogonal, and a panel in the making.
-        # The uniforms are never all there, but take time.
-        padded = self.n_components + PANEL
-        square = 6 * min(n_columns, padded) if self.frequencies == "orthogonal" else 0
-        uniforms = spectrum_of(self.kernel_).n_uniforms
-        return 8 * ((padded + square + 8 * PANEL) * n_columns + 4 * padded * (1 + uniforms))
-
-    def _frequency_matrix(self) -> NDArray[Any]:
-        rows = self._panels.transpose(0, 2, 1).reshape(-1, self.n_features_in_)
-        return rows[: self.n_frequencies_]
-
-    def _write(self, X: Any, out: NDArray[Any]) -> bool:
-        panels = self._panels.astype(X.dtype, copy=False)
-        return _core.dense_features(native_rows(X), out, self._fourier_tail(X.dtype), panels=panels)
+    def choose(
+        self, sample: Any, seed: int, sample_weight: Any = None, observed: Any = None
+    ) -> KitchenSinksSpecification:
+        return KitchenSinksSpecification(
+            n_columns=sample.shape[1],
+            n_components=int(self.n_components),
+            seed=seed,
+            precision=sample.dtype.name,
+            kernel=self.resolved_kernel(sample, sample_weight),
+            features=self.features,
+            kind=self.frequencies,
+        )
 
 
 # Each of these yields PANEL frequencies after PANEL frequencies, at least n in all.
@@ -199,3 +235,21 @@ def _quasi(
         )
     for points in scrambled_sobol(dimensions, seed, PANEL):
         yield spectrum.frequencies(special.ndtri(points[:, :n_columns]), points[:, n_columns:])
+
+
+offer(
+    Offer(
+        map_name="RandomKitchenSinks",
+        serves=lambda kernel: (
+            None
+            if isinstance(kernel, ShiftInvariantKernel)
+            else "is not a kernel of the difference x - y of two rows"
+        ),
+        cost=lambda kernel, n_columns, n_components: float(n_columns) * n_components,
+        variance="(1 + k(2 (x - y)) - 2 k(x - y)^2) / n_components",
+        make=lambda kernel, n_components, random_state: RandomKitchenSinks(
+            kernel, n_components, random_state=random_state
+        ),
+        rank=2,
+    )
+)

@@ -21,7 +21,7 @@ from kitchenette.kernels import (
     RadialKernel,
     ShiftInvariantKernel,
 )
-from kitchenette.maps._base import FeatureMap, check_choice
+from kitchenette.maps.base import FeatureMap, check_choice
 from kitchenette.maps.degrees import (
     TOLERANCE,
     Moments,

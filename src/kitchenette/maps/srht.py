@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
 
-from kitchenette.maps._base import RowTransformer
-from kitchenette.sketching.products import HadamardProducts, draw_hadamard_products
+from kitchenette.files.registry import storable
+from kitchenette.maps.base import RowMap
+from kitchenette.maps.specification import Cost, Specification
+from kitchenette.sketching.operators import Operator
+from kitchenette.sketching.products import draw_hadamard_products
 from kitchenette.sketching.structured import TILE, padded_block
 
 
-def draw_srht(n_components: int, n_columns: int, seed: int, dtype: DTypeLike) -> HadamardProducts:
+@storable
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SRHTSpecification(Specification):
     """Rows of randomly signed Hadamard matrices, scaled so that inner products are unbiased."""
-    degrees = np.ones(n_components, dtype=np.int32)
-    weights = np.full(n_components, 1 / np.sqrt(n_components))
-    return draw_hadamard_products(degrees, weights, n_columns, seed, dtype)
+
+    def draw(self, dtype: np.dtype[Any]) -> Operator:
+        degrees = np.ones(self.n_components, dtype=np.int32)
+        weights = np.full(self.n_components, 1 / np.sqrt(self.n_components))
+        products = draw_hadamard_products(degrees, weights, self.n_columns, self.seed, dtype)
+        return products.operator()
+
+    def cost(self) -> Cost:
+        numbers = self.n_components + padded_block(self.n_columns) + TILE
+        return Cost(128 * numbers, 32 * numbers)
 
 
-def srht_bytes(n_components: int, n_columns: int) -> int:
-    """No less than the memory that drawing takes."""
-    return 128 * n_components + 64 * (padded_block(n_columns) + TILE)
-
-
-class SRHT(RowTransformer):
+@storable
+class SRHT(RowMap):
     """Random projection by the subsampled randomised Hadamard transform.
 
     Rows are multiplied by random signs, Walsh-Hadamard transformed, and ``n_components``
@@ -80,11 +88,14 @@ class SRHT(RowTransformer):
         self.n_components = n_components
         self.random_state = random_state
 
-    def _draw(self, n_columns: int, dtype: DTypeLike) -> None:
-        self._projection = draw_srht(self._n_features_out, n_columns, self.seed_, dtype)
+    specification_class = SRHTSpecification
 
-    def _drawn_bytes(self, n_columns: int) -> int:
-        return srht_bytes(self.n_components, n_columns)
-
-    def _write(self, X: Any, out: NDArray[Any]) -> bool:
-        return self._projection.astype(X.dtype).features(X, out)
+    def choose(
+        self, sample: Any, seed: int, sample_weight: Any = None, observed: Any = None
+    ) -> SRHTSpecification:
+        return SRHTSpecification(
+            n_columns=sample.shape[1],
+            n_components=int(self.n_components),
+            seed=seed,
+            precision=sample.dtype.name,
+        )

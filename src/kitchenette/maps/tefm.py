@@ -14,7 +14,7 @@ from scipy.linalg import lapack
 
 from kitchenette import _core
 from kitchenette.kernels import Gaussian, Kernel
-from kitchenette.maps._base import RowTransformer, check_choice, unchanged_on_error
+from kitchenette.maps.base import RowTransformer, check_choice, unchanged_on_error
 from kitchenette.maps.craft import check_fitted_for, wide_map
 from kitchenette.maps.kitchen_sinks import PANEL
 from kitchenette.sketching.hadamard import fwht

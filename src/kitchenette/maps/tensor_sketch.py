@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from kitchenette.kernels import Kernel, Polynomial
-from kitchenette.maps._base import FeatureMap, check_choice
+from kitchenette.maps.base import FeatureMap, check_choice
 from kitchenette.sketching.count_sketch import draw_buckets, draw_signs, tensor_power_sketch
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from kitchenette import _core
+from kitchenette.sketching.operators import CallOperator, Operator
 from kitchenette.sketching.random import Stream
 from kitchenette.sketching.rows import native_rows
 
@@ -41,6 +42,10 @@ class TensorPowerSketch:
     frequency: bool
     buckets: NDArray[np.int32]
     weights: NDArray[Any]
+
+    def operator(self) -> Operator:
+        """TEMPORARY."""
+        return CallOperator(0, self.n_buckets, self.weights.dtype, self.features)
 
     def astype(self, dtype: DTypeLike) -> Self:
         """The same sketches in this precision."""

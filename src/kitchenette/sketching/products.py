@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from kitchenette import _core
+from kitchenette.sketching.operators import CallOperator, Operator
 from kitchenette.sketching.random import Stream
 from kitchenette.sketching.rows import native_rows
 from kitchenette.sketching.structured import padded_block, whole_tiles
@@ -43,6 +44,10 @@ class SignedProducts(ABC):
     n_columns: int
     weights: NDArray[Any]
     input_scale: float
+
+    def operator(self) -> Operator:
+        """TEMPORARY."""
+        return CallOperator(self.n_columns, self.degrees.size, self.weights.dtype, self.features)
 
     def astype(self, dtype: DTypeLike) -> Self:
         """The same products with weights in this precision."""

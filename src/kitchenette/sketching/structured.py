@@ -18,6 +18,7 @@ from numpy.typing import DTypeLike, NDArray
 from scipy import special
 
 from kitchenette import _core
+from kitchenette.sketching.operators import CallOperator, Operator
 from kitchenette.sketching.random import Stream
 from kitchenette.sketching.rows import native_rows, row_blocks
 
@@ -88,6 +89,12 @@ class StructuredProjection(ABC):
     @abstractmethod
     def features(self, X: Any, out: NDArray[Any], tail: _core.Tail) -> bool:
         """Projects rows and applies a tail; False if a number overflowed."""
+
+    def operator(self, tail: _core.Tail, n_features: int, constant: float = 0.0) -> Operator:
+        """TEMPORARY."""
+        if constant:
+            return CallOperator(self.n_columns, n_features, self.scales.dtype, lambda X, out: self.features(X, out, tail, constant))
+        return CallOperator(self.n_columns, n_features, self.scales.dtype, lambda X, out: self.features(X, out, tail))
 
 
 def padded_block(n_columns: int) -> int:

@@ -1,22 +1,44 @@
-"""The spectra of shift-invariant kernels: where their frequencies are drawn from.
+"""The spectra of shift-invariant kernels: the distributions of their frequencies.
 
 By Bochner's theorem a shift-invariant kernel with k(0) = 1 is the expectation of
 cos(<w, x - y>) over random frequencies w. A spectrum turns standard normals and uniforms
-into such frequencies, for a length scale of one. It says nothing about where the normals
-and uniforms come from: independent, orthogonal and quasi-random ones all pass through here.
+into such frequencies, for a length scale of one. It does not say where the normals and
+uniforms come from: independent, orthogonal and quasi-random ones are all used.
+
+A kernel of your own needs two things to be served by `Fastfood` and `RandomKitchenSinks`: its
+value, and its spectrum. For a radial kernel the spectrum is the distribution of the length of a
+frequency, given by its quantile function:
+
+>>> import numpy as np
+>>> from kitchenette import Fastfood
+>>> from kitchenette.kernels import RadialKernel, RadialLengths
+>>> class Sinc(RadialKernel):
+...     '''sin(r) / r: frequencies that are uniform on a sphere of three dimensions.'''
+...
+...     def __init__(self, length_scale=1.0):
+...         self.length_scale = length_scale
+...
+...     def of_squared_distance(self, squares, n_columns):
+...         return np.sinc(np.sqrt(squares) / np.pi)
+...
+...     def spectrum(self):
+...         return RadialLengths(lambda u, dimension: np.ones(len(u)))
+>>> X = np.random.default_rng(0).normal(size=(20, 3))
+>>> fastfood = Fastfood(Sinc(), n_components=8192, random_state=0).fit(X)
+>>> Z = fastfood.transform(X)
+>>> bool(abs(Z @ Z.T - Sinc()(X)).max() < 0.05)
+True
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from functools import singledispatch
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
-
-from kitchenette import kernels
 
 Array = NDArray[np.floating[Any]]
 
@@ -114,29 +136,34 @@ class GammaMixture(GaussianMixture):
         return np.sqrt(draws / self.shape) ** self.power
 
 
-class BallSum(RadialSpectrum):
-    """The sum of points that are uniform in the unit ball (Le et al. 2013, section 4.4).
+class RadialLengths(RadialSpectrum):
+    """Uniform directions in the space of the data, with lengths from any distribution.
 
-    The part of a ball that a narrower space sees is not uniform in a ball: the dimension
-    is that of the data.
+    Lengths belong to the dimension of the data: a direction that is cut to fewer coordinates, as
+    after padding, is made a unit vector again before it gets its length.
+
+    Parameters
+    ----------
+    lengths : callable
+        ``lengths(u, dimension)`` returns one length per row of ``u``, which has shape
+        (n, n_uniforms) and independent uniform numbers between 0 and 1. With one uniform it is
+        the quantile function of the length.
+    n_uniforms : int, default=1
+        How many uniforms a length needs.
     """
 
-    n_uniforms: int
-
-    def __init__(self, order: int):
-        self.order = order
-        self.n_uniforms = self.n_length_uniforms = 2 * order - 1
+    def __init__(self, lengths: Callable[[Array, int], Array], n_uniforms: int = 1):
+        self.n_uniforms = self.n_length_uniforms = n_uniforms
+        self._lengths = lengths
 
     def lengths(self, u: Array, dimension: int) -> Array:
-        # |a + b|^2 = |a|^2 + |b|^2 + 2 |a| |b| c, with the cosine c between independent
-        # directions: (1 + c) / 2 is Beta((d-1)/2, (d-1)/2).
-        length = u[:, 0] ** (1 / dimension)
-        for k in range(1, self.order):
-            other = u[:, 2 * k - 1] ** (1 / dimension)
-            cosine = sphere_coordinate(u[:, 2 * k], dimension)
-            square = length**2 + other**2 + 2 * length * other * cosine
-            length = np.sqrt(np.maximum(square, 0))
-        return length
+        lengths = np.asarray(self._lengths(u, dimension), dtype=np.float64)
+        if lengths.shape != (len(u),) or not np.all(lengths >= 0):
+            raise ValueError(
+                "The lengths of a RadialLengths spectrum must be one number per frequency that is "
+                f"not negative; got an array of shape {lengths.shape} for {len(u)} frequencies."
+            )
+        return lengths
 
     def frequencies(self, g: Array, u: Array) -> Array:
         lengths = self.lengths(u, g.shape[1]).astype(g.dtype)
@@ -144,6 +171,25 @@ class BallSum(RadialSpectrum):
 
     def dimension(self, n_columns: int, padded: int) -> int:
         return n_columns
+
+
+class BallSum(RadialLengths):
+    """The sum of points that are uniform in the unit ball (Le et al. 2013, section 4.4)."""
+
+    def __init__(self, n_balls: int):
+        super().__init__(self._ball_sum, 2 * n_balls - 1)
+        self._n_balls = n_balls
+
+    def _ball_sum(self, u: Array, dimension: int) -> Array:
+        # |a + b|^2 = |a|^2 + |b|^2 + 2 |a| |b| c, with the cosine c between independent
+        # directions: (1 + c) / 2 is Beta((d-1)/2, (d-1)/2).
+        length = u[:, 0] ** (1 / dimension)
+        for k in range(1, self._n_balls):
+            other = u[:, 2 * k - 1] ** (1 / dimension)
+            cosine = sphere_coordinate(u[:, 2 * k], dimension)
+            square = length**2 + other**2 + 2 * length * other * cosine
+            length = np.sqrt(np.maximum(square, 0))
+        return np.asarray(length)
 
 
 class Product(Spectrum):
@@ -184,42 +230,3 @@ def sphere_coordinate(u: Array, dimension: int) -> Array:
         return np.where(u < 0.5, -1.0, 1.0)
     half = (dimension - 1) / 2
     return 2 * special.betaincinv(half, half, u) - 1
-
-
-@singledispatch
-def spectrum_of(kernel: kernels.Kernel) -> Spectrum:
-    """The spectrum of a shift-invariant kernel."""
-    raise ValueError(
-        f"{kernel!r} is not a shift-invariant kernel, so it has no Fourier features. Kernels that "
-        "have are Gaussian, Laplacian, Cauchy, Matern, RationalQuadratic and BesselMatern."
-    )
-
-
-@spectrum_of.register
-def _(kernel: kernels.Gaussian) -> Spectrum:
-    return GaussianMixture()
-
-
-@spectrum_of.register
-def _(kernel: kernels.Matern) -> Spectrum:
-    return GammaMixture(kernel.nu, power=-1)
-
-
-@spectrum_of.register
-def _(kernel: kernels.RationalQuadratic) -> Spectrum:
-    return GammaMixture(kernel.alpha, power=1)
-
-
-@spectrum_of.register
-def _(kernel: kernels.BesselMatern) -> Spectrum:
-    return BallSum(kernel.order)
-
-
-@spectrum_of.register
-def _(kernel: kernels.Laplacian) -> Spectrum:
-    return ProductCauchy()
-
-
-@spectrum_of.register
-def _(kernel: kernels.Cauchy) -> Spectrum:
-    return ProductLaplace()

@@ -11,12 +11,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-# What a random_state gave is compared as seed_ and as the numbers drawn from it; precision and what
-# is made when asked for say nothing about what a map is.
-PASSED_OVER = ("random_state", "_precision", "_derived")
-# TEFM lacks it if it was saved without statistics; then its basis, which decides, is there.
-OPTIONAL = ("_range",)
-ROUNDING = 1e-6  # relative: what float32 and other processors make of the same numbers
+# A random_state is compared by the seed that it gave. The precision in which numbers were drawn and
+# the operators made of them do not say what a map is.
+PASSED_OVER = ("random_state", "precision", "_operators")
+ROUNDING = 1e-6  # relative difference of the same number in float32 or on another processor
 
 
 def first_difference(a: Any, b: Any, name: str = "") -> str | None:
@@ -56,8 +54,6 @@ def _difference_of_items(a: Mapping[Any, Any], b: Mapping[Any, Any], name: str) 
             continue
         inner = f"{name}.{key}" if name else str(key)
         if key not in a or key not in b:
-            if key in OPTIONAL:
-                continue
             return inner
         difference = first_difference(a[key], b[key], inner)
         if difference is not None:

@@ -1,32 +1,14 @@
-"""Parameters that are values: setting a nested one never changes a shared object."""
+"""Parameters of estimators: as values, checked with sentences, and safe from errors in `fit`."""
 
 from __future__ import annotations
 
+import numbers
 from collections import defaultdict
-from collections.abc import Callable
-from inspect import getattr_static
-from types import MethodType
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Self
 
 from sklearn.base import BaseEstimator, clone
-
-
-class SharedName:
-    """One name for a parameter and a method: what is set is the parameter, what is got the method.
-
-    scikit-learn keeps a parameter in the attribute of its name, where it would hide a method.
-    `ValueParameters.get_params` knows where to find it.
-    """
-
-    def __init__(self, name: str, method: Callable[..., Any]):
-        self.name = name
-        self.method = method
-
-    def __get__(self, instance: Any, owner: type | None = None) -> Callable[..., Any]:
-        return self.method if instance is None else MethodType(self.method, instance)
-
-    def __set__(self, instance: Any, value: Any) -> None:
-        vars(instance)[self.name] = value
 
 
 class ValueParameters(BaseEstimator):
@@ -36,25 +18,6 @@ class ValueParameters(BaseEstimator):
     changed copy of the one it had. So a kernel can be the default of a parameter, or be
     shared by several maps, and tuning one of them leaves the others alone.
     """
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The parameters by name.
-
-        Parameters
-        ----------
-        deep : bool, default=True
-            Include the parameters of parameters, such as ``kernel__length_scale``.
-
-        Returns
-        -------
-        params : dict
-            Names and values.
-        """
-        params: dict[str, Any] = super().get_params(deep=deep)
-        for name in params:
-            if isinstance(getattr_static(type(self), name, None), SharedName):
-                params[name] = vars(self)[name]
-        return params
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, also nested ones such as ``kernel__length_scale``.
@@ -92,3 +55,29 @@ class ValueParameters(BaseEstimator):
         for name, value in changed.items():
             object.__setattr__(self, name, value)
         return self
+
+
+@contextmanager
+def unchanged_on_error(estimator: Any) -> Iterator[None]:
+    """Give an estimator its attributes back if the body fails."""
+    before = dict(vars(estimator))
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
+
+
+def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
+    """Refuse a word that is not among the choices."""
+    if not isinstance(value, str) or value not in choices:
+        allowed = ", ".join(repr(choice) for choice in choices)
+        raise ValueError(f"{name} must be one of {allowed}; got {value!r}.")
+
+
+def check_count(name: str, value: Any, least: int = 1) -> int:
+    """Refuse what is no whole number of at least ``least``."""
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < least:
+        raise ValueError(f"{name} must be a whole number of at least {least}; got {value!r}.")
+    return int(value)

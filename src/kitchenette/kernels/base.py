@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array
 
-from kitchenette._params import ValueParameters
+from kitchenette.parameters import ValueParameters
 
 
 class Kernel(ValueParameters, ABC):
@@ -65,13 +65,15 @@ class Kernel(ValueParameters, ABC):
         """Whether a parameter that makes sense is left to be chosen from data; see `resolve`."""
         return False
 
-    def resolve(self, X: ArrayLike) -> Self:
+    def resolve(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """A kernel whose parameters are all numbers, chosen for the rows X.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_rows, n_columns)
             A sample of the data; all of its rows are used.
+        sample_weight : array-like of shape (n_rows,), optional
+            How often each row counts.
 
         Returns
         -------
@@ -80,9 +82,12 @@ class Kernel(ValueParameters, ABC):
         """
         rows = check_rows(X)
         self.check_parameters(rows.shape[1])
-        return self._resolved(rows) if self.needs_sample() else self
+        if not self.needs_sample():
+            return self
+        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        return self._resolved(rows, weights)
 
-    def _resolved(self, rows: Any) -> Self:
+    def _resolved(self, rows: Any, weights: NDArray[np.float64] | None) -> Self:
         """A copy with what was left open chosen for these checked rows."""
         return self
 

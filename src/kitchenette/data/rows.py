@@ -1,0 +1,94 @@
+"""Rows as users bring them: arrays, sparse matrices, data frames, lists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
+
+from kitchenette.kernels.base import canonical, native_order
+from kitchenette.sketching.random import Stream
+
+FLOATS: list[type] = [np.float64, np.float32]
+SAMPLE_ROWS = 1000  # that choices made from data look at
+
+
+def slices(n_rows: int, size: int) -> Iterator[slice]:
+    """All rows in order, ``size`` of them at a time."""
+    for start in range(0, n_rows, size):
+        yield slice(start, min(start + size, n_rows))
+
+
+def take(X: Any, rows: Any) -> Any:
+    """Some rows of a matrix or a data frame, which stays what it is."""
+    if isinstance(X, np.ndarray) or sp.issparse(X):
+        return X[rows]
+    return _safe_indexing(X, rows)
+
+
+def table(X: Any) -> Any:
+    """Something whose rows `take` can take: lists become arrays, other sparse formats CSR."""
+    refuse_what_is_not_numbers(X)
+    if sp.issparse(X):
+        return X.tocsr()
+    return X if hasattr(X, "shape") else np.asarray(X)
+
+
+def refuse_what_is_not_numbers(X: Any) -> None:
+    """Refuse masked arrays and dates, which would become numbers of no meaning."""
+    if isinstance(X, np.ma.MaskedArray):
+        raise ValueError(
+            "Masked arrays are not supported, because their masked entries would be used as "
+            "numbers. Fill them first, for example with sklearn.impute.SimpleImputer."
+        )
+    for dtype in getattr(X, "dtypes", None) if hasattr(X, "columns") else [getattr(X, "dtype", 0)]:
+        if getattr(dtype, "kind", "") in "mM":
+            raise ValueError(
+                f"A column of dates or times ({dtype}) is not a number. Convert it to one first, "
+                "for example to days since some date."
+            )
+
+
+def sample_rows(X: Any, seed: int, weights: Any = None) -> tuple[Any, Any]:
+    """A seeded sample of the rows of a `table`, with their weights; all rows if there are few.
+
+    Rows of weight zero are never part of it.
+    """
+    n_rows = _num_samples(X)
+    if weights is None:
+        return take(X, Stream(seed, "sample").sample(n_rows, SAMPLE_ROWS)), None
+    counting = np.flatnonzero(weights)
+    picked = counting[Stream(seed, "sample").sample(counting.size, SAMPLE_ROWS)]
+    return take(X, picked), weights[picked]
+
+
+def checked_rows(owner: Any, X: Any) -> Any:
+    """Rows for a fitted estimator: finite float32 or float64, dense or canonical CSR.
+
+    A plain matrix passes at once, because scikit-learn's general checks take longer than the
+    features of a few rows.
+    """
+    if (
+        type(X) is np.ndarray
+        and X.ndim == 2
+        and X.shape[0] > 0
+        and X.shape[1] == vars(owner).get("n_features_in_")
+        and X.dtype in FLOATS
+        and "feature_names_in_" not in vars(owner)
+    ):
+        with np.errstate(over="ignore", invalid="ignore"):
+            if np.isfinite(X.sum()):
+                return X
+    check_is_fitted(owner)
+    return validated(owner, X, reset=False)
+
+
+def validated(owner: Any, X: Any, *, reset: bool) -> Any:
+    """`validate_data` of scikit-learn, for all formats that feature maps take."""
+    refuse_what_is_not_numbers(X)
+    X = validate_data(owner, native_order(X), accept_sparse="csr", dtype=FLOATS, reset=reset)
+    return canonical(X)

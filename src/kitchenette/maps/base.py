@@ -1,0 +1,328 @@
+"""The scikit-learn side of all maps: parameters, checks of rows, `fit` and `transform`."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from kitchenette.data.rows import checked_rows, sample_rows, slices, table, take, validated
+from kitchenette.files.registry import Budget, checked_state
+from kitchenette.kernels import Kernel
+from kitchenette.maps.specification import Specification
+from kitchenette.parameters import ValueParameters, check_count, unchanged_on_error
+from kitchenette.sketching.operators import Operator
+from kitchenette.sketching.random import seed_from
+
+OBSERVED_NUMBERS = 1 << 22  # of a block of rows that is looked at in fit
+FINGERPRINT_TOLERANCE = 1e-5  # between machines that round differently, also in float32
+
+
+class RowMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParameters, ABC):
+    """A transformer whose output for a row depends on that row alone.
+
+    It holds ``specification_``, which `choose` makes; everything else follows from that.
+    """
+
+    n_components: Any
+    random_state: Any
+    specification_: Specification
+    n_features_in_: int
+    observes = False  # whether `fit` has to look at all rows
+    overflow_advice = "Scale the data down or pass float64."
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    # ------------------------------------------------------------ fitting
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Draw the map.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
+            Only the number of columns and the precision matter, unless the map has to choose
+            something from data, such as a length scale "median": it looks at a sample then.
+        y : ignored
+
+        Returns
+        -------
+        self : object
+            The fitted map.
+        """
+        return self.fit_rows(X)
+
+    def fit_rows(self, X: Any, sample_weight: NDArray[np.float64] | None = None) -> Self:
+        """`fit`, with weights of rows for what is chosen from data.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
+            Rows.
+        sample_weight : ndarray of shape (n_rows,), optional
+            How often each row counts; rows of weight zero are passed over.
+
+        Returns
+        -------
+        self : object
+            The fitted map.
+        """
+        with unchanged_on_error(self):
+            self.check_parameters()
+            X = table(X)
+            seed = seed_from(self.random_state)
+            sample, weights = sample_rows(X, seed, sample_weight)
+            sample = validated(self, sample, reset=True)
+            observed = None
+            if self.observes:
+                observed = self._observed(X)
+            self.specification_ = self.choose(sample, seed, weights, observed)
+            self.specification_.operator(sample.dtype)  # now, so that `fit` raises what is wrong
+        return self
+
+    def _observed(self, X: Any) -> Any:
+        size = max(1, OBSERVED_NUMBERS // self.n_features_in_)
+        blocks = (take(X, rows) for rows in slices(X.shape[0], size))
+        return max(self.observe(validated(self, block, reset=False)) for block in blocks)
+
+    @abstractmethod
+    def choose(
+        self, sample: Any, seed: int, sample_weight: Any = None, observed: Any = None
+    ) -> Specification:
+        """The specification for rows of which this is a sample.
+
+        Parameters
+        ----------
+        sample : ndarray or CSR matrix
+            Checked rows, in the precision in which the map is drawn.
+        seed : int
+            The seed of all random numbers.
+        sample_weight : ndarray of shape (n_rows,), optional
+            How often each row counts.
+        observed : optional
+            The largest of what `observe` returned for all rows, for maps that need it.
+
+        Returns
+        -------
+        specification : Specification
+        """
+
+    def observe(self, rows: Any) -> Any:
+        """What `choose` has to know of all rows, for a block of checked ones.
+
+        Of several blocks the largest value counts, so they may come in any order.
+        """
+        return None
+
+    def check_parameters(self) -> None:
+        """Refuse parameters that make no sense."""
+        check_count("n_components", self.n_components)
+
+    # ------------------------------------------------------------ using it
+
+    @property
+    def seed_(self) -> int:
+        """The seed that was used; ``random_state=seed_`` draws the same map."""
+        return self.fitted().seed
+
+    @property
+    def n_features_out_(self) -> int:
+        """The number of features."""
+        return self.fitted().n_components
+
+    @property
+    def _n_features_out(self) -> int:  # the name by which scikit-learn's mixin asks
+        return self.n_features_out_
+
+    def fitted(self) -> Any:
+        """The specification; an AttributeError before `fit`, as for any fitted attribute."""
+        if "specification_" not in vars(self):
+            raise AttributeError(f"This {type(self).__name__} is not fitted yet; call fit first.")
+        return self.specification_
+
+    def transform(self, X: Any) -> NDArray[Any]:
+        """Features of rows.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
+            float32 rows give float32 features, all others float64.
+
+        Returns
+        -------
+        Z : ndarray of shape (n_rows, n_components)
+            Features; ``Z @ Z.T`` approximates the kernel matrix.
+        """
+        rows = self.rows(X)
+        out = np.empty((rows.shape[0], self.n_features_out_), dtype=rows.dtype)
+        if not self.operator(rows).write(rows, out):
+            raise ValueError(self.overflow(rows))
+        return out
+
+    def rows(self, X: Any) -> Any:
+        """Rows as `operator` takes them: finite float32 or float64, dense or CSR, checked once.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
+            Rows as users have them.
+
+        Returns
+        -------
+        rows : ndarray or CSR matrix
+        """
+        rows = checked_rows(self, X)
+        self.check_rows(rows)
+        return rows
+
+    def check_rows(self, rows: Any) -> None:
+        """Refuse rows that this map is not made for, or warn of them."""
+        return
+
+    def operator(self, rows: Any) -> Operator:
+        """What writes the features of rows of this precision.
+
+        Parameters
+        ----------
+        rows : ndarray or CSR matrix
+            What `rows` returned, or anything with its ``dtype``.
+
+        Returns
+        -------
+        operator : Operator
+        """
+        return self.specification_.operator(rows.dtype)
+
+    def overflow(self, rows: Any) -> str:
+        """The sentence for rows of which a feature is not finite."""
+        return (
+            f"{type(self).__name__} overflowed {rows.dtype} on these rows, whose largest entry is "
+            f"{abs(rows).max():g}. {self.overflow_advice}"
+        )
+
+    def for_inference(self) -> Self:
+        """This map, or one without what only further fitting needs."""
+        return self
+
+    # ------------------------------------------------------------ files
+
+    def to_file(self) -> dict[str, Any]:
+        """Parameters, and the specification of a fitted map, for a model file."""
+        state: dict[str, Any] = {"parameters": stored_parameters(self)}
+        if "specification_" in vars(self):
+            state["fitted"] = self.fitted_to_file()
+            with np.errstate(all="ignore"):
+                state["fingerprint"] = self.specification_.fingerprint()
+        return state
+
+    def fitted_to_file(self) -> dict[str, Any]:
+        """The fitted attributes that a model file has."""
+        names = ("specification_", "feature_names_in_")
+        return {name: vars(self)[name] for name in names if name in vars(self)}
+
+    @classmethod
+    def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:
+        """A map from a model file of any origin."""
+        state = checked_state(
+            state,
+            {"parameters": dict, "fitted": (dict, type(None)), "fingerprint": (list, type(None))},
+        )
+        made = cls(**state["parameters"])
+        if state["fitted"] is not None:
+            made.restore(state["fitted"])
+            check_fingerprint(made.specification_.fingerprint(), state["fingerprint"])
+        return made
+
+    def restore(self, fitted: dict[str, Any]) -> None:
+        """Set fitted attributes from a model file."""
+        types = {"specification_": Specification, "feature_names_in_": (np.ndarray, type(None))}
+        values = checked_state(fitted, types)
+        self.specification_ = values["specification_"]
+        if type(self).specification_class is not type(self.specification_):
+            raise ValueError("the specification is that of another map.")
+        self.n_features_in_ = self.specification_.n_columns
+        if values["feature_names_in_"] is not None:
+            if values["feature_names_in_"].shape != (self.n_features_in_,):
+                raise ValueError("feature_names_in_ must be as many as the columns.")
+            self.feature_names_in_ = values["feature_names_in_"]
+
+    specification_class: type[Specification]
+
+
+class KernelMap(RowMap):
+    """A map to explicit features whose inner products approximate a kernel."""
+
+    kernel: Any
+    overflow_advice = "Scale the data down or use a larger length_scale."
+
+    def check_parameters(self) -> None:
+        if isinstance(self.kernel, type) and issubclass(self.kernel, Kernel):
+            raise ValueError(
+                f"kernel must be an object, not a class: write {self.kernel.__name__}() with "
+                "parentheses."
+            )
+        if not isinstance(self.kernel, Kernel):
+            raise ValueError(
+                "kernel must be a kernel from kitchenette.kernels, such as Gaussian(); "
+                f"got {self.kernel!r}."
+            )
+        super().check_parameters()
+
+    @property
+    def kernel_(self) -> Kernel:
+        """The kernel with all its parameters chosen."""
+        kernel: Kernel = self.fitted().kernel
+        return kernel
+
+    def resolved_kernel(self, sample: Any, sample_weight: Any) -> Kernel:
+        """The kernel with what it left open chosen from a sample."""
+        # A copy: the kernel, or an array that is its parameter, may be changed later.
+        return clone(self.kernel).resolve(sample, sample_weight)
+
+
+def check_resolved(kernel: Kernel, n_columns: int) -> None:
+    """Refuse a kernel that is not what `resolve` returns for rows of this width."""
+    kernel.check_parameters(n_columns)
+    if kernel.needs_sample():
+        raise ValueError(f"the kernel must have all its parameters; got {kernel!r}.")
+
+
+def stored_parameters(estimator: Any) -> dict[str, Any]:
+    """Parameters, with the seed that a generator gave in place of the generator.
+
+    A parameter that is a map is not fitted itself: the fitted copy, whose name ends in an
+    underscore, knows the seed.
+    """
+    parameters = estimator.get_params(deep=False)
+    for name, value in parameters.items():
+        if name == "random_state" and isinstance(
+            value, np.random.Generator | np.random.RandomState
+        ):
+            parameters[name] = getattr(estimator, "seed_", value)
+        elif isinstance(value, RowMap) and "specification_" not in vars(value):
+            fitted = getattr(estimator, f"{name}_", None)
+            if isinstance(getattr(value, "random_state", None), np.random.Generator | np.random.RandomState):
+                parameters[name] = clone(value).set_params(random_state=getattr(fitted, "seed_", None))
+    return parameters
+
+
+def check_fingerprint(found: list[float], stored: Any) -> None:
+    """Refuse a map that computes other features than the one that was stored."""
+    if not isinstance(stored, list) or not all(isinstance(number, float) for number in stored):
+        raise ValueError("its fingerprint is missing.")
+    if len(found) != len(stored) or not np.allclose(
+        found, stored, rtol=0, atol=FINGERPRINT_TOLERANCE, equal_nan=True
+    ):
+        raise ValueError(
+            "drawn again from its seed, it gives other features than the one that was saved. The "
+            "file was altered, or the map draws its numbers differently in this version."
+        )

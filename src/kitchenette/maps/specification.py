@@ -1,0 +1,155 @@
+"""A fitted map is a specification, and operators that are drawn from it.
+
+The specification holds everything from which the features follow: sizes, options, the seed, the
+resolved kernel and whatever else was chosen from data. Equality, model files, pickles and merging
+speak of it. The operator is drawn from it for a precision, as often as needed and always the same,
+and is what touches rows.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields
+from functools import cache, cached_property
+from types import NoneType, UnionType
+from typing import Any, NamedTuple, Self, get_args, get_origin, get_type_hints
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from kitchenette.comparison import first_difference
+from kitchenette.files.registry import Budget, checked_state
+from kitchenette.parameters import check_choice, check_count
+from kitchenette.sketching.operators import Operator
+from kitchenette.sketching.random import Stream, seed_from
+
+PROBES = 8  # rows whose features tell maps apart
+
+
+class Cost(NamedTuple):
+    """Upper bounds of what drawing an operator takes."""
+
+    n_bytes: float
+    n_operations: float  # of a few nanoseconds each
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Specification(ABC):
+    """All that the features of a map follow from.
+
+    Attributes
+    ----------
+    n_columns : int
+        The number of columns of the data.
+    n_components : int
+        The number of features.
+    seed : int
+        The seed of all random numbers.
+    precision : {"float32", "float64"}
+        The precision in which random numbers were drawn.
+    """
+
+    n_columns: int
+    n_components: int
+    seed: int
+    precision: str = "float64"
+
+    @abstractmethod
+    def draw(self, dtype: np.dtype[Any]) -> Operator:
+        """The operator for rows of this precision."""
+
+    @abstractmethod
+    def cost(self) -> Cost:
+        """No less than what `draw` takes, for a specification of unknown origin."""
+
+    def operator(self, dtype: DTypeLike) -> Operator:
+        """The operator for rows of this precision, drawn once."""
+        dtype = np.dtype(dtype)
+        operator = self._operators.get(dtype.name)
+        if operator is None:
+            operator = self._operators[dtype.name] = self.draw(dtype)
+        return operator
+
+    @cached_property
+    def _operators(self) -> dict[str, Operator]:
+        return {}
+
+    def probe_scale(self) -> Any:
+        """The factor, or one per column, that makes unit vectors rows that the map is made for."""
+        return 1.0
+
+    def fingerprint(self) -> list[float]:
+        """Features of a few rows, summed with random signs: the same for the same map.
+
+        For each row the sum is divided by the norm of the features.
+        """
+        probes = Stream(0, "probe rows").normals(PROBES, self.n_columns)
+        probes *= self.probe_scale() / np.linalg.norm(probes, axis=1, keepdims=True)
+        Z = np.empty((PROBES, self.n_components))
+        self.operator(np.float64).write(probes, Z)
+        signs = Stream(0, "probe signs").signs(*Z.shape)
+        sums: list[float] = ((Z * signs).sum(axis=1) / np.linalg.norm(Z, axis=1)).tolist()
+        return sums
+
+    def difference(self, other: object) -> str | None:
+        """The name of the first value in which another specification differs beyond rounding."""
+        return first_difference(self, other)
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return all(
+            _same(getattr(self, field.name), getattr(other, field.name)) for field in fields(self)
+        )
+
+    def __hash__(self) -> int:
+        return hash((type(self).__name__, self.n_columns, self.n_components, self.seed))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+
+    def check(self) -> None:
+        """Refuse values that fitting a map cannot have chosen."""
+        check_count("n_columns", self.n_columns)
+        check_count("n_components", self.n_components)
+        seed_from(self.seed)
+        check_choice("the precision", self.precision, ("float32", "float64"))
+
+    def to_file(self) -> dict[str, Any]:
+        """All values, for a model file."""
+        return self.__getstate__()
+
+    @classmethod
+    def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:
+        """A specification from values that may come from anywhere."""
+        made = cls(**checked_state(state, field_types(cls)))
+        made.check()
+        n_bytes, n_operations = made.cost()
+        probes = PROBES * (made.n_columns + made.n_components)
+        what = f"drawing {made.n_components} components for {made.n_columns} columns"
+        budget.spend(n_bytes + 32 * probes, n_operations + probes, what)
+        return made
+
+
+def _same(a: Any, b: Any) -> bool:
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return type(a) is type(b) and a.dtype == b.dtype and np.array_equal(a, b)
+    return type(a) is type(b) and bool(a == b)
+
+
+@cache
+def field_types(cls: type) -> dict[str, tuple[type, ...]]:
+    """The classes that the values of a dataclass may have, from its annotations."""
+    hints = get_type_hints(cls)
+    return {field.name: _classes(hints[field.name]) for field in fields(cls)}  # type: ignore[arg-type]
+
+
+def _classes(hint: Any) -> tuple[type, ...]:
+    if isinstance(hint, UnionType):
+        return tuple(cls for part in get_args(hint) for cls in _classes(part))
+    if hint is None:
+        return (NoneType,)
+    return (get_origin(hint) or hint,)

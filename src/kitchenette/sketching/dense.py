@@ -1,0 +1,23 @@
+"""Dense products of rows with a matrix, in panels of its columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numpy.typing import NDArray
+
+from kitchenette import _core
+from kitchenette.sketching.operators import CallOperator, Operator
+from kitchenette.sketching.rows import native_rows
+
+PANEL = 64  # columns of the matrix that the core reads together
+
+
+def dense_operator(tail: _core.Tail, panels: NDArray[Any], n_features: int) -> Operator:
+    """Products with a matrix in panels of shape (n_panels, n_columns, PANEL), and a tail."""
+    return CallOperator(
+        panels.shape[1],
+        n_features,
+        panels.dtype,
+        lambda X, out: _core.dense_features(native_rows(X), out, tail, panels=panels),
+    )
