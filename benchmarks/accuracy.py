@@ -27,8 +27,8 @@ MAPS: dict[str, Map] = {
         k, D, frequencies="quasi", random_state=s
     ),
     "Fastfood": lambda k, D, s: Fastfood(k, D, random_state=s),
-    "Fastfood, orthogonal": lambda k, D, s: Fastfood(k, D, transform="orthogonal", random_state=s),
-    "Fastfood, fourier": lambda k, D, s: Fastfood(k, D, transform="fourier", random_state=s),
+    "Fastfood, orthogonal": lambda k, D, s: Fastfood(k, D, projection="orthogonal", random_state=s),
+    "Fastfood, fourier": lambda k, D, s: Fastfood(k, D, projection="fourier", random_state=s),
 }
 SIZES = [2**k for k in range(6, 14)]
 LENGTH_SCALES = [0.5, 1.0, 2.0]

@@ -39,7 +39,7 @@ def fitted_maps(d: int, D: int) -> dict[str, Any]:
     return {
         "Fastfood": Fastfood(Gaussian(scale), D, random_state=0).fit(X),
         "Fastfood, orthogonal": Fastfood(
-            Gaussian(scale), D, transform="orthogonal", random_state=0
+            Gaussian(scale), D, projection="orthogonal", random_state=0
         ).fit(X),
         "RandomKitchenSinks": RandomKitchenSinks(Gaussian(scale), D, random_state=0).fit(X),
         "RBFSampler": RBFSampler(gamma=0.5 / d, n_components=D, random_state=0).fit(X),

@@ -51,7 +51,7 @@ def accuracies() -> dict[str, float]:
     digits = load_digits()
     X, y = permutation_matrices(brightness_ranks(digits.images)), digits.target
     kernel = Polynomial(degree=2, coef0=0.3)
-    features = Fastfood(kernel, 4096, transform="orthogonal", random_state=0)
+    features = Fastfood(kernel, 4096, projection="orthogonal", random_state=0)
     folds = StratifiedKFold(5, shuffle=True, random_state=0)
     predicted = {
         "linear in the permutation matrix": cross_val_predict(

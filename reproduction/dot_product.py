@@ -47,7 +47,7 @@ MAPS: dict[str, Maker] = {
 MAPS["TensorSketch"] = lambda kernel, D, seed: TensorSketch(kernel, D, random_state=seed)
 MAPS["Fastfood"] = lambda kernel, D, seed: Fastfood(kernel, D, random_state=seed)
 MAPS["Fastfood, orthogonal"] = lambda kernel, D, seed: Fastfood(
-    kernel, D, transform="orthogonal", random_state=seed
+    kernel, D, projection="orthogonal", random_state=seed
 )
 
 

@@ -46,10 +46,12 @@ MAPS: dict[str, Callable[[int], Any]] = {
     "CRAFTMap, TensorSketch": lambda E: CRAFTMap(TensorSketch(KERNEL, 8 * E), E, random_state=0),
     "RandomMaclaurin": lambda E: RandomMaclaurin(KERNEL, E, random_state=0),
     "Fastfood": lambda E: Fastfood(GAUSSIAN, E, random_state=0),
-    "Fastfood, orthogonal": lambda E: Fastfood(GAUSSIAN, E, transform="orthogonal", random_state=0),
+    "Fastfood, orthogonal": lambda E: Fastfood(
+        GAUSSIAN, E, projection="orthogonal", random_state=0
+    ),
     "RandomKitchenSinks": lambda E: RandomKitchenSinks(GAUSSIAN, E, random_state=0),
     "TEFM, D = 2 E": lambda E: TEFM(
-        Fastfood(GAUSSIAN, 2 * E, transform="orthogonal"), E, method="srht", random_state=0
+        Fastfood(GAUSSIAN, 2 * E, projection="orthogonal"), E, method="srht", random_state=0
     ),
 }
 

@@ -35,7 +35,7 @@ MAPS: dict[str, Maker] = {
     "TEFM-G": lambda k, n, s: TEFM(RandomKitchenSinks(k, 4 * n), n, random_state=s),
     "TEFM-S": lambda k, n, s: TEFM(RandomKitchenSinks(k, 4 * n), n, method="srht", random_state=s),
     "TEFM-G, Fastfood": lambda k, n, s: TEFM(
-        Fastfood(k, 4 * n, transform="orthogonal"), n, random_state=s
+        Fastfood(k, 4 * n, projection="orthogonal"), n, random_state=s
     ),
 }
 

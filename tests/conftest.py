@@ -3,10 +3,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-# Several processes test at once: threads that wait must not keep the cores busy, and the linear
-# algebra of the oracles is small. (Set before NumPy and the core are loaded.)
+# Several processes test at once, and the linear algebra of the oracles is small, so BLAS uses one
+# thread. (Set before NumPy is loaded.)
 if "PYTEST_XDIST_WORKER" in os.environ:
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import pytest

@@ -34,12 +34,12 @@ from kitchenette.kernels import (
 
 ESTIMATORS = [
     Fastfood(),
-    Fastfood(n_components=7, transform="orthogonal", features="offset"),
-    Fastfood(n_components=8, transform="fourier"),
+    Fastfood(n_components=7, projection="orthogonal", features="offset"),
+    Fastfood(n_components=8, projection="fourier"),
     Fastfood(n_components=8, features="local"),
     Fastfood(BesselMatern(2), n_components=8),
     Fastfood(Polynomial(2), n_components=8),
-    Fastfood(SphericalPolynomial(), n_components=8, transform="orthogonal"),
+    Fastfood(SphericalPolynomial(), n_components=8, projection="orthogonal"),
     RandomKitchenSinks(),
     RandomKitchenSinks(Laplacian(), n_components=7, frequencies="orthogonal", features="offset"),
     RandomKitchenSinks(n_components=8, frequencies="quasi"),
@@ -79,11 +79,11 @@ def X() -> np.ndarray:
         (RandomKitchenSinks(features="local"), "features must be one of 'sincos', 'offset'; got"),
         (RandomKitchenSinks(frequencies="sobol"), "frequencies must be one of 'independent'"),
         (Fastfood(BesselMatern(), features="local"), "'local' is made for the Gaussian kernel"),
-        (Fastfood(transform="fourier", features="local"), "uniform on the sphere"),
+        (Fastfood(projection="fourier", features="local"), "uniform on the sphere"),
         (Fastfood(Laplacian()), "Fastfood needs a kernel of the distance.*RandomKitchenSinks"),
         (RandomKitchenSinks(Polynomial()), "not a shift-invariant kernel"),
         (Fastfood(Composition()), "not a shift-invariant kernel"),
-        (Fastfood(Polynomial(), transform="fourier"), "uniform on the sphere"),
+        (Fastfood(Polynomial(), projection="fourier"), "uniform on the sphere"),
         (Fastfood(Polynomial(), features="offset"), "leave 'sincos' for Polynomial"),
         (Fastfood(Exponential()), "for rows of norm 1 only; these have norms from"),
         (Fastfood(SphericalPolynomial([-1.0])), "SphericalPolynomial needs a list of coeff"),
@@ -181,11 +181,11 @@ def test_pickling_and_cloning(estimator):
 
 
 def test_the_name_transform_is_a_parameter_and_a_method():
-    fastfood = Fastfood(transform="orthogonal", n_components=4)
+    fastfood = Fastfood(projection="orthogonal", n_components=4)
     assert fastfood.get_params()["transform"] == "orthogonal"
     assert "transform='orthogonal'" in repr(fastfood)
     assert clone(fastfood).get_params()["transform"] == "orthogonal"
-    fastfood.set_params(transform="fourier")
+    fastfood.set_params(projection="fourier")
     assert fastfood.fit(X()).transform(X()).shape == (6, 4)
     assert pickle.loads(pickle.dumps(fastfood)).get_params()["transform"] == "fourier"
 
@@ -212,8 +212,8 @@ class Renamed(Doubled):
 
 @pytest.mark.parametrize("kind", [Doubled, DoubledByMixin, Renamed])
 def test_a_subclass_may_override_transform(kind):
-    plain = Fastfood(n_components=4, transform="orthogonal", random_state=0).fit(X())
-    doubled = kind(n_components=4, transform="orthogonal", random_state=0).fit(X())
+    plain = Fastfood(n_components=4, projection="orthogonal", random_state=0).fit(X())
+    doubled = kind(n_components=4, projection="orthogonal", random_state=0).fit(X())
     assert np.array_equal(doubled.transform(X()), 2 * plain.transform(X()))
     assert np.array_equal(doubled.fit_transform(X()), 2 * plain.transform(X()))
     assert doubled.get_params() == plain.get_params()

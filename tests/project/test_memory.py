@@ -31,8 +31,8 @@ print(peak() - before - Z.nbytes)
     "maker",
     [
         "Fastfood(n_components=1024)",
-        "Fastfood(n_components=1024, transform='orthogonal')",
-        "Fastfood(n_components=1024, transform='fourier')",
+        "Fastfood(n_components=1024, projection='orthogonal')",
+        "Fastfood(n_components=1024, projection='fourier')",
         "Fastfood(Polynomial(), n_components=1024)",
         "RandomKitchenSinks(n_components=1024)",
         "RandomMaclaurin(n_components=1024)",

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version as installed_version
 from typing import Annotated
 
 import typer
 from rich.console import Console
-
-from kitchenette import __version__
 
 app = typer.Typer(
     help="Kitchenette: compact random features for kernel machines.",
@@ -18,7 +17,7 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        print(f"kitchenette {__version__}")
+        print(f"kitchenette {installed_version('kitchenette')}")
         raise typer.Exit
 
 

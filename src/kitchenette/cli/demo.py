@@ -44,7 +44,7 @@ def run_demo(n_components: int, seed: int, console: Console) -> list[Result]:
         "linear model": _linear_model(),
         "exact kernel SVM": SVC(C=10.0, gamma=1 / (2 * kernel.length_scale**2)),
         f"linear, on {n_components} Fastfood features": make_pipeline(
-            Fastfood(kernel, n_components, transform="orthogonal", random_state=seed),
+            Fastfood(kernel, n_components, projection="orthogonal", random_state=seed),
             _linear_model(),
         ),
     }

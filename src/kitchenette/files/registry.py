@@ -4,7 +4,7 @@ A class takes part by the decorator `storable`. It has two methods:
 
 * ``to_file()`` returns a dictionary of numbers, strings, arrays, lists, dictionaries and other
   storable objects;
-* ``from_file(state, budget)``, a class method, makes an object of such a dictionary, which may
+* ``from_file(state, budget)``, a class method, makes an object from such a dictionary, which may
   come from anywhere: it checks everything, and asks the budget before it draws or allocates.
 
 No other class is ever looked up, so a file cannot name code to run.
@@ -14,32 +14,62 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any, TypeVar
 
+import numpy as np
+from sklearn.base import BaseEstimator
+
 Class = TypeVar("Class", bound=type)
+Made = TypeVar("Made")
+Generators = np.random.Generator | np.random.RandomState
 
 
 class Budget:
-    """Memory and work that loading a file may still cost."""
+    """Memory and work that loading a file may still cost.
 
-    def __init__(self, max_bytes: int, max_operations: float):
+    Parameters
+    ----------
+    max_bytes : float
+        The most memory.
+    max_operations : float
+        The most arithmetic operations, of about two nanoseconds each.
+    """
+
+    def __init__(self, max_bytes: float, max_operations: float):
         self._bytes = max_bytes
         self._operations = max_operations
+        self.spent_operations = 0.0
 
     def spend(self, n_bytes: float, n_operations: float, what: str) -> None:
-        """Refuse with a sentence if this is more than what is left."""
-        if n_bytes > self._bytes:
+        """Refuse with a sentence if this is more than what is left.
+
+        Parameters
+        ----------
+        n_bytes, n_operations : float
+            Upper bounds of what is about to be used.
+        what : str
+            What it is used for, the subject of the sentence.
+        """
+        # Turned around, so that NaN is refused.
+        if not n_bytes <= self._bytes:
             raise ValueError(
-                f"{what} may take {n_bytes:.0f} bytes, and {self._bytes:.0f} are left. Load it "
-                "with a larger max_bytes if you trust it."
+                f"{what} may take {_rounded(n_bytes)} bytes, and {_rounded(self._bytes)} are "
+                "left. Load it with a larger max_bytes if you trust it."
             )
-        if n_operations > self._operations:
+        if not n_operations <= self._operations:
             raise ValueError(
-                f"{what} may take {n_operations:.2g} operations, and {self._operations:.2g} are "
-                "left. Load it with a larger max_operations if you trust it."
+                f"{what} may take {_rounded(n_operations)} operations, and "
+                f"{_rounded(self._operations)} are left. Load it with a larger max_operations if "
+                "you trust it."
             )
-        self._bytes -= int(n_bytes)
+        self._bytes -= n_bytes
         self._operations -= n_operations
+        self.spent_operations += n_operations
+
+
+def _rounded(number: float) -> str:
+    return f"{min(number, 1e300):.3g}"  # whole numbers may be too large for a float
 
 
 @dataclass(frozen=True)
@@ -59,15 +89,61 @@ def register(
     to_file: Callable[[Any], dict[str, Any]],
     from_file: Callable[[dict[str, Any], Budget], Any],
 ) -> None:
-    """Store objects of a class by these two functions, under the name of the class."""
+    """Store objects of a class by these two functions, under the name of the class.
+
+    Parameters
+    ----------
+    cls : type
+        The class; its subclasses are not included.
+    to_file : callable
+        Returns the state of an object of the class.
+    from_file : callable
+        Makes an object from a state and a `Budget`.
+    """
     known = _BY_NAME.get(cls.__name__)
-    if known is not None and known.cls.__qualname__ != cls.__qualname__:
-        raise ValueError(f"A class named {cls.__name__} is stored already; choose another name.")
+    if known is not None and _full_name(known.cls) != _full_name(cls):
+        raise ValueError(
+            f"Model files have a class {cls.__name__} already, {_full_name(known.cls)}; choose "
+            "another name."
+        )
     _BY_NAME[cls.__name__] = Storage(cls, to_file, from_file)
 
 
 def storable(cls: Class) -> Class:
-    """Let objects of a class, which has ``to_file`` and ``from_file``, be stored."""
+    """Let objects of a class be stored in model files; a decorator.
+
+    Parameters
+    ----------
+    cls : type
+        A class with a method ``to_file()`` and a class method ``from_file(state, budget)``. All
+        kernels and maps have them.
+
+    Returns
+    -------
+    cls : type
+        The same class.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kitchenette.files import storable
+    >>> @storable
+    ... class Shift:
+    ...     def __init__(self, by):
+    ...         self.by = by
+    ...
+    ...     def to_file(self):
+    ...         return {"by": self.by}
+    ...
+    ...     @classmethod
+    ...     def from_file(cls, state, budget):
+    ...         return cls(float(state["by"]))
+    """
+    if not (callable(getattr(cls, "to_file", None)) and callable(getattr(cls, "from_file", None))):
+        raise TypeError(
+            f"{_full_name(cls)} cannot be stored: it needs a method to_file() and a class method "
+            "from_file(state, budget)."
+        )
     register(cls, cls.to_file, cls.from_file)  # type: ignore[attr-defined]
     return cls
 
@@ -83,6 +159,13 @@ def storage_of(value: Any) -> Storage | None:
     return storage if storage is not None and storage.cls is type(value) else None
 
 
+def _full_name(cls: type) -> str:
+    return f"{cls.__module__}.{cls.__qualname__}"
+
+
+# ---------------------------------------------------------------- what from_file and to_file use
+
+
 def checked_state(state: dict[str, Any], types: dict[str, Any]) -> dict[str, Any]:
     """Values of these names and types and no others; a name may be missing if None is a type."""
     for name in state:
@@ -93,6 +176,52 @@ def checked_state(state: dict[str, Any], types: dict[str, Any]) -> dict[str, Any
         value = state.get(name)
         if value is None and name not in state and type(None) not in kinds:
             raise ValueError(f"{name} is missing.")
-        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+        if not isinstance(value, kinds) or (isinstance(value, bool) and not {bool, object} & {*kinds}):
             raise ValueError(f"{name} cannot be {value!r:.80}.")
     return {name: state.get(name) for name in types}
+
+
+def constructed(cls: type[Made], parameters: dict[str, Any]) -> Made:
+    """An object of a class with these parameters; those that are missing have their defaults."""
+    known = signature(cls).parameters
+    for name in parameters:
+        if name not in known:
+            raise ValueError(f"there is no parameter {name!r:.80}; is it of a newer version?")
+    return cls(**parameters)
+
+
+def stored_parameters(estimator: Any, fitted: Any = None) -> dict[str, Any]:
+    """The parameters of an estimator, with seeds in place of generators of random numbers.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Its parameters are not changed.
+    fitted : object, optional
+        The fitted counterpart of the estimator, by default itself, whose ``seed_`` is what the
+        generator gave. That of a parameter has the name of the parameter and an underscore.
+
+    Returns
+    -------
+    parameters : dict
+    """
+    fitted = estimator if fitted is None else fitted
+    parameters: dict[str, Any] = estimator.get_params(deep=False)
+    for name, value in parameters.items():
+        counterpart = getattr(fitted, f"{name}_", None)
+        if isinstance(value, Generators):
+            if not hasattr(fitted, "seed_"):
+                raise ValueError(
+                    f"the {name} of {type(estimator).__name__} is a generator, whose state is not "
+                    "stored; use a whole number, or fit the model first."
+                )
+            parameters[name] = fitted.seed_
+        elif counterpart is not None and _has_generator(value):
+            parameters[name] = type(value)(**stored_parameters(value, counterpart))
+    return parameters
+
+
+def _has_generator(value: Any) -> bool:
+    return isinstance(value, BaseEstimator) and any(
+        isinstance(parameter, Generators) for parameter in value.get_params().values()
+    )

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array
 
+from kitchenette.files.registry import Budget, constructed
 from kitchenette.parameters import ValueParameters
 
 
@@ -90,6 +91,15 @@ class Kernel(ValueParameters, ABC):
     def _resolved(self, rows: Any, weights: NDArray[np.float64] | None) -> Self:
         """A copy with what was left open chosen for these checked rows."""
         return self
+
+    def to_file(self) -> dict[str, Any]:
+        """The parameters, for a model file."""
+        return self.get_params(deep=False)
+
+    @classmethod
+    def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:
+        """A kernel from parameters of any origin; who uses it checks them, as for all kernels."""
+        return constructed(cls, state)
 
     def __setattr__(self, name: str, value: Any) -> None:
         # A kernel may be shared by several maps, or be the default of all of them.

@@ -8,11 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from kitchenette.files.registry import storable
 from kitchenette.kernels.base import Kernel
 from kitchenette.kernels.dot_product import DotProductKernel, Polynomial
 from kitchenette.kernels.shift_invariant import Gaussian
 
 
+@storable
 class Composition(Kernel):
     """f(k(x, y)): a dot-product kernel's function of another kernel.
 

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 from sklearn.utils.extmath import safe_sparse_dot
 
+from kitchenette.files.registry import storable
 from kitchenette.kernels.base import Kernel, check_number
 
 
@@ -47,6 +48,7 @@ class DotProductKernel(Kernel):
         """The function f at these inner products."""
 
 
+@storable
 class Polynomial(DotProductKernel):
     """(gamma <x, y> + coef0)^degree.
 
@@ -92,6 +94,7 @@ class Polynomial(DotProductKernel):
         return (self.gamma * t + self.coef0) ** self.degree
 
 
+@storable
 class Exponential(DotProductKernel):
     """exp(<x, y> / scale^2).
 
@@ -124,6 +127,7 @@ class Exponential(DotProductKernel):
         return np.exp(t / self.scale**2)
 
 
+@storable
 class VovkPolynomial(DotProductKernel):
     """Vovk's real polynomial kernel (1 - <x, y>^degree) / (1 - <x, y>).
 
@@ -158,6 +162,7 @@ class VovkPolynomial(DotProductKernel):
         return _horner(np.ones(self.degree), t)
 
 
+@storable
 class VovkInfinite(DotProductKernel):
     """Vovk's infinite polynomial kernel 1 / (1 - <x, y>), for |<x, y>| < 1.
 
@@ -189,6 +194,7 @@ class VovkInfinite(DotProductKernel):
         return 1 / (1 - t)
 
 
+@storable
 class Maclaurin(DotProductKernel):
     """The sum of coefficients[n] <x, y>^n.
 

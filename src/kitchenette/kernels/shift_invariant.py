@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import special
 from sklearn.base import clone
 
+from kitchenette.files.registry import storable
 from kitchenette.kernels.base import Kernel, check_number
 from kitchenette.kernels._distances import (
     absolute_distances,
@@ -144,6 +145,7 @@ class RadialKernel(ShiftInvariantKernel):
         """The kernel at these squared distances between rows of n_columns numbers."""
 
 
+@storable
 class Gaussian(RadialKernel):
     """exp(-|x - y|^2 / (2 length_scale^2)), the radial basis function kernel.
 
@@ -174,6 +176,7 @@ class Gaussian(RadialKernel):
         return GaussianMixture()
 
 
+@storable
 class RationalQuadratic(RadialKernel):
     """(1 + |x - y|^2 / (2 alpha length_scale^2))^-alpha: Gaussians of many widths.
 
@@ -208,6 +211,7 @@ class RationalQuadratic(RadialKernel):
         return GammaMixture(self.alpha, power=1)
 
 
+@storable
 class Matern(RadialKernel):
     """The Matern kernel: functions that are differentiable about nu times.
 
@@ -293,6 +297,7 @@ def _debye(nu: float, p: Any) -> Any:
     return -u1 / nu + u2 / nu**2 - u3 / nu**3
 
 
+@storable
 class BesselMatern(RadialKernel):
     """The kernel of Fastfood's eq. 37, whose spectrum is a sum of balls.
 
@@ -361,6 +366,7 @@ def _normalised_bessel(nu: float, r: NDArray[np.float64]) -> NDArray[np.float64]
     return value
 
 
+@storable
 class Laplacian(ShiftInvariantKernel):
     """exp(-|x - y|_1 / length_scale), with the sum of absolute differences.
 
@@ -389,6 +395,7 @@ class Laplacian(ShiftInvariantKernel):
         return ProductCauchy()
 
 
+@storable
 class Cauchy(ShiftInvariantKernel):
     """The product over columns of 1 / (1 + (x_j - y_j)^2 / length_scale^2).
 

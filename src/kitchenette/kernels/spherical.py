@@ -9,10 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
+from kitchenette.files.registry import storable
 from kitchenette.kernels.base import Kernel
 from kitchenette.kernels.dot_product import check_coefficients
 
 
+@storable
 class SphericalPolynomial(Kernel):
     """The sum of coefficients[p] times the mean of (<x, v> <y, v>)^p over unit vectors v.
 

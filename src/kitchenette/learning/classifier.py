@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -11,17 +12,16 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
+from kitchenette.files.registry import storable
 from kitchenette.learning.codes import DECODINGS, OutputCode
-from kitchenette.learning.machine import KernelMachine
-from kitchenette.learning.packed import Array
+from kitchenette.learning.machine import Array, KernelMachine
 from kitchenette.learning.predictor import Predictor
-from kitchenette.maps import Fastfood
-from kitchenette.maps.base import check_choice, check_count, unchanged_on_error
-from kitchenette.sketching.random import seed_from
+from kitchenette.parameters import check_choice, check_count, unchanged_on_error
 
 CODES = ("onehot", "ecoc", "hadamard")
 
 
+@storable
 class KernelClassifier(ClassifierMixin, KernelMachine):
     """Classification with a kernel, in one pass over any number of rows.
 
@@ -75,8 +75,6 @@ default="onehot"
         The weights of the features that predict the indicator, 1 or 0, of each class.
     intercept_ : ndarray of shape (n_classes,)
         The constants.
-    collapsed_coef_ : ndarray of shape (n_base_components, n_classes), or None
-        If the map is a `TEFM`, the weights of its base features that predict the same.
     log_marginal_likelihood_ : float
         The log density of the indicators as in `KernelRegressor`; it serves to compare kernels.
     code_ : ndarray of shape (n_classes, n_bits), or None
@@ -104,9 +102,9 @@ default="onehot"
     `sklearn.calibration.CalibratedClassifierCV` makes probabilities from `decision_function`,
     with rows that were held out.
 
-    *Batches.* `partial_fit` and `merge` only add up; the weights are computed when a
-    prediction or one of the attributes alpha_, coef_ or intercept_ is asked for, and then
-    kept. A map that depends on data is fitted on the first batch. The model does not
+    *Batches.* `partial_fit`, `merge` and `downdate` only add up; the weights are computed when a
+    prediction or `solve` is asked for, and then kept. Until then there are no attributes alpha_,
+    coef_ and intercept_. A map that depends on data is fitted on the first batch. The model does not
     depend on how rows are split or in which order they are merged, and a score not on the
     rows beside it, up to rounding errors. Models of different classes merge to a model
     of all their classes.
@@ -139,13 +137,10 @@ default="onehot"
     code_: NDArray[np.int8] | None
     seed_: int
 
-    _stored: ClassVar[dict[str, Any]] = {
-        **KernelMachine._stored,
+    target_attributes: ClassVar[dict[str, Any]] = {
         "classes_": np.ndarray,
         "code_": (np.ndarray, type(None)),
-        "seed_": int,
     }
-    _required: ClassVar[tuple[str, ...]] = (*KernelMachine._required, "classes_", "code_", "seed_")
 
     def __init__(
         self,
@@ -228,7 +223,7 @@ default="onehot"
                         f"classes={given.tolist()} is not the same as in the first call to "
                         f"partial_fit: {self.classes_.tolist()}."
                     )
-            self._learn(X, y, sample_weight)
+            (self._begin if first else self._continue)(X, y, sample_weight)
         return self
 
     def decision_function(self, X: Any) -> NDArray[Any]:
@@ -246,7 +241,8 @@ default="onehot"
             are those of `RidgeClassifier`, about 1 for the class and -1 for the others. With
             codes they are those of `OutputCode.scores`.
         """
-        return self._scores()(self._outputs(X))
+        outputs, dtype = self.outputs(X)
+        return self._scores()(outputs).astype(dtype, copy=False)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict labels.
@@ -261,7 +257,7 @@ default="onehot"
         y : ndarray of shape (n_rows,)
             Labels.
         """
-        return self._labels()(self._outputs(X))
+        return Labels(self.classes_, self._scores())(self.outputs(X)[0])
 
     def predictor(self, *, dtype: DTypeLike | None = None, scores: bool = False) -> Predictor:
         """A light callable that classifies one row, or a few, with the least delay.
@@ -279,50 +275,23 @@ default="onehot"
         predictor : Predictor
             Takes a row and returns its label; see `kitchenette.learning.Predictor`.
         """
-        self._check_fitted()
-        return self._predictor(dtype, self._scores() if scores else self._labels())
+        self.solve()
+        answer = self._scores()
+        return self.make_predictor(dtype, answer if scores else Labels(self.classes_, answer))
 
-    def _scores(self) -> Callable[[NDArray[Any]], NDArray[Any]]:
-        """The function from predicted indicators p to scores."""
+    def _scores(self) -> Scores:
         self._check_fitted()
-        binary = self.classes_.size == 2
-        if self.code_ is None:
-            if binary:
-                return lambda p: p[:, 1] - p[:, 0]
-            # The indicators with values +1 and -1; it matters without intercept only.
-            return lambda p: 2 * p - p.sum(axis=1, keepdims=True)
         check_choice("decoding", self.decoding, DECODINGS)
-        code = OutputCode(self.code_)
-        words, decoding = code.codewords.astype(np.float64), self.decoding
+        return Scores(self.code_, self.decoding, self.classes_.size == 2)
 
-        def scores(p: NDArray[Any]) -> NDArray[Any]:
-            s = code.scores(p @ words, decoding)
-            return s[:, 1] - s[:, 0] if binary else s
-
-        return scores
-
-    def _labels(self) -> Callable[[NDArray[Any]], NDArray[Any]]:
-        """The function from predicted indicators to labels."""
-        self._check_fitted()
-        classes = self.classes_
-        if self.code_ is None:
-            return lambda p: classes[p.argmax(axis=1)]
-        scores = self._scores()
-        if classes.size == 2:
-            return lambda p: classes[(scores(p) > 0).astype(np.intp)]
-        return lambda p: classes[scores(p).argmax(axis=1)]
-
-    def _restore(self, max_bytes: int) -> int:
-        n_classes, _ = self._shape()
-        classes = vars(self).get("classes_")
-        if classes is None or classes.shape != (n_classes,) or not _increases(classes):
-            raise ValueError(f"classes_ must be {n_classes} different labels, sorted.")
-        code = vars(self).get("code_")
-        if code is not None and (code.dtype != np.int8 or OutputCode(code).n_classes != n_classes):
+    def check_targets(self, n_targets: int) -> None:
+        if self.classes_.shape != (n_targets,) or not _increases(self.classes_):
+            raise ValueError(f"classes_ must be {n_targets} different labels, sorted.")
+        code = self.code_
+        if code is not None and (code.dtype != np.int8 or OutputCode(code).n_classes != n_targets):
             raise ValueError("code_ must have a row of int8 numbers for each class.")
-        return super()._restore(max_bytes)
 
-    def _encode(self, y: Any, first: bool) -> NDArray[Any]:
+    def encode(self, y: Any, first: bool) -> NDArray[Any]:
         y = column_or_1d(y, warn=True)
         y = check_array(y, dtype=None, ensure_2d=False, input_name="y")
         check_classification_targets(y)
@@ -334,7 +303,6 @@ default="onehot"
                     "KernelClassifier needs rows of at least two classes; the data has one "
                     f"class: {self.classes_.tolist()}."
                 )
-            self.seed_ = seed_from(self.random_state)
             self.code_ = self._make_code(self.classes_.size)
         unknown = np.setdiff1d(y, self.classes_)
         if unknown.size:
@@ -344,13 +312,13 @@ default="onehot"
             )
         return np.searchsorted(self.classes_, y)
 
-    def _columns(self, targets: NDArray[Any]) -> Array:
+    def columns(self, targets: NDArray[Any]) -> Array:
         return (targets[:, None] == np.arange(self.classes_.size)).astype(np.float64)
 
-    def _shaped(self, values: Array) -> Array:
-        return values
+    def shaped(self, values: Any) -> Any:
+        return np.ascontiguousarray(values.T) if isinstance(values, np.ndarray) else values
 
-    def _merge_statistics(self, other: Any) -> None:
+    def merge_statistics(self, other: Any) -> None:
         if (self.classes_.dtype.kind in "biuf") != (other.classes_.dtype.kind in "biuf"):
             raise ValueError(
                 "Cannot merge models of which one has numbers for labels and the other has "
@@ -360,12 +328,15 @@ default="onehot"
         classes = np.union1d(self.classes_, other.classes_)
         mine, theirs = self._known(), other._known()
         if classes.size > other.classes_.size:
-            theirs = theirs._with_targets(np.searchsorted(classes, other.classes_), classes.size)
-        if classes.size > self.classes_.size:
-            self.code_ = self._make_code(classes.size)
-            mine = mine._with_targets(np.searchsorted(classes, self.classes_), classes.size)
-        self.statistics_ = mine.merge(theirs)
-        self.classes_ = classes
+            theirs = theirs.with_targets(np.searchsorted(classes, other.classes_), classes.size)
+        if classes.size == self.classes_.size:
+            mine.merge(theirs)
+            return
+        # New statistics take the place of the old ones in one step, together with their classes.
+        mine = mine.with_targets(np.searchsorted(classes, self.classes_), classes.size)
+        mine.merge(theirs)
+        code = self._make_code(classes.size)
+        vars(self).update(statistics_=mine, classes_=classes, code_=code, _model=None)
 
     def _make_code(self, n_classes: int) -> NDArray[np.int8] | None:
         if not isinstance(self.code, str):
@@ -378,9 +349,6 @@ default="onehot"
         if self.code == "ecoc":
             return OutputCode.random(n_classes, self.code_length, seed=self.seed_).codewords
         return OutputCode.hadamard(n_classes).codewords if self.code == "hadamard" else None
-
-    def _default_map(self) -> Any:
-        return Fastfood(random_state=vars(self).get("seed_"))
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -410,3 +378,44 @@ def _labels_among(classes: Any) -> NDArray[Any]:
 
 def _increases(labels: NDArray[Any]) -> bool:
     return bool(np.all(labels[1:] > labels[:-1]))
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """From predicted indicators of the classes to scores."""
+
+    code: NDArray[np.int8] | None
+    decoding: str
+    binary: bool
+
+    def __call__(self, outputs: Array) -> NDArray[Any]:
+        if self.code is None:
+            if self.binary:
+                return outputs[:, 1] - outputs[:, 0]
+            # The indicators with values +1 and -1; it matters without intercept only.
+            return 2 * outputs - outputs.sum(axis=1, keepdims=True)
+        code, words = self._output_code
+        scores = code.scores(outputs @ words, self.decoding)
+        return scores[:, 1] - scores[:, 0] if self.binary else scores
+
+    @cached_property
+    def _output_code(self) -> tuple[OutputCode, Array]:
+        assert self.code is not None
+        code = OutputCode(self.code)
+        return code, code.codewords.astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """From predicted indicators of the classes to labels."""
+
+    classes: NDArray[Any]
+    scores: Scores
+
+    def __call__(self, outputs: Array) -> NDArray[Any]:
+        if self.scores.code is None:
+            return self.classes[outputs.argmax(axis=1)]
+        scores = self.scores(outputs)
+        if self.scores.binary:
+            return self.classes[(scores > 0).astype(np.intp)]
+        return self.classes[scores.argmax(axis=1)]

@@ -7,7 +7,6 @@ intercepts. A code needs no statistics and no solve of its own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, Self
 
@@ -15,7 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import hadamard
 
-from kitchenette.maps.base import check_choice, check_count
+from kitchenette.files.registry import Budget, checked_state, storable
+from kitchenette.parameters import check_choice, check_count
 from kitchenette.sketching.random import Stream
 
 DRAWS = 64  # random codes, of which the best is taken; fewer from 500 classes on
@@ -23,6 +23,7 @@ COUNTED_CLASSES = 62  # with more, random columns do not repeat
 DECODINGS = ("soft", "hamming")
 
 
+@storable
 class OutputCode:
     """A codeword of +1 and -1 for each class, and the way back.
 
@@ -131,14 +132,14 @@ class OutputCode:
         order = 1 << int(n_classes - 1).bit_length()
         return cls(hadamard(order, dtype=np.int8)[:n_classes, 1:])
 
-    def state(self) -> dict[str, Any]:
-        """Everything, for `from_state`: the array ``codewords``."""
+    def to_file(self) -> dict[str, Any]:
+        """The array ``codewords``, for a model file."""
         return {"codewords": self.codewords}
 
     @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """The code that `state` describes."""
-        return cls(**state)
+    def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:
+        """A code from words of any origin, which are checked as in the constructor."""
+        return cls(checked_state(state, {"codewords": np.ndarray})["codewords"])
 
     def scores(self, outputs: ArrayLike, decoding: str = "soft") -> NDArray[np.float64]:
         """How well outputs agree with each codeword.

@@ -5,84 +5,83 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from copy import copy
-from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, check_consistent_length, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from kitchenette.parameters import ValueParameters
-from kitchenette.learning.batches import BLOCK_ROWS, Batch, WaitingRows, checked_weights
-from kitchenette.learning.blocks import Features, features_of, rows_of, slices
-from kitchenette.learning.comparison import first_difference
-from kitchenette.learning.least_squares import LeastSquares, checked_alpha
-from kitchenette.learning.packed import Array
+from kitchenette.data.rows import refuse_what_is_not_numbers, slices, table, take
+from kitchenette.files.registry import Budget, checked_state
+from kitchenette.kernels import Kernel
+from kitchenette.learning.accumulation import MOST_ROWS, accumulate, features
+from kitchenette.learning.least_squares import LeastSquares, checked_alpha, checked_weights
+from kitchenette.learning.model import LinearModel
 from kitchenette.learning.predictor import Answer, Predictor
-from kitchenette.learning.progress import with_progress
 from kitchenette.learning.solution import Solution
 from kitchenette.maps import Fastfood
-from kitchenette.maps.base import RowTransformer, unchanged_on_error
+from kitchenette.maps.base import stored_parameters
+from kitchenette.maps.protocol import FittedMap, fit_map, fitted_map, map_difference, thawed
+from kitchenette.parameters import ValueParameters, unchanged_on_error
+from kitchenette.sketching.random import seed_from
 
-BLOCK_NUMBERS = 1 << 20  # features that predictions compute at once
-LEARNED_NUMBERS = 1 << 22  # features that learning computes at once ...
-LEAST_ROWS = 256  # ... or those of so many rows
-SOLVED = (
-    "alpha_",
-    "coef_",
-    "intercept_",
-    "log_marginal_likelihood_",
-    "collapsed_coef_",
-    "_has_intercept",
-)
-REMEMBERED = ("_posterior",)  # computed again when needed, and not pickled
+Array = NDArray[np.float64]
+PREDICTED_ROWS = 1 << 14  # that are converted at a time if they are not an array
+VARIANCE_NUMBERS = 1 << 20  # features whose variances are computed at a time
+
+
+def solved(name: str, doc: str) -> property:
+    """A read-only attribute of the solved model; not there before it is solved."""
+
+    def get(self: KernelMachine) -> Any:
+        model = self.solved_model()
+        if model is None:
+            raise AttributeError(
+                f"{name}_ is not there: rows came or went since this {type(self).__name__} was "
+                "solved. Call solve() first."
+            )
+        return self.shaped(getattr(model, name))
+
+    return property(get, doc=doc)
 
 
 class KernelMachine(ValueParameters, ABC):
     """A linear model of random features, learned from their statistics.
 
-    A subclass turns what it is asked to predict into columns of numbers, in `_encode` and
-    `_columns`, and back.
+    A subclass turns what it is asked to predict into columns of numbers, in `encode` and
+    `columns`, and back.
     """
 
-    _stored: ClassVar[dict[str, Any]] = {
-        "feature_map_": (RowTransformer, FrozenEstimator),
-        "statistics_": (LeastSquares, type(None)),
-        "n_features_in_": int,
-        "feature_names_in_": np.ndarray,
-        "alpha_": float,
-        "coef_": np.ndarray,
-        "intercept_": (float, np.ndarray),
-        "log_marginal_likelihood_": float,
-        "collapsed_coef_": (np.ndarray, type(None)),
-        "_has_intercept": bool,
-        "_single": bool,
-    }
-    _required: ClassVar[tuple[str, ...]] = (
-        "feature_map_",
-        "statistics_",
-        "n_features_in_",
-        "_single",
-    )
     feature_map: Any
     alpha: Any
     fit_intercept: Any
+    random_state: Any
     verbose: Any
     feature_map_: Any
-    _single: bool
     statistics_: LeastSquares | None
+    seed_: int
     n_features_in_: int
+    _fitted: FittedMap  # feature_map_ as learning uses it
+    _model: LinearModel | None  # of some version of the statistics
+    _posterior: tuple[int, Solution] | None  # with the factor of the Gram matrix; not pickled
+    # What the subclass learns about its targets from the first rows, and its types in files.
+    target_attributes: ClassVar[dict[str, Any]]
+
+    alpha_ = solved("alpha", "The penalty that was used.")
+    coef_ = solved("coef", "The weights of the features.")
+    intercept_ = solved("intercept", "The constants.")
+    log_marginal_likelihood_ = solved("log_marginal_likelihood", "The log density of the targets.")
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        of_map = get_tags(self._unfitted_map())
-        tags.input_tags = of_map.input_tags
+        tags.input_tags = get_tags(self._unfitted_map(0)).input_tags
         tags.target_tags.required = True
         return tags
+
+    # ------------------------------------------------------------ learning
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the feature map and learn from all rows, in one pass over blocks of them.
@@ -94,8 +93,7 @@ class KernelMachine(ValueParameters, ABC):
         y : array-like of shape (n_rows,) or (n_rows, n_targets)
             What is to be predicted.
         sample_weight : array-like of shape (n_rows,), optional
-            Weights, not negative. A row of weight 2 counts as two rows, except to the
-            feature map, which sees every row once.
+            Weights, not negative. A row of weight 2 counts as two rows.
 
         Returns
         -------
@@ -105,52 +103,70 @@ class KernelMachine(ValueParameters, ABC):
         with unchanged_on_error(self):
             self._check_parameters()
             self._forget()
-            self._learn(X, y, sample_weight)
-            # Now, because a fitted model should not fail later.
-            self._solve()
+            self._begin(X, y, sample_weight)
+            self.solve()  # now, because a fitted model should not fail later
         return self
 
-    def _learn(self, X: Any, y: Any, sample_weight: Any) -> None:
-        """Add rows to the statistics; the first ones also make the map."""
-        first = "statistics_" not in vars(self)
-        known = None if first else self._known()
+    def _begin(self, X: Any, y: Any, sample_weight: Any) -> None:
+        """Fit the feature map on the first rows and learn from them."""
+        X, targets, weights = self._checked_batch(X, y, sample_weight, first=True)
+        feature_map = fit_map(self._unfitted_map(self.seed_), X, y, weights)
+        fitted = fitted_map(feature_map, X)
+        title = type(self).__name__ if self.verbose else None
+        statistics = accumulate(fitted, X, targets, self.columns, weights, title)
+        vars(self).update(
+            feature_map_=feature_map,
+            statistics_=statistics,
+            _fitted=fitted,
+            _model=None,
+            _posterior=None,
+        )
+
+    def _continue(self, X: Any, y: Any, sample_weight: Any, *, remove: bool = False) -> None:
+        """Add more rows, or remove some, in one step after everything else."""
+        statistics = self._known()
+        X, targets, weights = self._checked_batch(X, y, sample_weight, first=False)
+        if X.shape[0] <= MOST_ROWS or remove:
+            Z, Y = features(self._fitted, X), self.columns(targets)
+            change = statistics.downdate if remove else statistics.update
+            change(Z, Y, weights)
+            return
+        title = type(self).__name__ if self.verbose else None
+        statistics.merge(accumulate(self._fitted, X, targets, self.columns, weights, title))
+
+    def _checked_batch(
+        self, X: Any, y: Any, sample_weight: Any, *, first: bool
+    ) -> tuple[Any, NDArray[Any], Array | None]:
+        """Rows, encoded targets and weights of equal length."""
         X = self._checked(X, reset=first)
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
-        targets = self._encode(y, first)
+        if first:
+            self.seed_ = seed_from(self.random_state)
+        targets = self.encode(y, first)
         check_consistent_length(X, targets)
         weights = None if sample_weight is None else checked_weights(sample_weight, X.shape[0])
-        if known is None:
-            self.feature_map_ = clone(self._unfitted_map()).fit(X, y)
-            self.statistics_ = self._statistics_of(X, targets, weights)
-        elif X.shape[0] > BLOCK_ROWS:
-            # Apart, so that an error in a late block leaves the statistics as they were.
-            known.merge(self._statistics_of(X, targets, weights))
-        else:
-            Z = features_of(self.feature_map_, X)
-            known.update(Z, self._columns(targets), weights)
-        self._single = self._known().single
-        self._forget_solution()
+        return table(X), targets, weights
 
-    def _statistics_of(self, X: Any, targets: NDArray[Any], weights: Array | None) -> LeastSquares:
-        n_rows = X.shape[0]
-        one = features_of(self.feature_map_, rows_of(X, slice(0, 1)))
-        statistics = LeastSquares(one.shape[1], self._columns(targets[:1]).shape[1])
-        size = min(max(LEARNED_NUMBERS // one.shape[1], LEAST_ROWS), BLOCK_ROWS)
-        blocks = list(slices(n_rows, size))
-        waiting = WaitingRows(statistics, n_rows + len(blocks), one.dtype)
-        progress = with_progress(blocks, n_rows, type(self).__name__) if self.verbose else blocks
-        memory = None
-        for rows in progress:
-            # Kept: new memory costs the operating system a good part of a block's time.
-            Z = memory = features_of(self.feature_map_, rows_of(X, rows), memory)
-            Y = self._columns(targets[rows])
-            batch = Batch(statistics, Z, Y, None if weights is None else weights[rows])
-            statistics._update(batch, waiting)
-        waiting.multiply()
-        return statistics
+    def downdate(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Forget rows that were learned before: the opposite of `partial_fit`.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            The rows, their targets and their weights, as they were given. That they were learned is
+            not checked, only that there were enough rows. Digits are lost if the rows that are
+            removed outweigh those that stay.
+
+        Returns
+        -------
+        self : object
+            This model.
+        """
+        self._continue(X, y, sample_weight, remove=True)
+        return self
 
     def merge(self, other: Self) -> Self:
         """Add the rows that another model has seen; that one does not change.
@@ -174,11 +190,13 @@ class KernelMachine(ValueParameters, ABC):
                 f"{type(other).__name__}."
             )
         other._known()
-        for name in ("n_features_in_", "feature_names_in_"):
-            if first_difference(getattr(self, name, None), getattr(other, name, None), name):
-                raise ValueError(f"Cannot merge models of different columns: {name} differs.")
-        maps = _thawed(self.feature_map_), _thawed(other.feature_map_)
-        difference = first_difference(*maps)
+        names = [vars(model).get("feature_names_in_", np.empty(0)) for model in (self, other)]
+        if self.n_features_in_ != other.n_features_in_ or not np.array_equal(*names):
+            raise ValueError(
+                "Cannot merge models of different columns: n_features_in_ or feature_names_in_ "
+                "differs."
+            )
+        difference = map_difference(self._fitted, other._fitted)
         if difference is not None:
             raise ValueError(
                 "Cannot merge models whose feature maps differ, as their statistics are of "
@@ -186,24 +204,53 @@ class KernelMachine(ValueParameters, ABC):
                 "map a random_state, and if it depends on data, fit it once on a sample and "
                 "pass it to every model as sklearn.frozen.FrozenEstimator(feature_map)."
             )
-        with unchanged_on_error(self):
-            self._merge_statistics(other)
-            self._single = self._known().single
-            self._forget_solution()
+        self.merge_statistics(other)
         return self
 
-    def _predictor(self, dtype: DTypeLike | None, answer: Answer) -> Predictor:
-        feature_map, weights = self._linear()
-        if dtype is None:
-            dtype = np.float32 if self._single else np.float64
-        return Predictor(
-            _thawed(feature_map),
-            weights,
-            np.atleast_1d(self.intercept_),
-            self.n_features_in_,
-            np.dtype(dtype),
-            answer,
+    # ------------------------------------------------------------ the solution
+
+    def solve(self) -> Self:
+        """Compute the weights, unless they are up to date.
+
+        `fit` and the predicting methods do it by themselves; after `partial_fit`, `merge` and
+        `downdate` it is put off until one of them is called, because a solution costs as much as
+        many rows.
+
+        Returns
+        -------
+        self : object
+            This model.
+        """
+        self._current()
+        return self
+
+    def _current(self) -> LinearModel:
+        model = self.solved_model()
+        if model is None:
+            statistics = self._known()
+            version = statistics.version
+            solution = statistics.solve(self.alpha, fit_intercept=self.fit_intercept)
+            model = self._model = LinearModel.of(solution, statistics.has_float32, version)
+        return model
+
+    def solved_model(self) -> LinearModel | None:
+        """The weights and all that belongs to them, or None if they are out of date."""
+        self._check_fitted()
+        model = self._model
+        fresh = model is not None and (
+            self.statistics_ is None or model.version == self.statistics_.version
         )
+        return model if fresh else None
+
+    def _posterior_solution(self) -> Solution:
+        """The solution once more, with the factor of the Gram matrix, which is as large."""
+        known, model = self._known(), self._current()
+        if self._posterior is None or self._posterior[0] != model.version:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)  # said when it was solved first
+                found = known.solve(model.alpha, fit_intercept=model.fit_intercept)
+            self._posterior = model.version, found
+        return self._posterior[1]
 
     def _check_fitted(self) -> None:
         if "statistics_" not in vars(self):
@@ -219,152 +266,50 @@ class KernelMachine(ValueParameters, ABC):
             )
         return self.statistics_
 
-    def _without_statistics(self) -> Self:
-        """A copy that only predicts, for files."""
-        self._check_fitted()
-        self.coef_  # noqa: B018 (computed now if it was not)
-        copied = copy(self)
-        copied.statistics_ = None
-        copied.feature_map_ = _only_transforming(self.feature_map_)
-        if self.feature_map is self.feature_map_:  # frozen: one object, stored once
-            copied.feature_map = copied.feature_map_
-        else:
-            copied.feature_map = clone(self.feature_map, safe=False)
-        return copied
-
-    # Lazy, because a solution costs as much as many rows: `partial_fit` and `merge` only
-    # forget these, and whoever asks for one of them next has all of them computed.
-
-    @cached_property
-    def alpha_(self) -> float:
-        return self._solve("alpha_")
-
-    @cached_property
-    def coef_(self) -> Array:
-        return self._solve("coef_")
-
-    @cached_property
-    def intercept_(self) -> Any:
-        return self._solve("intercept_")
-
-    @cached_property
-    def log_marginal_likelihood_(self) -> float:
-        return self._solve("log_marginal_likelihood_")
-
-    @cached_property
-    def collapsed_coef_(self) -> Array | None:
-        return self._solve("collapsed_coef_")
-
-    @cached_property
-    def _has_intercept(self) -> bool:
-        return self._solve("_has_intercept")
-
-    def _solve(self, name: str = "coef_") -> Any:
-        solution = self._known().solve(self.alpha, fit_intercept=self.fit_intercept)
-        collapse = getattr(self.feature_map_, "collapse", None)
-        self.__dict__.update(
-            alpha_=solution.alpha,
-            coef_=self._shaped(np.ascontiguousarray(solution.coef.T)),
-            intercept_=self._shaped(solution.intercept),
-            log_marginal_likelihood_=solution.log_marginal_likelihood,
-            collapsed_coef_=None if collapse is None else collapse(solution.coef),
-            _has_intercept=solution.fit_intercept,
-        )
-        return vars(self)[name]
-
-    @cached_property
-    def _posterior(self) -> Solution:
-        """The solution once more, with its factor, which is as large as the statistics."""
-        known = self._known()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # said when it was solved first
-            return known.solve(self.alpha_, fit_intercept=self._has_intercept)
-
-    def _forget_solution(self) -> None:
-        for name in (*SOLVED, *REMEMBERED):
-            self.__dict__.pop(name, None)
-
     def _forget(self) -> None:
-        for name in (*self._required, "feature_names_in_"):
-            self.__dict__.pop(name, None)
-        self._forget_solution()
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)
 
-    def __getstate__(self) -> dict[str, Any]:
-        state = super().__getstate__()
-        return {name: value for name, value in state.items() if name not in REMEMBERED}
+    # ------------------------------------------------------------ predicting
 
-    def _restore(self, max_bytes: int) -> int:
-        """Check what came from a model file; nothing is left to be made."""
-        feature_map = _thawed(self.feature_map_)
-        n_targets, n_features = self._shape()
-        if not isinstance(feature_map, RowTransformer) or feature_map._n_features_out != n_features:
-            raise ValueError("feature_map_ must have as many features as the statistics.")
-        if feature_map.n_features_in_ != self.n_features_in_:
-            raise ValueError("feature_map_ must have as many columns as the model.")
-        shapes: dict[str, Any] = {
-            "alpha_": (),
-            "coef_": self._shaped(np.empty((n_targets, n_features))).shape,
-            "intercept_": np.shape(self._shaped(np.empty(n_targets))),
-            "log_marginal_likelihood_": (),
-            "collapsed_coef_": None,
-            "_has_intercept": (),
-        }
-        if hasattr(self.feature_map_, "collapse"):
-            shapes["collapsed_coef_"] = (self.feature_map_.base_._n_features_out, n_targets)
-        missing = [name for name in self._required if name not in vars(self)]
-        if missing:
-            raise ValueError(f"{missing[0]} is missing.")
-        solved = [name for name in SOLVED if name in vars(self)]
-        if solved and len(solved) < len(SOLVED):
-            raise ValueError("a part of the solution is missing.")
-        for name in solved:
-            value, shape = vars(self)[name], shapes[name]
-            if (value is None) != (shape is None):
-                raise ValueError(f"{name} does not suit the feature map.")
-            if value is None or name == "log_marginal_likelihood_":
-                continue
-            if np.shape(value) != shape or not np.isfinite(value).all():
-                raise ValueError(f"{name} must be finite and of shape {shape}.")
-            if isinstance(value, np.ndarray) and value.dtype != np.float64:
-                raise ValueError(f"{name} must be of type float64.")
-            if name == "alpha_" and value < 0:
-                raise ValueError("alpha_ must not be negative.")
-        return 0
-
-    def _shape(self) -> tuple[int, int]:
-        """The numbers of targets and features."""
-        if self.statistics_ is not None:
-            return self.statistics_.n_targets, self.statistics_.n_features
-        if "coef_" not in vars(self):
-            raise ValueError("There are neither statistics nor weights.")
-        n_targets, n_features = np.atleast_2d(vars(self)["coef_"]).shape
-        return n_targets, n_features
-
-    def _outputs(self, X: Any) -> Features:
-        """Predictions of all columns: features times weights, a block of rows at a time."""
-        self._check_fitted()
-        feature_map, weights = self._linear()
-        X = self._checked(X, reset=False)
+    def outputs(self, X: Any) -> tuple[Array, np.dtype[Any]]:
+        """Predictions of all columns in float64, and the precision of the features."""
+        model, fitted = self._current(), self._fitted
+        X = self._checked(X)
         n_rows = X.shape[0]
-        outputs, memory = None, None
-        for rows in slices(n_rows, max(16, BLOCK_NUMBERS // weights.shape[0])):
-            Z = features_of(feature_map, rows_of(X, rows), memory)
-            if outputs is None:
-                outputs, memory = np.empty((n_rows, weights.shape[1]), Z.dtype), Z
-                weights = weights.astype(Z.dtype)
-            np.matmul(Z, weights, out=outputs[rows])
-        assert outputs is not None
-        outputs += np.asarray(self.intercept_, outputs.dtype)
-        return outputs
+        out = np.empty((n_rows, model.coef.shape[1]))
+        # An array is used as it is; anything else is converted, not all at once.
+        size = n_rows if isinstance(X, np.ndarray) else PREDICTED_ROWS
+        for part in slices(n_rows, size):
+            rows = fitted.rows(take(X, part))
+            if not model.predict(fitted, rows, out[part]):
+                raise ValueError(fitted.overflow(rows))
+        return out, fitted.operator(rows).dtype
 
-    def _linear(self) -> tuple[Any, Array]:
-        """A map, and the weights of its features: of its base features if it is linear in them."""
-        if self.collapsed_coef_ is not None:
-            return self.feature_map_.base_, self.collapsed_coef_
-        return self.feature_map_, np.atleast_2d(self.coef_).T
+    def variances(self, X: Any) -> Array:
+        """Variances of new observations, noise included."""
+        X, posterior = self._checked(X), self._posterior_solution()
+        variance = np.empty((X.shape[0], posterior.rss.size))
+        for part in slices(X.shape[0], max(16, VARIANCE_NUMBERS // posterior.coef.shape[0])):
+            variance[part] = posterior.variance(features(self._fitted, take(X, part)))
+        return variance
 
-    def _checked(self, X: Any, *, reset: bool) -> Any:
-        """Rows whose names and number of columns are checked; their numbers the map checks."""
+    def make_predictor(self, dtype: DTypeLike | None, answer: Answer) -> Predictor:
+        """A `Predictor` in some precision, by default that of the features learned from."""
+        model = self._current()
+        if dtype is None:
+            dtype = np.float32 if model.has_float32 else np.float64
+        return Predictor(
+            self._fitted.for_inference(),
+            model.coef,
+            model.intercept,
+            self.n_features_in_,
+            np.dtype(dtype),
+            answer,
+        )
+
+    def _checked(self, X: Any, *, reset: bool = False) -> Any:
+        """Rows with names and number of columns checked; their numbers the map checks."""
         if (
             not reset
             and type(X) is np.ndarray
@@ -374,6 +319,7 @@ class KernelMachine(ValueParameters, ABC):
             and "feature_names_in_" not in vars(self)
         ):
             return X  # at once, as the general checks take longer than a few rows
+        refuse_what_is_not_numbers(X)
         if hasattr(X, "columns"):
             # The map may want its names and its types, and converts a block at a time.
             X = validate_data(self, X, reset=reset, skip_check_array=True)
@@ -387,16 +333,24 @@ class KernelMachine(ValueParameters, ABC):
             self, X, reset=reset, accept_sparse="csr", dtype=None, ensure_all_finite=False
         )
 
-    def _unfitted_map(self) -> Any:
-        return self._default_map() if self.feature_map is None else self.feature_map
+    # ------------------------------------------------------------ parameters
 
-    def _default_map(self) -> Any:
-        # A seed, so that equal data give equal models.
-        return Fastfood(random_state=0)
+    def _unfitted_map(self, seed: int) -> Any:
+        return Fastfood(random_state=seed) if self.feature_map is None else self.feature_map
 
     def _check_parameters(self) -> None:
-        feature_map = self._unfitted_map()
-        if isinstance(feature_map, type) or not hasattr(feature_map, "transform"):
+        feature_map = self._unfitted_map(0)
+        if isinstance(feature_map, Kernel):
+            raise ValueError(
+                "feature_map must be a feature map, not a kernel: write "
+                f"{type(self).__name__}(Fastfood({feature_map!r})), or another map of this kernel."
+            )
+        if isinstance(feature_map, type):
+            raise ValueError(
+                "feature_map must be an object, not a class: write "
+                f"{feature_map.__name__}() with parentheses."
+            )
+        if not hasattr(feature_map, "transform"):
             raise ValueError(
                 "feature_map must be a feature map of kitchenette, or another object with fit and "
                 f"transform that works row by row; got {feature_map!r}."
@@ -405,33 +359,109 @@ class KernelMachine(ValueParameters, ABC):
             raise ValueError(f"fit_intercept must be True or False; got {self.fit_intercept!r}.")
         checked_alpha(self.alpha)
 
+    # ------------------------------------------------------------ copies and files
+
+    def for_inference(self) -> Self:
+        """A copy that only predicts: without statistics, and so far smaller.
+
+        Returns
+        -------
+        model : object
+            It cannot learn from more rows, merge, or tell how sure it is.
+        """
+        self.solve()
+        copied = copy(self)
+        fitted = self._fitted.for_inference()
+        feature_map: Any = self.feature_map_
+        if thawed(feature_map) is self._fitted:
+            frozen = isinstance(feature_map, FrozenEstimator)
+            feature_map = FrozenEstimator(fitted) if frozen else fitted
+        vars(copied).update(
+            statistics_=None, feature_map_=feature_map, _fitted=fitted, _posterior=None
+        )
+        if isinstance(self.feature_map, FrozenEstimator):
+            copied.feature_map = feature_map
+        return copied
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        return {**state, "_posterior": None} if "_posterior" in state else state
+
+    def to_file(self) -> dict[str, Any]:
+        """Parameters and everything learned, for a model file."""
+        state: dict[str, Any] = {"parameters": stored_parameters(self)}
+        if "statistics_" in vars(self):
+            names = (*self.fitted_types, *self.target_attributes)
+            state["fitted"] = {name: vars(self)[name] for name in names if name in vars(self)}
+            state["fitted"]["model"] = self.solved_model()
+        return state
+
+    fitted_types: ClassVar[dict[str, Any]] = {
+        "feature_map_": object,
+        "statistics_": (LeastSquares, type(None)),
+        "seed_": int,
+        "n_features_in_": int,
+        "feature_names_in_": (np.ndarray, type(None)),
+    }
+
+    @classmethod
+    def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:
+        """A model from a file of any origin."""
+        state = checked_state(state, {"parameters": dict, "fitted": (dict, type(None))})
+        made = cls(**state["parameters"])
+        if state["fitted"] is None:
+            return made
+        types = {**cls.fitted_types, **cls.target_attributes, "model": (LinearModel, type(None))}
+        fitted = checked_state(state["fitted"], types)
+        model, statistics = fitted.pop("model"), fitted["statistics_"]
+        if fitted["feature_names_in_"] is None:
+            del fitted["feature_names_in_"]
+        elif fitted["feature_names_in_"].shape != (fitted["n_features_in_"],):
+            raise ValueError("feature_names_in_ must be as many as the columns.")
+        feature_map = thawed(fitted["feature_map_"])
+        if not isinstance(feature_map, FittedMap):
+            raise ValueError("feature_map_ must be a feature map.")
+        if statistics is None and model is None:
+            raise ValueError("there are neither statistics nor weights.")
+        if model is not None and statistics is not None:
+            model = model.renumbered(statistics.version)
+        vars(made).update(fitted, _fitted=feature_map, _model=model, _posterior=None)
+        made.check_restored()
+        return made
+
+    def check_restored(self) -> None:
+        """Refuse fitted attributes that do not belong together."""
+        shapes = []
+        if self.statistics_ is not None:
+            shapes.append((self.statistics_.n_features, self.statistics_.n_targets))
+        if self._model is not None:
+            shapes.append(self._model.coef.shape)
+        if len({*shapes}) > 1:
+            raise ValueError("statistics and weights must have the same shape.")
+        if self._fitted.n_features_out_ != shapes[0][0]:
+            raise ValueError("feature_map_ must have as many features as the statistics.")
+        if getattr(self._fitted, "n_features_in_", 0) != self.n_features_in_:
+            raise ValueError("feature_map_ must have as many columns as the model.")
+        self.check_targets(shapes[0][1])
+
+    # ------------------------------------------------------------ what subclasses add
+
     @abstractmethod
-    def _encode(self, y: Any, first: bool) -> NDArray[Any]:
+    def encode(self, y: Any, first: bool) -> NDArray[Any]:
         """Checked targets; the first ones say what there is to predict."""
 
     @abstractmethod
-    def _columns(self, targets: NDArray[Any]) -> Array:
+    def columns(self, targets: NDArray[Any]) -> Array:
         """Some of the encoded targets as columns of numbers."""
 
     @abstractmethod
-    def _shaped(self, values: Array) -> Any:
-        """Numbers of all columns, first axis, in the shape of the attributes."""
+    def shaped(self, values: Any) -> Any:
+        """A value of the solved model in the shape that users see."""
 
     @abstractmethod
-    def _merge_statistics(self, other: Any) -> None:
-        """Add another model's statistics, of equal features."""
+    def merge_statistics(self, other: Any) -> None:
+        """Add another model's statistics, of equal features, in one step."""
 
-
-def _thawed(feature_map: Any) -> Any:
-    while isinstance(feature_map, FrozenEstimator):
-        feature_map = feature_map.estimator
-    return feature_map
-
-
-def _only_transforming(feature_map: Any) -> Any:
-    """The map without what it needs to learn from more rows, if it has that."""
-    if isinstance(feature_map, FrozenEstimator):
-        return FrozenEstimator(_only_transforming(feature_map.estimator))
-    if hasattr(feature_map, "_without_statistics"):
-        return feature_map._without_statistics()
-    return feature_map
+    @abstractmethod
+    def check_targets(self, n_targets: int) -> None:
+        """Refuse target attributes from a file that do not suit so many columns."""

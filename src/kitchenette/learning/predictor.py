@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kitchenette.learning.blocks import features_of
-from kitchenette.maps.base import RowTransformer
+from kitchenette.maps.protocol import FittedMap
 
-ROWS = 8  # that the buffer of features holds
-Answer = Callable[[NDArray[Any]], NDArray[Any]]
+
+class Answer(Protocol):
+    """What becomes of the predicted columns, shape (n_rows, n_columns)."""
+
+    def __call__(self, outputs: NDArray[np.float64]) -> NDArray[Any]:
+        """An answer for each row."""
 
 
 class Predictor:
@@ -21,22 +23,21 @@ class Predictor:
     ``predictor(x)`` takes a row, an array of shape (n_columns,), and returns its prediction; or
     rows, shape (n_rows, n_columns), and returns an array of predictions. They equal those
     of ``predict`` up to rounding errors. The predictor keeps weights and map as they are
-    when it is made: it does not follow a model that goes on learning.
+    when it is made: it does not follow a model that goes on learning. Any number of threads may
+    use it at the same time, and it can be pickled.
 
     Notes
     -----
-    Features are written to a buffer that is made once, by the native core if the map is one of
-    this package, and multiplied with the weights. Nothing is checked but the number of
-    columns: rows must be dense and finite, their columns in the order of training, and what the
-    map demands of them is up to the caller. One predictor must not be used by several threads at
-    the same time; make one for each. It cannot be pickled; save the model instead.
+    Features are computed and multiplied with the weights in one native call if the map is one of
+    this package. Rows must be dense, with their columns in the order of training. A row with NaN or
+    infinity is refused; beyond that, what the map demands of rows is not checked.
 
     Examples
     --------
     >>> import numpy as np
     >>> from kitchenette import KernelRegressor
     >>> X = np.random.default_rng(0).normal(size=(500, 3))
-    >>> model = KernelRegressor().fit(X, X[:, 0] * X[:, 1])
+    >>> model = KernelRegressor(random_state=0).fit(X, X[:, 0] * X[:, 1])
     >>> predict = model.predictor()
     >>> bool(np.isclose(predict(X[7]), model.predict(X[7:8])[0]))
     True
@@ -44,7 +45,7 @@ class Predictor:
 
     def __init__(
         self,
-        feature_map: Any,
+        fitted: FittedMap,
         weights: NDArray[np.float64],
         intercept: NDArray[np.float64],
         n_columns: int,
@@ -53,16 +54,11 @@ class Predictor:
     ):
         if dtype not in (np.float32, np.float64):
             raise ValueError(f"dtype must be float32 or float64; got {dtype}.")
-        self._n_columns = n_columns
-        self._dtype = dtype
-        self._weights = np.asfortranarray(weights, dtype=dtype)
-        self._intercept = intercept.astype(dtype)
-        self._answer = answer
-        self._buffer = np.empty((ROWS, weights.shape[0]), dtype)
-        if isinstance(feature_map, RowTransformer):
-            self._write = feature_map._writer(dtype)
-        else:
-            self._write = _by_transform(feature_map)
+        self._parts = fitted, weights, intercept, n_columns, dtype, answer
+        self._n_columns, self._dtype, self._answer = n_columns, dtype, answer
+        self._n_targets = weights.shape[1]
+        operator, collapsed = fitted.operator(np.empty((0, n_columns), dtype)).collapse(weights)
+        self._linear = operator.linear(collapsed, intercept)
 
     def __call__(self, x: Any) -> Any:
         x = np.ascontiguousarray(x, self._dtype)
@@ -71,21 +67,17 @@ class Predictor:
                 f"A row must have {self._n_columns} columns, and there must be one at least; got "
                 f"an array of shape {x.shape}."
             )
-        if x.ndim == 1:
-            return self._answer(self._outputs(x[None]))[0]
-        parts = [self._outputs(x[i : i + ROWS]) for i in range(0, x.shape[0], ROWS)]
-        return self._answer(np.concatenate(parts))
+        rows = x[None] if x.ndim == 1 else x
+        outputs = np.empty((rows.shape[0], self._n_targets))
+        if not self._linear.write(rows, outputs):
+            self._refuse(rows)
+        answers = self._answer(outputs)
+        return answers[0] if x.ndim == 1 else answers
 
-    def _outputs(self, X: NDArray[Any]) -> NDArray[Any]:
-        Z = self._buffer[: X.shape[0]]
-        self._write(X, Z)
-        outputs = Z @ self._weights
-        outputs += self._intercept
-        return outputs
+    def _refuse(self, rows: NDArray[Any]) -> None:
+        if not np.isfinite(rows).all():
+            raise ValueError("A row contains NaN or infinity; predictions need finite numbers.")
+        raise ValueError(self._parts[0].overflow(rows))
 
-
-def _by_transform(feature_map: Any) -> Callable[[NDArray[Any], NDArray[Any]], object]:
-    def write(X: NDArray[Any], out: NDArray[Any]) -> None:
-        out[:] = features_of(feature_map, X)
-
-    return write
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), self._parts

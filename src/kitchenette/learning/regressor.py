@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -9,13 +10,13 @@ from numpy.typing import DTypeLike, NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils import Tags, check_array
 
-from kitchenette.learning.blocks import features_of, rows_of, slices
-from kitchenette.learning.machine import BLOCK_NUMBERS, KernelMachine
-from kitchenette.learning.packed import Array
+from kitchenette.files.registry import storable
+from kitchenette.learning.machine import Array, KernelMachine
 from kitchenette.learning.predictor import Predictor
-from kitchenette.maps.base import unchanged_on_error
+from kitchenette.parameters import unchanged_on_error
 
 
+@storable
 class KernelRegressor(RegressorMixin, KernelMachine):
     """Regression with a kernel, in one pass over any number of rows.
 
@@ -30,7 +31,7 @@ class KernelRegressor(RegressorMixin, KernelMachine):
         A map of this package, or any scikit-learn transformer that treats rows one by one;
         also a pipeline (of `StandardScaler` and a map, if columns differ in scale), or a fitted
         map as `sklearn.frozen.FrozenEstimator`. None is
-        ``Fastfood(random_state=0)``: 1024 features for the Gaussian kernel, whose
+        ``Fastfood(random_state=seed_)``: 1024 features for the Gaussian kernel, whose
         length scale is the median distance of rows.
     alpha : float, {"gcv", "evidence"} or array-like, default="gcv"
         The penalty of the weights; or what chooses it among all numbers: generalised
@@ -39,6 +40,8 @@ class KernelRegressor(RegressorMixin, KernelMachine):
         too little there.
     fit_intercept : bool, default=True
         Whether to add a constant that is not penalised.
+    random_state : int, NumPy generator or None, default=None
+        The seed of the default map. None draws one; see ``seed_``.
     verbose : bool, default=False
         Show progress while rows are learned: a bar if rich is installed, lines if not.
 
@@ -54,11 +57,11 @@ class KernelRegressor(RegressorMixin, KernelMachine):
         The weights of the features.
     intercept_ : float or ndarray of shape (n_targets,)
         The constant.
-    collapsed_coef_ : ndarray of shape (n_base_components, n_targets), or None
-        If the map is a `TEFM`, the weights of its base features that predict the same.
     log_marginal_likelihood_ : float
         The log density of the targets seen, with the weights integrated out and the noise
         at its most likely; of all targets together. It serves to compare kernels.
+    seed_ : int
+        The seed that was used.
     n_features_in_ : int
         The number of columns of the data.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -77,9 +80,10 @@ class KernelRegressor(RegressorMixin, KernelMachine):
     function s^2 k / alpha. `predict` returns the posterior mean; its standard deviation
     includes the noise. See `kitchenette.learning.Solution` for the formulas.
 
-    *Batches.* `partial_fit` and `merge` only add up; the weights are computed when a
-    prediction or one of the attributes alpha_, coef_, intercept_ or log_marginal_likelihood_
-    is asked for, and then kept. A map that depends on data is fitted on the first batch.
+    *Batches.* `partial_fit`, `merge` and `downdate` only add up; the weights are computed when a
+    prediction or `solve` is asked for, and then kept. Until then there are no attributes alpha_,
+    coef_, intercept_ and log_marginal_likelihood_. A map that depends on data is fitted on the
+    first batch.
     The model does not depend on how rows are split or in which order they are merged,
     and a prediction not on the rows beside it, up to rounding errors.
 
@@ -114,9 +118,8 @@ class KernelRegressor(RegressorMixin, KernelMachine):
     """
 
     _target_ndim: int
-
-    _stored: ClassVar[dict[str, Any]] = {**KernelMachine._stored, "_target_ndim": int}
-    _required: ClassVar[tuple[str, ...]] = (*KernelMachine._required, "_target_ndim")
+    _target_dtype: str
+    target_attributes: ClassVar[dict[str, Any]] = {"_target_ndim": int, "_target_dtype": str}
 
     def __init__(
         self,
@@ -124,11 +127,13 @@ class KernelRegressor(RegressorMixin, KernelMachine):
         *,
         alpha: Any = "gcv",
         fit_intercept: bool = True,
+        random_state: Any = None,
         verbose: bool = False,
     ):
         self.feature_map = feature_map
         self.alpha = alpha
         self.fit_intercept = fit_intercept
+        self.random_state = random_state
         self.verbose = verbose
 
     def __sklearn_tags__(self) -> Tags:
@@ -155,7 +160,8 @@ class KernelRegressor(RegressorMixin, KernelMachine):
         """
         with unchanged_on_error(self):
             self._check_parameters()
-            self._learn(X, y, sample_weight)
+            first = "statistics_" not in vars(self)
+            (self._begin if first else self._continue)(X, y, sample_weight)
         return self
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
@@ -171,15 +177,17 @@ class KernelRegressor(RegressorMixin, KernelMachine):
         Returns
         -------
         y : ndarray of shape (n_rows,) or (n_rows, n_targets)
-            The mean of the posterior; float32 if the features are.
+            The mean of the posterior; float32 if features and targets are, else float64.
         std : ndarray like y
             The standard deviation of a new observation, noise included; with ``return_std``
             alone. The first time, it costs some factorizations of the Gram matrix; then
             n_components^2 operations for a row.
         """
-        mean: Any = self._outputs(X)
-        mean = mean[:, 0] if self._target_ndim == 1 else mean
-        return (mean, self._std(X).astype(mean.dtype)) if return_std else mean
+        outputs, precision = self.outputs(X)
+        dtype = np.result_type(precision, self._target_dtype)
+        answer = Targets(self._target_ndim, dtype.name)
+        mean = answer(outputs)
+        return (mean, answer(np.sqrt(self.variances(X)))) if return_std else mean
 
     def predictor(self, *, dtype: DTypeLike | None = None) -> Predictor:
         """A light callable that predicts one row, or a few, with the least delay.
@@ -187,7 +195,7 @@ class KernelRegressor(RegressorMixin, KernelMachine):
         Parameters
         ----------
         dtype : float32 or float64, optional
-            The precision in which it computes; by default that of the features the model
+            The precision in which it computes features; by default that of the features the model
             was fitted with.
 
         Returns
@@ -195,44 +203,52 @@ class KernelRegressor(RegressorMixin, KernelMachine):
         predictor : Predictor
             Takes a row and returns its prediction; see `kitchenette.learning.Predictor`.
         """
-        self._check_fitted()
-        single = self._target_ndim == 1
-        return self._predictor(dtype, lambda outputs: outputs[:, 0] if single else outputs)
+        self.solve()
+        return self.make_predictor(dtype, Targets(self._target_ndim, "float64"))
 
-    def _std(self, X: Any) -> Array:
-        X = self._checked(X, reset=False)
-        posterior = self._posterior
-        variance = np.empty((X.shape[0], posterior.rss.size))
-        for rows in slices(X.shape[0], max(16, BLOCK_NUMBERS // posterior.coef.shape[0])):
-            variance[rows] = posterior.variance(features_of(self.feature_map_, rows_of(X, rows)))
-        std = np.sqrt(variance)
-        return std[:, 0] if self._target_ndim == 1 else std
-
-    def _restore(self, max_bytes: int) -> int:
-        if vars(self).get("_target_ndim") not in (1, 2):
-            raise ValueError(f"_target_ndim must be 1 or 2; got {self._target_ndim}.")
-        return super()._restore(max_bytes)
-
-    def _encode(self, y: Any, first: bool) -> NDArray[Any]:
+    def encode(self, y: Any, first: bool) -> NDArray[Any]:
+        given = getattr(y, "dtype", None)
         y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
         if first:
             self._target_ndim = y.ndim
+            self._target_dtype = "float32" if given == np.float32 else "float64"
         if y.ndim not in (1, 2) or y.ndim != self._target_ndim:
             axes = ("one axis", "two axes")
             expected = " or ".join(axes) if first else f"{axes[self._target_ndim - 1]}, as before"
             raise ValueError(f"y must have {expected}; got an array of shape {y.shape}.")
         return y.reshape(y.shape[0], -1)
 
-    def _columns(self, targets: NDArray[Any]) -> Array:
+    def columns(self, targets: NDArray[Any]) -> Array:
         return targets
 
-    def _shaped(self, values: Array) -> Any:
-        return values[0] if self._target_ndim == 1 else values
+    def shaped(self, values: Any) -> Any:
+        if not isinstance(values, np.ndarray):
+            return values
+        per_target = np.ascontiguousarray(values.T)
+        return per_target[0] if self._target_ndim == 1 else per_target
 
-    def _merge_statistics(self, other: Any) -> None:
+    def merge_statistics(self, other: Any) -> None:
         if self._target_ndim != other._target_ndim:
             raise ValueError(
                 "Cannot merge models of which one was given vectors of targets and the other "
                 "matrices."
             )
         self._known().merge(other._known())
+
+    def check_targets(self, n_targets: int) -> None:
+        if self._target_ndim not in (1, 2) or (self._target_ndim == 1 and n_targets != 1):
+            raise ValueError(f"_target_ndim cannot be {self._target_ndim}.")
+        if self._target_dtype not in ("float32", "float64"):
+            raise ValueError("_target_dtype must be float32 or float64.")
+
+
+@dataclass(frozen=True)
+class Targets:
+    """Predicted columns in the shape and precision of the targets."""
+
+    ndim: int
+    dtype: str
+
+    def __call__(self, outputs: Array) -> NDArray[Any]:
+        outputs = outputs.astype(self.dtype, copy=False)
+        return outputs[:, 0] if self.ndim == 1 else outputs

@@ -12,7 +12,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kitchenette.data.rows import checked_rows, sample_rows, slices, table, take, validated
-from kitchenette.files.registry import Budget, checked_state
+from kitchenette.files.registry import Budget, checked_state, stored_parameters
 from kitchenette.kernels import Kernel
 from kitchenette.maps.specification import Specification
 from kitchenette.parameters import ValueParameters, check_count, unchanged_on_error
@@ -82,9 +82,7 @@ class RowMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParameters,
             seed = seed_from(self.random_state)
             sample, weights = sample_rows(X, seed, sample_weight)
             sample = validated(self, sample, reset=True)
-            observed = None
-            if self.observes:
-                observed = self._observed(X)
+            observed = self._observed(X) if self.observes else None
             self.specification_ = self.choose(sample, seed, weights, observed)
             self.specification_.operator(sample.dtype)  # now, so that `fit` raises what is wrong
         return self
@@ -200,7 +198,8 @@ class RowMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParameters,
         -------
         operator : Operator
         """
-        return self.specification_.operator(rows.dtype)
+        operator: Operator = self.fitted().operator(rows.dtype)
+        return operator
 
     def overflow(self, rows: Any) -> str:
         """The sentence for rows of which a feature is not finite."""
@@ -213,6 +212,11 @@ class RowMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParameters,
         """This map, or one without what only further fitting needs."""
         return self
 
+    def identity(self) -> Specification:
+        """The specification: equal, up to rounding, for maps that compute the same features."""
+        specification: Specification = self.fitted()
+        return specification
+
     # ------------------------------------------------------------ files
 
     def to_file(self) -> dict[str, Any]:
@@ -221,7 +225,7 @@ class RowMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParameters,
         if "specification_" in vars(self):
             state["fitted"] = self.fitted_to_file()
             with np.errstate(all="ignore"):
-                state["fingerprint"] = self.specification_.fingerprint()
+                state["fingerprint"] = self.fitted().fingerprint()
         return state
 
     def fitted_to_file(self) -> dict[str, Any]:
@@ -294,25 +298,6 @@ def check_resolved(kernel: Kernel, n_columns: int) -> None:
     kernel.check_parameters(n_columns)
     if kernel.needs_sample():
         raise ValueError(f"the kernel must have all its parameters; got {kernel!r}.")
-
-
-def stored_parameters(estimator: Any) -> dict[str, Any]:
-    """Parameters, with the seed that a generator gave in place of the generator.
-
-    A parameter that is a map is not fitted itself: the fitted copy, whose name ends in an
-    underscore, knows the seed.
-    """
-    parameters = estimator.get_params(deep=False)
-    for name, value in parameters.items():
-        if name == "random_state" and isinstance(
-            value, np.random.Generator | np.random.RandomState
-        ):
-            parameters[name] = getattr(estimator, "seed_", value)
-        elif isinstance(value, RowMap) and "specification_" not in vars(value):
-            fitted = getattr(estimator, f"{name}_", None)
-            if isinstance(getattr(value, "random_state", None), np.random.Generator | np.random.RandomState):
-                parameters[name] = clone(value).set_params(random_state=getattr(fitted, "seed_", None))
-    return parameters
 
 
 def check_fingerprint(found: list[float], stored: Any) -> None:

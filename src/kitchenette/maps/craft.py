@@ -2,26 +2,87 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+import scipy.sparse as sp
+from numpy.typing import NDArray
 from sklearn.base import clone
 
-from kitchenette.kernels import Kernel, Polynomial, ShiftInvariantKernel
-from kitchenette.maps.base import PROBES, RowTransformer
-from kitchenette.maps.kitchen_sinks import RandomKitchenSinks
-from kitchenette.maps.random_maclaurin import RandomMaclaurin
-from kitchenette.maps.srht import draw_srht, srht_bytes
+from kitchenette import _core
+from kitchenette.files.registry import storable
+from kitchenette.kernels import Polynomial
+from kitchenette.maps.compact import CompactMap, check_inner
+from kitchenette.maps.specification import Cost, Specification
+from kitchenette.maps.srht import SRHT, SRHTSpecification
+from kitchenette.sketching.dense import dense_operator, in_panels
+from kitchenette.sketching.operators import Operator, chain
 from kitchenette.sketching.random import Stream
-from kitchenette.sketching.rows import blocks_of_rows
 
 UP_FACTOR = 8  # wide features per compact one, unless `up` says how many
-WIDE_BYTES = 1 << 24  # of wide features at a time: they stay in the last level of cache
-FEWEST_ROWS = 8  # at a time, so that all threads have work
 
 
-class CRAFTMap(RowTransformer):
+@storable
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CRAFTSpecification(Specification):
+    """A wide map and a projection down.
+
+    Attributes
+    ----------
+    up : Specification
+        The wide map.
+    down : Specification
+        An SRHT, or a dense projection.
+    """
+
+    up: Specification
+    down: Specification
+
+    def draw(self, dtype: np.dtype[Any]) -> Operator:
+        return chain(self.up.operator(dtype), self.down.operator(dtype))
+
+    def cost(self) -> Cost:
+        return Cost(0, 0)  # both parts come from the file and have been counted
+
+    def probe_scale(self) -> Any:
+        return self.up.probe_scale()
+
+    def check(self) -> None:
+        super().check()
+        check_inner("up", self.up, self.n_columns)
+        if not isinstance(self.down, SRHTSpecification | DenseProjectionSpecification):
+            raise ValueError("down must be a linear projection.")
+        check_inner("down", self.down, self.up.n_components)
+        if self.down.n_components != self.n_components:
+            raise ValueError("down must have as many components as the map.")
+
+
+@storable
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DenseProjectionSpecification(Specification):
+    """Products with the rows of a matrix of shape (n_components, n_columns)."""
+
+    matrix: NDArray[np.float64]
+
+    def draw(self, dtype: np.dtype[Any]) -> Operator:
+        panels = in_panels(self.matrix.T, dtype)
+        return dense_operator(_core.Tail("identity"), panels, self.n_components)
+
+    def cost(self) -> Cost:
+        return Cost(16 * self.matrix.size, 2 * self.matrix.size)
+
+    def check(self) -> None:
+        super().check()
+        shape = self.n_components, self.n_columns
+        if self.matrix.shape != shape or self.matrix.dtype != np.float64:
+            raise ValueError(f"the matrix must be of float64 and of shape {shape}.")
+        if not np.isfinite(self.matrix).all():
+            raise ValueError("the matrix must be finite.")
+
+
+@storable
+class CRAFTMap(CompactMap):
     """A wide random feature map, projected down while it is computed.
 
     Many random features have a low rank in practice: an SRHT of a wide map to few columns
@@ -31,13 +92,18 @@ class CRAFTMap(RowTransformer):
     Parameters
     ----------
     up : map or Kernel, default=Polynomial(degree=3)
-        The map up: RandomMaclaurin, TensorSketch or any other map of this package. Its
-        ``n_components`` is the paper's D; None stands for 8 times ``n_components``. A
-        kernel stands for RandomMaclaurin of it with so many features, or RandomKitchenSinks
-        if it is shift-invariant. A map without a random_state of its own is drawn from
-        this map's seed.
+        The map up: RandomMaclaurin, TensorSketch or any other map, also a scikit-learn
+        transformer that treats rows one by one. Its ``n_components`` is the paper's D; None
+        stands for 8 times ``n_components``. A kernel stands for RandomMaclaurin of it with so
+        many features, or RandomKitchenSinks if it is shift-invariant. A map without a
+        random_state of its own is drawn from this map's seed.
     n_components : int, default=1024
-        The number of output columns, the paper's E.
+        The number of output columns, the paper's E, at most D.
+    down : projection or None, default=None
+        The projection down, a linear map that keeps inner products in expectation. None is
+        `SRHT`. Anything else is fitted on rows of D columns and must have a matrix
+        ``components_`` then, as `sklearn.random_projection.GaussianRandomProjection` has; it
+        costs O(D E) per row. Its ``n_components`` is set to that of this map.
     random_state : int, NumPy generator or None, default=None
         The seed. None draws one; see ``seed_``.
 
@@ -89,79 +155,55 @@ class CRAFTMap(RowTransformer):
     True
     """
 
-    _stored: ClassVar[dict[str, Any]] = {**RowTransformer._stored, "up_": RowTransformer}
+    specification_class = CRAFTSpecification
+    inner_name, inner_factor = "up", UP_FACTOR
 
     def __init__(
         self,
         up: Any = Polynomial(degree=3),
         n_components: int = 1024,
         *,
+        down: Any = None,
         random_state: Any = None,
     ):
         self.up = up
         self.n_components = n_components
+        self.down = down
         self.random_state = random_state
 
-    @property
-    def kernel_(self) -> Kernel:
-        """The wide map's kernel."""
-        kernel: Kernel = self.up_.kernel_
-        return kernel
-
-    def _choose(self, X: Any, sample: Any) -> None:
-        factor = UP_FACTOR * self._n_features_out
-        self.up_ = wide_map(self.up, factor, self.seed_, "CRAFTMap").fit(X)
-
-    def _check_choices(self, n_columns: int) -> None:
-        check_fitted_for("up_", self.up_, n_columns)
-
-    def _draw(self, n_columns: int, dtype: DTypeLike) -> None:
+    def specify(self, inner: Specification, seed: int, X: Any, dtype: Any) -> dict[str, Any]:
         # Independent of the wide map, also if that has the same seed.
-        seed = int(Stream(self.seed_, "down").words(1, 1)[0, 0])
-        self._down = draw_srht(self._n_features_out, self.up_._n_features_out, seed, dtype)
-
-    def _drawn_bytes(self, n_columns: int) -> int:
-        width = self.up_._n_features_out
-        return srht_bytes(self.n_components, width) + 8 * PROBES * width
-
-    def _probe_scale(self) -> Any:
-        return self.up_._probe_scale()
-
-    def _write(self, X: Any, out: NDArray[Any]) -> bool:
-        down = self._down.astype(X.dtype)
-        width = self.up_._n_features_out
-        count = max(FEWEST_ROWS, WIDE_BYTES // (X.dtype.itemsize * width))
-        wide = np.empty((min(count, X.shape[0]), width), dtype=X.dtype)
-        fine = True
-        for rows, block in blocks_of_rows(X, count):
-            Z = wide[: block.shape[0]]
-            fine &= self.up_._write(block, Z)
-            fine &= down.features(Z, out[rows])
-        return fine
-
-
-def wide_map(given: Any, n_components: int, seed: int, owner: str) -> Any:
-    """The map that a parameter stands for, not fitted.
-
-    ``n_components`` and the seed are for maps that leave them open.
-    """
-    if isinstance(given, Kernel):
-        kind = RandomKitchenSinks if isinstance(given, ShiftInvariantKernel) else RandomMaclaurin
-        given = kind(given, n_components)
-    if not isinstance(given, RowTransformer) or "kernel" not in given.get_params(deep=True):
-        raise ValueError(
-            f"{owner} needs a feature map of this package, such as RandomMaclaurin(), or a kernel; "
-            f"got {given!r}."
+        down_seed = int(Stream(seed, "down").words(1, 1)[0, 0])
+        specification = CRAFTSpecification(
+            n_columns=inner.n_columns,
+            n_components=int(self.n_components),
+            seed=seed,
+            precision=dtype.name,
+            up=inner,
+            down=self._projection(inner.n_components, down_seed, dtype),
         )
-    made = clone(given)
-    if made.n_components is None:
-        made.set_params(n_components=n_components)
-    if made.random_state is None:
-        made.set_params(random_state=int(Stream(seed, "wide map").words(1, 1)[0, 0]))
-    return made
+        return {"specification_": specification}
 
-
-def check_fitted_for(name: str, inner: Any, n_columns: int) -> None:
-    """Refuse an inner map that was not fitted on rows of this width."""
-    if getattr(inner, "n_features_in_", None) != n_columns or not hasattr(inner, "kernel_"):
-        raise ValueError(f"{name} must be a map that was fitted on rows of {n_columns} columns.")
+    def _projection(self, width: int, seed: int, dtype: np.dtype[Any]) -> Specification:
+        n = int(self.n_components)
+        sizes = {"n_columns": width, "n_components": n, "precision": dtype.name}
+        if self.down is None or isinstance(self.down, SRHT):
+            given = getattr(self.down, "random_state", None)
+            return SRHTSpecification(seed=seed if given is None else given, **sizes)
+        if not hasattr(self.down, "fit") or "n_components" not in self.down.get_params():
+            raise ValueError(
+                "down must be None, SRHT() or a linear projection such as "
+                f"GaussianRandomProjection(); got {self.down!r}."
+            )
+        projection = clone(self.down).set_params(n_components=n)
+        if projection.get_params().get("random_state", 0) is None:
+            projection.set_params(random_state=seed % 2**32)
+        projection.fit(np.zeros((1, width)))
+        if not hasattr(projection, "components_"):
+            raise ValueError(
+                f"down must have a matrix components_ when it is fitted, which "
+                f"{type(projection).__name__} has not."
+            )
+        matrix = projection.components_
+        matrix = matrix.toarray() if sp.issparse(matrix) else np.asarray(matrix)
+        return DenseProjectionSpecification(seed=seed, matrix=matrix.astype(np.float64), **sizes)

@@ -6,9 +6,9 @@ each of one degree. Here is which degrees there are and how the features are sha
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 from kitchenette.kernels import DotProductKernel
 from kitchenette.sketching.random import Stream
 
-TOLERANCE = 1e-7  # of an infinite series' value: what may be cut off
-MOST_TERMS = 500
+TOLERANCE = 1e-7  # the share of its value by which a long series may be cut short
+MOST_TERMS = 500  # a feature of degree n is a product of n numbers, whose variance is up to 3^n
+TERMS_LOOKED_AT = 20 * MOST_TERMS  # of an infinite series
+MOST_COEFFICIENTS = 10**7  # of a finite series
 
 Array = NDArray[np.float64]
 
@@ -54,31 +56,20 @@ class Series:
         """a_n largest^n of one degree, zero if it has none."""
         return float(self.terms[self.degrees == degree].sum())
 
-    def state(self) -> dict[str, Any]:
-        """Everything, as numbers and arrays, for `from_state`."""
-        return dict(vars(self))
 
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """The series that `state` describes; everything in it is checked."""
-        series = cls(**state)
-        degrees, logs = series.degrees, series.logs
-        if degrees.dtype != np.int64 or degrees.ndim != 1 or degrees.size == 0:
-            raise ValueError("The degrees of a series must be whole numbers, at least one.")
-        if degrees[0] < 0 or np.any(degrees[1:] <= degrees[:-1]) or degrees[-1] >= 2**31:
-            raise ValueError("The degrees of a series must ascend from zero or more.")
-        if logs.dtype != np.float64 or logs.shape != degrees.shape or not np.isfinite(logs).all():
-            raise ValueError("The terms of a series must be as many as its degrees, and finite.")
-        if not isinstance(series.largest, float) or not 0 < series.largest < np.inf:
-            raise ValueError(f"A series must be cut at a positive number; got {series.largest!r}.")
-        return series
+def series_up_to(kernel: DotProductKernel, last_degree: int, largest: float) -> Series:
+    """The terms of a kernel's series up to a degree, at ``largest``."""
+    n = np.arange(last_degree + 1)
+    logs = kernel.log_coefficients(n) + n * np.log(largest)
+    keep = logs > -np.inf
+    return Series(n[keep], logs[keep], largest)
 
 
 def cut_series(kernel: DotProductKernel, largest: float) -> Series:
     """The series of a kernel where inner products are at most ``largest``.
 
-    A finite series is kept whole. An infinite one ends where the rest, at ``largest``, is
-    below TOLERANCE of the whole.
+    A series of at most MOST_TERMS terms is kept whole. A longer or infinite one ends where the
+    rest, at ``largest``, is below TOLERANCE of the whole, and is refused if it does not end soon.
     """
     if largest >= kernel.radius:
         raise ValueError(
@@ -88,30 +79,34 @@ def cut_series(kernel: DotProductKernel, largest: float) -> Series:
     if largest <= 0:  # zero rows tell nothing: cut where it is likely to be needed
         largest = 1.0 if kernel.radius == np.inf else kernel.radius / 2
     last = kernel.last_degree
-    n = np.arange(20 * MOST_TERMS if last is None else last + 1)
-    logs = kernel.log_coefficients(n) + n * np.log(largest)
-    if last is None:
-        share = np.exp(logs - logs.max())
-        # The largest terms come first or in the middle; from behind, small ones add up first.
-        rest = np.cumsum(share[::-1])[::-1]
-        n_terms = int(np.count_nonzero(rest > TOLERANCE * rest[0]))
-        if n_terms > MOST_TERMS:
+    if last is None or last > MOST_TERMS:
+        rest = _rests(kernel, largest)
+        last = int(np.count_nonzero(rest > TOLERANCE * rest[0])) - 1
+        if last >= MOST_TERMS:
             raise ValueError(
                 f"The series of {kernel!r} needs more than {MOST_TERMS} terms for rows of norm "
-                f"{largest**0.5:g}. Scale the rows down."
+                f"{largest**0.5:g}. Scale the rows down, or use a kernel of a lower degree."
             )
-        n, logs = n[:n_terms], logs[:n_terms]
-    keep = logs > -np.inf
-    return Series(n[keep], logs[keep], largest)
+    return series_up_to(kernel, last, largest)
 
 
-def missing_share(kernel: DotProductKernel, series: Series, largest: float) -> float:
-    """What part of f(largest) a series leaves out that was cut for smaller inner products."""
-    if largest <= series.largest:
+def missing_share(kernel: DotProductKernel, last_degree: int, t: float) -> float:
+    """The share of f(t) that the terms after a degree have, for t > 0."""
+    if kernel.last_degree is not None and kernel.last_degree <= last_degree:
         return 0.0
-    logs = kernel.log_coefficients(series.degrees) + series.degrees * np.log(largest)
-    whole = float(kernel.function(np.array([largest]))[0])
-    return max(0.0, 1 - float(np.exp(logs).sum()) / whole)
+    rest = _rests(kernel, t)
+    return float(rest[last_degree + 1] / rest[0]) if last_degree + 1 < rest.size else 0.0
+
+
+def _rests(kernel: DotProductKernel, t: float) -> Array:
+    """For every n the sum of the terms of degrees n and more, in units of the largest term."""
+    last = kernel.last_degree
+    if last is not None and last > MOST_COEFFICIENTS:
+        raise ValueError(f"The degree of {kernel!r} is too high; {MOST_TERMS} is a sensible limit.")
+    n = np.arange(TERMS_LOOKED_AT if last is None else last + 1)
+    logs = kernel.log_coefficients(n) + n * np.log(t)
+    # From behind, where most terms are small: so they add up before they meet large ones.
+    return np.cumsum(np.exp(logs - logs.max())[::-1])[::-1]
 
 
 # ---------------------------------------------------------------- shares
@@ -180,37 +175,38 @@ def optimal_counts(
     expected : ndarray of shape (n_terms,)
         Their expectations. A feature's squared weight is terms / expected.
     """
-    root = terms * np.sqrt(moments.variance)
+    spreads = terms * np.sqrt(moments.variance)
     # What a degree costs if its feature may be missing: nothing is certain then.
     # Whatever the sample says, no degree is all but excluded: other rows may need it.
     sharing = terms * np.sqrt(moments.second_moment)
     sharing = np.maximum(sharing, 1e-3 * sharing.max()) if sharing.any() else terms
-    order = np.argsort(-np.where(moments.variance > 0, root, sharing), kind="stable")
+    ranked = np.argsort(-np.where(moments.variance > 0, spreads, sharing), kind="stable")
     best: tuple[float, int, NDArray[np.int64]] | None = None
     for n_fixed in range(min(terms.size, n_features), -1, -1):
-        fixed, shared = order[:n_fixed], order[n_fixed:]
+        fixed, shared = ranked[:n_fixed], ranked[n_fixed:]
         cost = 0.0
         left = n_features
         if shared.size:
-            spread = sharing[shared].sum() ** 2 - float(
+            # The variance of one feature of a random degree.
+            of_one = sharing[shared].sum() ** 2 - float(
                 terms[shared] @ moments.mean_products[np.ix_(shared, shared)] @ terms[shared]
             )
-            spread = max(spread, 0.0)
-            of_fixed = root[fixed].sum()
-            share = np.sqrt(spread) / max(np.sqrt(spread) + of_fixed, np.finfo(float).tiny)
+            of_one = max(of_one, 0.0)
+            of_fixed = spreads[fixed].sum()
+            share = np.sqrt(of_one) / max(np.sqrt(of_one) + of_fixed, np.finfo(float).tiny)
             n_shared = int(np.clip(round(n_features * share), 1, n_features - n_fixed))
             if n_shared < 1 or n_features - n_shared < n_fixed:
                 continue
             left -= n_shared
-            cost += spread / n_shared
+            cost += of_one / n_shared
         if n_fixed == 0 and left > 0:
             continue
-        for cost_of_fixed, counts in _candidates(root, fixed, left, exact_at or {}):
+        for cost_of_fixed, counts in _candidates(spreads, fixed, left, exact_at or {}):
             if best is None or cost + cost_of_fixed < best[0]:
                 best = cost + cost_of_fixed, n_fixed, counts
     assert best is not None
     _, n_fixed, fixed_counts = best
-    fixed, shared = order[:n_fixed], order[n_fixed:]
+    fixed, shared = ranked[:n_fixed], ranked[n_fixed:]
     counts = np.zeros(terms.size, dtype=np.int64)
     expected = np.ones(terms.size)
     counts[fixed] = expected[fixed] = fixed_counts
@@ -226,17 +222,17 @@ def optimal_counts(
 
 
 def _candidates(
-    roots: Array, fixed: NDArray[np.intp], total: int, exact_at: dict[int, int]
+    spreads: Array, fixed: NDArray[np.intp], total: int, exact_at: dict[int, int]
 ) -> Iterator[tuple[float, NDArray[np.int64]]]:
     """Variances and counts of the fixed terms: shared out, or with one of them exact."""
-    counts = _whole_shares(roots[fixed], total)
-    yield float((roots[fixed] ** 2 / np.maximum(counts, 1)).sum()), counts
+    counts = _whole_shares(spreads[fixed], total)
+    yield float((spreads[fixed] ** 2 / np.maximum(counts, 1)).sum()), counts
     for term, enough in exact_at.items():
         others = fixed[fixed != term]
         if term in fixed and others.size and total - enough >= others.size:
             counts = np.full(fixed.size, enough, dtype=np.int64)
-            counts[fixed != term] = _whole_shares(roots[others], total - enough)
-            yield float((roots[others] ** 2 / counts[fixed != term]).sum()), counts
+            counts[fixed != term] = _whole_shares(spreads[others], total - enough)
+            yield float((spreads[others] ** 2 / counts[fixed != term]).sum()), counts
 
 
 def check_counts(counts: Any, expected: Any, n_features: int) -> None:
@@ -251,22 +247,25 @@ def check_counts(counts: Any, expected: Any, n_features: int) -> None:
         raise ValueError("The expected counts must be positive.")
 
 
-def _whole_shares(roots: Array, total: int) -> NDArray[np.int64]:
-    """Whole numbers of at least one, in proportion to ``roots``, ``total`` in all."""
-    if roots.size == 0:
+def _whole_shares(spreads: Array, total: int) -> NDArray[np.int64]:
+    """Whole numbers of at least one, in proportion to ``spreads``, ``total`` in all.
+
+    A term whose spread is zero is exact with one feature.
+    """
+    if spreads.size == 0:
         return np.zeros(0, dtype=np.int64)
-    counts = np.ones(roots.size, dtype=np.int64)
-    free = roots > 0
+    counts = np.ones(spreads.size, dtype=np.int64)
+    free = spreads > 0
     # Those that would get less than one keep their one; the others share what is left.
     while free.any():
         left = total - int(np.count_nonzero(~free))
-        targets = left * roots / roots[free].sum()
+        targets = left * spreads / spreads[free].sum()
         small = free & (targets < 1)
         if not small.any():
             counts[free] = np.floor(targets[free]).astype(np.int64)
             break
         free &= ~small
-    gains = roots**2
+    gains = spreads**2
     for _ in range(total - int(counts.sum())):
         counts[np.argmax(gains / (counts * (counts + 1)))] += 1
         if not free.any():  # exact features: more of one is as good as anything

@@ -75,6 +75,11 @@ def default_map(kernel: Kernel, n_components: int, random_state: Any = None) -> 
     return offers[0].make(kernel, n_components, random_state)
 
 
+def make_map(map_name: str, kernel: Kernel, n_components: int, random_state: Any = None) -> Any:
+    """The map of this name for a kernel, not fitted."""
+    return _OFFERS[map_name].make(kernel, n_components, random_state)
+
+
 def check_served(map_name: str, kernel: Kernel) -> None:
     """Refuse a kernel that a map does not serve, and name the maps that do."""
     reason = _OFFERS[map_name].serves(kernel)

@@ -5,21 +5,24 @@ from __future__ import annotations
 import numbers
 from collections.abc import Iterator
 from copy import copy
-from functools import cached_property
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import lapack
 
 from kitchenette import _core
-from kitchenette.kernels import Gaussian, Kernel
-from kitchenette.maps.base import RowTransformer, check_choice, unchanged_on_error
-from kitchenette.maps.craft import check_fitted_for, wide_map
-from kitchenette.maps.kitchen_sinks import PANEL
+from kitchenette.data.rows import slices, table, take, validated
+from kitchenette.files.registry import Budget, checked_state, storable
+from kitchenette.kernels import Gaussian
+from kitchenette.maps.compact import CompactMap, check_inner
+from kitchenette.maps.specification import Cost, Specification, field_types
+from kitchenette.parameters import check_choice
+from kitchenette.sketching.dense import dense_operator, in_panels
 from kitchenette.sketching.hadamard import fwht
+from kitchenette.sketching.operators import Operator, chain
 from kitchenette.sketching.random import Stream
-from kitchenette.sketching.rows import blocks_of_rows
 from kitchenette.sketching.structured import padded_block
 
 BASE_FACTOR = 4  # base features per compact one, unless `base` says how many
@@ -28,8 +31,76 @@ FEWEST_ROWS = 256  # at a time, so that products with them are worth their while
 FEWEST_COLUMNS = 64  # at a time in a transform over rows
 REFLECTIONS = 256  # at a time in a QR decomposition
 
+Matrix = NDArray[np.float64]
 
-class TEFM(RowTransformer):
+
+@storable
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TEFMSpecification(Specification):
+    """A base map and an orthonormal basis Q of directions of its features.
+
+    Where rows leave some directions open, rounding chooses them. So the basis itself is part of the
+    specification, not the sums that it was computed from.
+    """
+
+    base: Specification
+    basis: Matrix
+
+    def draw(self, dtype: np.dtype[Any]) -> Operator:
+        # A product of our own, because the sums of a BLAS depend on the size of the batch.
+        product = dense_operator(
+            _core.Tail("identity"), in_panels(self.basis, dtype), self.n_components
+        )
+        return chain(self.base.operator(dtype), product, matrix=self.basis)
+
+    def cost(self) -> Cost:
+        return Cost(24 * self.basis.size, 4 * self.basis.size)
+
+    def probe_scale(self) -> Any:
+        return self.base.probe_scale()
+
+    def check(self) -> None:
+        super().check()
+        check_inner("base", self.base, self.n_columns)
+        _check_matrix("basis", self.basis, (self.base.n_components, self.n_components))
+
+
+@storable
+@dataclass(frozen=True)
+class Range:
+    """Sums over the rows seen, of whose column space a `TEFM` takes a basis.
+
+    Attributes
+    ----------
+    sums : ndarray of shape (n_base_features, n_components)
+        F' Theta, or (F'F)^q F' Theta after power iterations.
+    n_rows, n_blocks : int
+        The number of rows, and of blocks of the transform over rows.
+    method : {"gaussian", "srht"}
+        The kind of Theta.
+    """
+
+    sums: Matrix
+    n_rows: int
+    n_blocks: int
+    method: str
+
+    def to_file(self) -> dict[str, Any]:
+        """All values, for a model file."""
+        return dict(vars(self))
+
+    @classmethod
+    def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:
+        """A range from values that may come from anywhere."""
+        made = cls(**checked_state(state, field_types(cls)))
+        if made.n_blocks < 0 or made.n_rows < 1:
+            raise ValueError("the numbers of rows and blocks must not be negative.")
+        check_choice("method", made.method, ("gaussian", "srht"))
+        return made
+
+
+@storable
+class TEFM(CompactMap):
     """Compact features: random ones, projected on the directions that the data fills most.
 
     With F the matrix of the base features of all training rows, the map is F Q, where Q is an
@@ -40,7 +111,8 @@ class TEFM(RowTransformer):
     Parameters
     ----------
     base : map or Kernel, default=Gaussian()
-        Any map of this package; Fastfood is the fast one. None for its ``n_components`` stands
+        Any map, also a scikit-learn transformer that treats rows one by one; Fastfood is the fast
+        one. None for its ``n_components`` stands
         for 4 times ``n_components``. A kernel stands for RandomKitchenSinks of it with so
         many features, or RandomMaclaurin if it is a dot-product kernel. A map without a
         random_state of its own is drawn from this map's seed.
@@ -77,7 +149,14 @@ class TEFM(RowTransformer):
     Notes
     -----
     Expectation: F Q Q' F', the base map's kernel matrix without what is orthogonal to the range of
-    Q; so it is not unbiased, and never larger. With as many components as base features, or a
+    Q; so it is not unbiased, and never larger in the order of symmetric matrices.
+
+    Variance: given the rows, the error is that of the base map with D features plus the part that
+    Q leaves out, F (I - Q Q') F'. For "gaussian" and l = k + p columns the expected spectral norm
+    of F (I - Q Q') is at most (1 + sqrt(k / (p - 1))) s_{k+1} + e sqrt(k + p) / p times the root
+    of the sum of the squares of s_{k+1}, s_{k+2}, ..., the singular values of F (Halko et al.,
+    Theorem 10.6), for every k below l - 1; power iterations replace s by its power 1 / (2q + 1)
+    of the bound for (F F')^q F. With as many components as base features, or a
     base of no larger rank, it is the base map's kernel matrix exactly. With fewer rows than
     components, the kernel matrix of the training rows is kept exactly, and the columns
     beyond that are directions which these rows do not use; files and pickles keep them.
@@ -115,6 +194,12 @@ class TEFM(RowTransformer):
     True
     """
 
+    specification_class = TEFMSpecification
+    inner_name, inner_factor = "base", BASE_FACTOR
+    base_: Any
+    range_: Range | None  # None if the map only transforms
+    _basis_of: Range | None  # the range that the basis was computed from
+
     def __init__(
         self,
         base: Any = Gaussian(),
@@ -130,37 +215,7 @@ class TEFM(RowTransformer):
         self.power_iterations = power_iterations
         self.random_state = random_state
 
-    _stored: ClassVar[dict[str, Any]] = {
-        **RowTransformer._stored,
-        "base_": RowTransformer,
-        "basis_": np.ndarray,
-        "n_rows_seen_": int,
-        "_n_blocks": int,
-        "_range": np.ndarray,
-    }
-    _range: NDArray[np.float64]  # F' Theta, or (F'F)^q of it; missing if the map only transforms
-    _derived: dict[str, NDArray[Any]]  # made from the basis when it is asked for
-
     # ------------------------------------------------------------ fitting
-
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Find the directions that rows fill most.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_rows, n_columns)
-            Training rows, on which the base map is fitted as well.
-        y : ignored
-
-        Returns
-        -------
-        self : object
-            The fitted map.
-        """
-        with unchanged_on_error(self):
-            super().fit(X)
-            self.basis_  # noqa: B018 (computed now: transform should not change the map)
-        return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Add training rows; the base map is fitted on the first ones.
@@ -176,79 +231,48 @@ class TEFM(RowTransformer):
         self : object
             The fitted map.
         """
-        first = not hasattr(self, "base_")
-        parameters = self.get_params(deep=False) if first else self._drawn_with
-        if parameters["power_iterations"] != 0:
+        if self.power_iterations != 0:
             raise ValueError(
                 "partial_fit sees each row once, and power iterations need all rows again: set "
-                f"power_iterations=0; got {parameters['power_iterations']}."
+                f"power_iterations=0; got {self.power_iterations}."
             )
-        if first:
-            return super().fit(X)
-        if not hasattr(self, "_range"):
+        if "range_" not in vars(self):
+            return self.fit(X)
+        if self.range_ is None:
             raise ValueError(
                 "This map was saved without statistics: it transforms, but the sums to which "
                 "partial_fit adds rows are missing."
             )
-        with unchanged_on_error(self):
-            X = self._validated(X, reset=False)
-            self._range = self._range.copy()  # what it was stays if something fails
-            self._add(X)
+        # One assignment: an error before it leaves the map as it was.
+        specification = self.specification_
+        self.range_ = _added(
+            self.range_, specification.base, specification.seed, X, self, specification.n_components
+        )
         return self
 
-    def _choose(self, X: Any, sample: Any) -> None:
-        n = self._n_features_out
-        self.base_ = wide_map(self.base, BASE_FACTOR * n, self.seed_, "TEFM").fit(X)
-        width = self.base_._n_features_out
-        if width < n:
-            raise ValueError(
-                f"TEFM squeezes the base map's features into fewer: n_components must be at most "
-                f"{width}; got {n}."
-            )
-        self._range = np.zeros((width, n))
-        self._n_blocks = self.n_rows_seen_ = 0
-        self._add(X)
+    def specify(self, inner: Specification, seed: int, X: Any, dtype: Any) -> dict[str, Any]:
+        n = int(self.n_components)
+        found = Range(np.zeros((inner.n_components, n)), 0, 0, self.method)
+        found = _added(found, inner, seed, X, self, n)
+        basis = _orthonormal_basis(found.sums)
         for _ in range(self.power_iterations):
-            basis = self.basis_.astype(X.dtype)
-            self._range = np.zeros((width, n))
-            for Z in self._base_features(X):
-                self._range += Z.T @ (Z @ basis)
-            self._forget_basis()
+            sums = np.zeros_like(found.sums)
+            for Z in _base_features(inner, X, self):
+                sums += Z.T @ (Z @ basis.astype(Z.dtype))
+            found = replace(found, sums=sums)
+            basis = _orthonormal_basis(sums)
+        specification = TEFMSpecification(
+            n_columns=inner.n_columns,
+            n_components=n,
+            seed=seed,
+            precision=dtype.name,
+            base=inner,
+            basis=basis,
+        )
+        return {"specification_": specification, "range_": found, "_basis_of": found}
 
-    def _draw(self, n_columns: int, dtype: DTypeLike) -> None:
-        self._derived = {}
-        if "basis_" in vars(self):  # from a file, which has arrays in C order
-            self.basis_ = np.asfortranarray(self.basis_)
-
-    def _drawn_bytes(self, n_columns: int) -> int:
-        # The basis once more and as panels, and base features of the probes.
-        width, n = self.base_._n_features_out, self.n_components
-        return 16 * width * (n + PANEL) + 8 * FEWEST_ROWS * width
-
-    def _check_choices(self, n_columns: int) -> None:
-        check_fitted_for("base_", self.base_, n_columns)
-        if "basis_" not in vars(self):
-            raise ValueError("basis_ is missing.")
-        shape = self.base_._n_features_out, self._n_features_out
-        for name in ("basis_", "_range") if hasattr(self, "_range") else ("basis_",):
-            matrix = vars(self)[name]
-            real = matrix.dtype == np.float64 and np.isfinite(matrix).all()
-            if matrix.shape != shape or shape[0] < shape[1] or not real:
-                raise ValueError(f"{name} must be a finite float64 matrix of shape {shape}.")
-        if self._n_blocks < 0 or self.n_rows_seen_ < 1:
-            raise ValueError("The numbers of rows and blocks must not be negative.")
-
-    def _probe_scale(self) -> Any:
-        return self.base_._probe_scale()
-
-    @property
-    def kernel_(self) -> Kernel:
-        """The base map's kernel."""
-        kernel: Kernel = self.base_.kernel_
-        return kernel
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        super().check_parameters()
         check_choice("method", self.method, ("gaussian", "srht"))
         q = self.power_iterations
         if not isinstance(q, numbers.Integral) or isinstance(q, bool) or q < 0:
@@ -258,85 +282,26 @@ class TEFM(RowTransformer):
                 f"power_iterations are for method='gaussian'; leave 0 for 'srht'; got {q}."
             )
 
-    def _base_features(self, X: Any, count: int | None = None) -> Iterator[NDArray[Any]]:
-        """Blocks of so many rows, in one buffer: use a block before asking for the next."""
-        width = self.base_._n_features_out
-        if count is None:
-            count = max(FEWEST_ROWS, WIDE_BYTES // (X.dtype.itemsize * width))
-        wide = np.empty((min(count, X.shape[0]), width), dtype=X.dtype)
-        for _, block in blocks_of_rows(X, count):
-            Z = wide[: block.shape[0]]
-            if not self.base_._write(block, Z):
-                raise ValueError(
-                    f"{type(self.base_).__name__} overflowed {X.dtype} on these rows. "
-                    f"{self.base_._overflow_advice}"
-                )
-            yield Z
-
-    def _add(self, X: Any) -> None:
-        """Adds F' Theta of these rows."""
-        method = self._drawn_with["method"]
-        add = self._add_gaussian if method == "gaussian" else self._add_srht
-        add(X)
-        self.n_rows_seen_ += X.shape[0]
-        self._forget_basis()
-
-    def _add_gaussian(self, X: Any) -> None:
-        stream, row, n = Stream(self.seed_, "range finder"), self.n_rows_seen_, self._n_features_out
-        for Z in self._base_features(X):
-            # A row of Theta belongs to its row of the data, whatever the batch.
-            self._range += Z.T @ stream.normals(Z.shape[0], n, first=row, dtype=X.dtype)
-            row += Z.shape[0]
-
-    def _add_srht(self, X: Any) -> None:
-        n = self._n_features_out
-        size = padded_block(max(n, FEWEST_ROWS))
-        # Row k of the transform over all blocks is row coordinates[k] of the one over each,
-        # with signs from row outer[k] of the Hadamard matrix over the blocks.
-        coordinates = Stream(self.seed_, "srht rows").permutations(1, size)[0, :n]
-        outer = Stream(self.seed_, "srht blocks").words(1, n)[0]
-        signs, places = Stream(self.seed_, "srht signs"), Stream(self.seed_, "srht places")
-        width = self._range.shape[0]
-        step = max(FEWEST_COLUMNS, WIDE_BYTES // (X.dtype.itemsize * size))
-        for Z in self._base_features(X, size):
-            j = self._n_blocks
-            sign = signs.signs(1, size, first=j)[0, : len(Z), None]
-            # At random places: of few rows side by side, the transform has few distinct ones.
-            place = places.permutations(1, size, first=j)[0, : len(Z)]
-            odd = (np.bitwise_count(outer & np.uint64(j)) & 1).astype(bool)
-            for start in range(0, width, step):
-                columns = slice(start, min(start + step, width))
-                padded = np.zeros((size, columns.stop - start), dtype=X.dtype)
-                padded[place] = Z[:, columns] * sign
-                picked = fwht(padded, axis=0, overwrite_x=True)[coordinates]
-                picked[odd] *= -1
-                self._range[columns] += picked.T
-            self._n_blocks += 1
-
     # ------------------------------------------------------------ using it
 
-    @cached_property
-    def basis_(self) -> NDArray[np.float64]:
+    def fitted(self) -> Any:
+        specification = super().fitted()
+        if self.range_ is not None and self._basis_of is not self.range_:
+            specification = replace(specification, basis=_orthonormal_basis(self.range_.sums))
+            vars(self).update(specification_=specification, _basis_of=self.range_)
+        return specification
+
+    @property
+    def basis_(self) -> Matrix:
         """Q, from a QR decomposition when it is first asked for after rows were added."""
-        return _orthonormal_basis(self._range)
+        basis: Matrix = self.fitted().basis
+        return basis
 
-    def _forget_basis(self) -> None:
-        self.__dict__.pop("basis_", None)
-        self._derived = {}  # not attributes: transform must not change those
-
-    def __getstate__(self) -> Any:
-        if not hasattr(self, "base_"):
-            return super().__getstate__()
-        # Where rows leave some directions open, rounding chooses them: whoever gets a copy needs
-        # this very basis, not the one that another processor makes of the same range.
-        self.basis_  # noqa: B018
-        return {**super().__getstate__(), "_derived": {}}
-
-    def _without_statistics(self) -> Self:
-        """A copy that only transforms, for files."""
-        copied = copy(self)
-        copied.__dict__.pop("_range", None)
-        return copied
+    @property
+    def n_rows_seen_(self) -> int:
+        """The number of training rows."""
+        self.fitted()
+        return 0 if self.range_ is None else self.range_.n_rows
 
     def collapse(self, weights: ArrayLike) -> NDArray[Any]:
         """Weights of the base features that predict the same.
@@ -352,37 +317,112 @@ class TEFM(RowTransformer):
             ``base_.transform(X) @ base_weights`` is ``transform(X) @ weights`` to rounding.
         """
         weights = np.asarray(weights)
-        if weights.ndim not in (1, 2) or weights.shape[0] != self._n_features_out:
+        if weights.ndim not in (1, 2) or weights.shape[0] != self.n_features_out_:
             raise ValueError(
-                f"weights must have {self._n_features_out} rows, one per component; got an array "
+                f"weights must have {self.n_features_out_} rows, one per component; got an array "
                 f"of shape {weights.shape}."
             )
         product = self.basis_ @ weights
         return product.astype(np.result_type(weights.dtype, np.float32), copy=False)
 
-    def _write(self, X: Any, out: NDArray[Any]) -> bool:
-        panels = self._basis_panels(X.dtype)
-        start = 0
-        fine = True
-        identity = _core.Tail("identity")
-        for Z in self._base_features(X):
-            target = out[start : start + len(Z)]
-            # Not a call to a BLAS, whose sums would depend on the size of the batch.
-            fine &= _core.dense_features(Z, target, identity, panels=panels)
-            start += len(Z)
-        return fine
+    def for_inference(self) -> Self:
+        """A copy without the sums to which `partial_fit` adds rows."""
+        self.fitted()
+        copied = copy(self)
+        vars(copied).update(range_=None, _basis_of=None)
+        return copied
 
-    def _basis_panels(self, dtype: Any) -> NDArray[Any]:
-        """Q as the core multiplies it: panels of so many columns."""
-        name = f"panels of {dtype}"
-        if name not in self._derived:
-            width, n = self.basis_.shape
-            panels = np.zeros((-(-n // PANEL), width, PANEL), dtype=dtype)
-            for p, panel in enumerate(panels):
-                part = self.basis_[:, p * PANEL : (p + 1) * PANEL]
-                panel[:, : part.shape[1]] = part
-            self._derived[name] = panels
-        return self._derived[name]
+    def __getstate__(self) -> Any:
+        # Whoever gets a copy needs this very basis, not the one that another processor computes.
+        if "specification_" in vars(self):
+            self.fitted()
+        return super().__getstate__()
+
+    def fitted_to_file(self) -> dict[str, Any]:
+        self.fitted()
+        return {**super().fitted_to_file(), "range_": self.range_}
+
+    def restore(self, fitted: dict[str, Any]) -> None:
+        found = fitted.pop("range_", None)
+        super().restore(fitted)
+        if found is not None:
+            if not isinstance(found, Range):
+                raise ValueError("range_ must be sums over rows.")
+            _check_matrix("range_", found.sums, self.specification_.basis.shape)
+        vars(self).update(range_=found, _basis_of=found)
+
+
+def _check_matrix(name: str, matrix: Any, shape: tuple[int, ...]) -> None:
+    real = matrix.dtype == np.float64 and np.isfinite(matrix).all()
+    if matrix.shape != shape or shape[0] < shape[1] or not real:
+        raise ValueError(f"{name} must be a finite float64 matrix of shape {shape}.")
+
+
+# ---------------------------------------------------------------- sums over rows
+
+
+def _base_features(
+    base: Specification, X: Any, owner: TEFM, size: int | None = None
+) -> Iterator[NDArray[Any]]:
+    """Base features of blocks of rows, in one buffer: use a block before asking for the next."""
+    width, wide = base.n_components, np.empty((0, 0))
+    if size is None:
+        size = max(FEWEST_ROWS, WIDE_BYTES // (8 * width))
+    for rows in slices(X.shape[0], size):
+        block = validated(owner, take(X, rows), reset=False)
+        if wide.dtype != block.dtype or wide.shape[0] < block.shape[0]:
+            wide = np.empty((block.shape[0], width), dtype=block.dtype)
+        Z = wide[: block.shape[0]]
+        if not base.operator(block.dtype).write(block, Z):
+            raise ValueError(
+                f"The base map of {type(owner).__name__} overflowed {block.dtype} on these rows. "
+                f"{owner.overflow_advice}"
+            )
+        yield Z
+
+
+def _added(
+    found: Range, base: Specification, seed: int, X: Any, owner: TEFM, n_components: int
+) -> Range:
+    """The range with F' Theta of more rows; the one that was given does not change."""
+    add = _add_gaussian if found.method == "gaussian" else _add_srht
+    return add(found, base, seed, table(X), owner, n_components)
+
+
+def _add_gaussian(
+    found: Range, base: Specification, seed: int, X: Any, owner: TEFM, n: int
+) -> Range:
+    stream, row, sums = Stream(seed, "range finder"), found.n_rows, found.sums.copy()
+    for Z in _base_features(base, X, owner):
+        # A row of Theta belongs to its row of the data, whatever the batch.
+        sums += Z.T @ stream.normals(Z.shape[0], n, first=row, dtype=Z.dtype)
+        row += Z.shape[0]
+    return replace(found, sums=sums, n_rows=row)
+
+
+def _add_srht(found: Range, base: Specification, seed: int, X: Any, owner: TEFM, n: int) -> Range:
+    size = padded_block(max(n, FEWEST_ROWS))
+    # Row k of the transform over all blocks is row coordinates[k] of the one over each,
+    # with signs from row outer[k] of the Hadamard matrix over the blocks.
+    coordinates = Stream(seed, "srht rows").permutations(1, size)[0, :n]
+    outer = Stream(seed, "srht blocks").words(1, n)[0]
+    signs, places = Stream(seed, "srht signs"), Stream(seed, "srht places")
+    sums, j, n_rows = found.sums.copy(), found.n_blocks, found.n_rows
+    for Z in _base_features(base, X, owner, size):
+        sign = signs.signs(1, size, first=j)[0, : len(Z), None]
+        # At random places: of few rows side by side, the transform has few distinct ones.
+        place = places.permutations(1, size, first=j)[0, : len(Z)]
+        odd = (np.bitwise_count(outer & np.uint64(j)) & 1).astype(bool)
+        step = max(FEWEST_COLUMNS, WIDE_BYTES // (Z.dtype.itemsize * size))
+        for columns in slices(sums.shape[0], step):
+            padded = np.zeros((size, columns.stop - columns.start), dtype=Z.dtype)
+            padded[place] = Z[:, columns] * sign
+            picked = fwht(padded, axis=0, overwrite_x=True)[coordinates]
+            picked[odd] *= -1
+            sums[columns] += picked.T
+        j += 1
+        n_rows += len(Z)
+    return replace(found, sums=sums, n_rows=n_rows, n_blocks=j)
 
 
 def _orthonormal_basis(A: NDArray[np.float64]) -> NDArray[np.float64]:

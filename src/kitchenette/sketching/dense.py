@@ -4,13 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from numpy.typing import NDArray
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
 
 from kitchenette import _core
 from kitchenette.sketching.operators import CallOperator, Operator
 from kitchenette.sketching.rows import native_rows
 
 PANEL = 64  # columns of the matrix that the core reads together
+
+
+def in_panels(matrix: NDArray[Any], dtype: DTypeLike) -> NDArray[Any]:
+    """The columns of a matrix, PANEL of them at a time, filled up with zeros."""
+    height, n = matrix.shape
+    panels = np.zeros((-(-n // PANEL), height, PANEL), dtype=dtype)
+    for p, panel in enumerate(panels):
+        part = matrix[:, p * PANEL : (p + 1) * PANEL]
+        panel[:, : part.shape[1]] = part
+    return panels
 
 
 def dense_operator(tail: _core.Tail, panels: NDArray[Any], n_features: int) -> Operator:

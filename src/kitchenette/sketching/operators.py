@@ -35,3 +35,32 @@ class CallOperator(Operator):
 
     def write(self, rows: Any, out: NDArray[Any]) -> bool:
         return bool(self._function(rows, out))
+
+
+class Chain(Operator):
+    """TEMPORARY."""
+
+    def __init__(self, first: Operator, second: Operator, matrix: Any = None):
+        self.n_columns, self.n_features, self.dtype = first.n_columns, second.n_features, first.dtype
+        self._first, self._second, self._matrix = first, second, matrix
+
+    def write(self, rows: Any, out: NDArray[Any]) -> bool:
+        width, fine = self._first.n_features, True
+        count = max(8, (1 << 24) // (self.dtype.itemsize * width))
+        wide = np.empty((min(count, rows.shape[0]), width), dtype=self.dtype)
+        for start in range(0, rows.shape[0], count):
+            block = rows[start : start + count]
+            Z = wide[: block.shape[0]]
+            fine &= self._first.write(block, Z)
+            fine &= self._second.write(Z, out[start : start + count])
+        return fine
+
+    def collapse(self, weights: NDArray[Any]) -> tuple[Operator, NDArray[Any]]:
+        if self._matrix is None:
+            return self, weights
+        return self._first.collapse(self._matrix @ weights)
+
+
+def chain(first: Operator, second: Operator, matrix: Any = None) -> Operator:
+    """TEMPORARY."""
+    return Chain(first, second, matrix)

@@ -1,0 +1,224 @@
+"""Values and objects as a JSON document with arrays beside it, and back.
+
+The document is a list of objects, each with the name of its class and a state. Objects refer to
+earlier ones by number, so that what several of them share is stored once, and the last one is the
+model. What cannot be stored or read is told by a ValueError.
+"""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kitchenette.files.container import little_endian
+from kitchenette.files.registry import Budget, storage_named, storage_of
+
+MOST_DEPTH = 128  # of lists and dictionaries in each other, counted through references
+MOST_REPETITION = 3  # how much larger a document may be if all references are written out
+
+
+def encode(model: Any) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """The document of a model and its arrays."""
+    encoder = _Encoder()
+    if encoder.value(model, type(model).__name__) != {"object": len(encoder.objects) - 1}:
+        raise ValueError(f"save stores models of kitchenette, one at a time; got {model!r}.")
+    _check_extent(encoder.objects)
+    return {"objects": encoder.objects}, encoder.arrays
+
+
+def decode(document: Any, arrays: dict[str, NDArray[Any]], budget: Budget) -> Any:
+    """The model of a document that may come from anywhere; the arrays are not copied."""
+    entries = document.get("objects") if isinstance(document, dict) else None
+    if not isinstance(entries, list) or not entries:
+        raise ValueError("it contains no objects.")
+    _check_extent(entries)
+    decoder = _Decoder(arrays, budget)
+    for entry in entries:
+        decoder.add(entry)
+    return decoder.objects[-1]
+
+
+def described(value: Any) -> str:
+    """The class of an object, for sentences."""
+    return f"an object of {type(value).__module__}.{type(value).__qualname__}"
+
+
+class _Encoder:
+    def __init__(self) -> None:
+        self.objects: list[dict[str, Any]] = []
+        self.arrays: dict[str, NDArray[Any]] = {}
+        # Shared objects are found by identity. They are kept so that no other object, made while
+        # the model is written, takes the place of one that is gone.
+        self._numbers: dict[int, int] = {}
+        self._kept: list[Any] = []
+
+    def value(self, value: Any, where: str) -> Any:
+        """JSON for a value; ``where`` says what it is."""
+        if value is None or isinstance(value, bool | np.bool_):
+            return value if value is None else bool(value)
+        if isinstance(value, str):
+            return str(value)
+        if isinstance(value, int | np.integer):
+            return int(value)
+        if isinstance(value, float | np.floating):
+            number = float(value)
+            return number if isfinite(number) else {"number": repr(number)}
+        if isinstance(value, list):
+            return [self.value(item, where) for item in value]
+        if isinstance(value, tuple):
+            return {"tuple": [self.value(item, where) for item in value]}
+        if isinstance(value, dict) and all(isinstance(name, str) for name in value):
+            return {"mapping": self._values(value, where)}
+        if isinstance(value, np.ndarray):
+            return self._array(value, where)
+        if id(value) not in self._numbers:
+            self.objects.append(self._object(value, where))
+            self._numbers[id(value)] = len(self.objects) - 1
+            self._kept.append(value)
+        return {"object": self._numbers[id(value)]}
+
+    def _values(self, values: dict[str, Any], where: str) -> dict[str, Any]:
+        return {name: self.value(value, f"{where}.{name}") for name, value in values.items()}
+
+    def _array(self, array: NDArray[Any], where: str) -> dict[str, Any]:
+        if array.dtype.kind in "UO":
+            strings = array.ravel().tolist()
+            if array.ndim != 1 or not all(isinstance(item, str) for item in strings):
+                raise ValueError(f"{where} is an array of objects, which are not all strings.")
+            return {"strings": strings, "objects": array.dtype.kind == "O"}
+        stored = little_endian(array)
+        if stored is None:
+            raise ValueError(f"{where} is an array of {array.dtype}, which files do not have.")
+        name, number = where, 2
+        while name in self.arrays:
+            name, number = f"{where} {number}", number + 1
+        self.arrays[name] = stored
+        return {"array": name}
+
+    def _object(self, value: Any, where: str) -> dict[str, Any]:
+        storage = storage_of(value)
+        if storage is None:
+            raise ValueError(
+                f"{where} is {described(value)}, which model files do not have. Use pickle or "
+                "skops for this model, or kitchenette.files.storable for a class of your own."
+            )
+        state = storage.to_file(value)
+        return {"class": type(value).__name__, "state": self._values(state, where)}
+
+
+class _Decoder:
+    def __init__(self, arrays: dict[str, NDArray[Any]], budget: Budget):
+        self.objects: list[Any] = []
+        self._arrays = arrays
+        self._budget = budget
+        self._operations: list[float] = []  # what making each object was said to cost
+        self._referred: set[int] = set()
+
+    def add(self, entry: Any) -> None:
+        """Make the next object."""
+        name = entry.get("class") if isinstance(entry, dict) else None
+        storage = storage_named(name)
+        if storage is None:
+            raise ValueError(f"it contains an object of the unknown class {name!r:.80}.")
+        spent = self._budget.spent_operations
+        try:
+            # Content that makes no sense may break any step, and in any way. There is
+            # no harm in that: these are constructors and checks of registered classes.
+            with np.errstate(all="ignore"):
+                made = storage.from_file(self._values(entry.get("state")), self._budget)
+        except Exception as error:
+            raise ValueError(f"its {name} is not valid: {error!s:.300}") from error
+        self.objects.append(made)
+        self._operations.append(self._budget.spent_operations - spent)
+
+    def _values(self, values: Any) -> dict[str, Any]:
+        if not isinstance(values, dict):
+            raise ValueError("names and values are missing.")
+        return {name: self._value(value) for name, value in values.items()}
+
+    def _value(self, value: Any) -> Any:
+        if isinstance(value, list):
+            return [self._value(item) for item in value]
+        if not isinstance(value, dict):
+            return value
+        if isinstance(value.get("strings"), list):
+            return self._strings(value["strings"], bool(value.get("objects")))
+        if len(value) != 1:
+            raise ValueError(f"a value has the unknown form {sorted(value)!r:.80}.")
+        [(form, content)] = value.items()
+        if form == "number" and content in ("nan", "inf", "-inf"):
+            return float(content)
+        if form == "tuple" and isinstance(content, list):
+            return tuple(self._value(item) for item in content)
+        if form == "mapping":
+            return self._values(content)
+        if form == "array" and content in self._arrays:
+            # An array is used once: many objects that change copies of it would outgrow the file.
+            return self._arrays.pop(content)
+        if form == "object" and _is_number_of(content, self.objects):
+            return self._referred_to(content)
+        raise ValueError(f"a value has the unknown form {form!r:.80}: {content!r:.80}.")
+
+    def _referred_to(self, number: int) -> Any:
+        if number in self._referred:
+            # What is made from this object may do all its work again.
+            what = f"using a {type(self.objects[number]).__name__} once more"
+            self._budget.spend(0, self._operations[number], what)
+        self._referred.add(number)
+        return self.objects[number]
+
+    def _strings(self, strings: list[Any], objects: bool) -> NDArray[Any]:
+        if not all(isinstance(string, str) for string in strings):
+            raise ValueError("an array of strings has other values.")
+        if objects:
+            return np.array(strings, dtype=object)
+        # All strings are as wide as the widest.
+        width = max(map(len, strings), default=0)
+        self._budget.spend(4 * len(strings) * width, 0, "an array of strings")
+        return np.array(strings, dtype=str)
+
+
+def _is_number_of(content: Any, objects: list[Any]) -> bool:
+    return type(content) is int and 0 <= content < len(objects)
+
+
+def _check_extent(entries: list[Any]) -> None:
+    """Refuse objects in objects that are too deep, or too many if all references are written out.
+
+    A chain of 30 objects, each of which refers twice to the one before, has a text of 2^30 objects.
+    """
+    extents: list[tuple[int, int]] = []  # depth and number of values of each object
+    n_values = 0  # without those that are referred to
+
+    def extent(value: Any, depth: int) -> tuple[int, int]:
+        nonlocal n_values
+        n_values += 1
+        if depth > MOST_DEPTH:
+            raise ValueError("it has too many levels.")
+        if isinstance(value, dict):
+            number = value.get("object")
+            if len(value) == 1 and _is_number_of(number, extents):
+                deepest, size = extents[number]
+                return extent_checked(depth + deepest), size
+            value = list(value.values())
+        if not isinstance(value, list):
+            return depth, 1
+        deepest, size = depth, 1
+        for item in value:
+            inner, inner_size = extent(item, depth + 1)
+            deepest, size = max(deepest, inner), size + inner_size
+        return deepest, size
+
+    def extent_checked(depth: int) -> int:
+        if depth > MOST_DEPTH:
+            raise ValueError("it has too many levels.")
+        return depth
+
+    for entry in entries:
+        deepest, size = extent(entry, 0)
+        if size > 1000 + MOST_REPETITION * n_values:
+            raise ValueError("its objects refer to each other too often.")
+        extents.append((deepest, size))

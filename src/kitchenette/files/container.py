@@ -1,0 +1,227 @@
+"""The layout of a model file: a JSON document and arrays, with a checksum.
+
+It is the layout of safetensors: the length of a header, the header, which is JSON, and the
+numbers of all arrays. The document is a string in the header. Nothing here knows what the document
+and the arrays mean. Whatever is wrong with a file is told by a ValueError.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import stat
+from collections.abc import Iterable, Iterator
+from hashlib import blake2b
+from importlib.metadata import version
+from io import BufferedReader, BufferedWriter
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+FORMAT = "kitchenette model"
+FORMAT_VERSION = 1
+MOST_HEADER_BYTES = 2**24  # Parsed, these become a few hundred megabytes at worst.
+FOREIGN = "it is not a model file of kitchenette."
+
+DTYPES = {
+    "F64": "<f8",
+    "F32": "<f4",
+    "I64": "<i8",
+    "I32": "<i4",
+    "I16": "<i2",
+    "I8": "|i1",
+    "U64": "<u8",
+    "U32": "<u4",
+    "U16": "<u2",
+    "U8": "|u1",
+    "BOOL": "|b1",
+}
+_NAMES = {np.dtype(code): name for name, code in DTYPES.items()}
+_NO_CHECKSUM = "0" * 64
+
+
+def little_endian(array: NDArray[Any]) -> NDArray[Any] | None:
+    """An array as it lies in a file, not copied if it is so already; None for other types."""
+    dtype = array.dtype.newbyteorder("<")
+    return np.asarray(array, dtype=dtype, order="C") if dtype in _NAMES else None
+
+
+# ---------------------------------------------------------------- writing
+
+
+def write(file: BufferedWriter, document: Any, arrays: dict[str, NDArray[Any]]) -> None:
+    """Write a document of JSON values, and arrays that `little_endian` returned."""
+    # Wide numbers come first, so that all of them are aligned.
+    ordered = dict(sorted(arrays.items(), key=lambda item: -item[1].dtype.itemsize))
+    header: dict[str, Any] = {
+        "__metadata__": {
+            "format": FORMAT,
+            "format_version": str(FORMAT_VERSION),
+            "kitchenette_version": version("kitchenette"),
+            "checksum": _NO_CHECKSUM,
+            "model": json.dumps(document, allow_nan=False, separators=(",", ":")),
+        }
+    }
+    end = 0
+    for name, array in ordered.items():
+        begin, end = end, end + array.nbytes
+        header[name] = {
+            "dtype": _NAMES[array.dtype],
+            "shape": list(array.shape),
+            "data_offsets": [begin, end],
+        }
+    text = json.dumps(header, allow_nan=False, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    if len(text) > MOST_HEADER_BYTES:
+        raise ValueError("the names and values outside of arrays take too many bytes.")
+    checksum = _checksum(text, ordered.values())
+    # Only the first occurrence is the checksum: the document comes after it.
+    text = text.replace(_NO_CHECKSUM.encode(), checksum.encode(), 1)
+    file.write(len(text).to_bytes(8, "little"))
+    file.write(text)
+    for array in ordered.values():
+        file.write(_bytes_of(array))
+
+
+@contextlib.contextmanager
+def replacement(path: str | os.PathLike[str]) -> Iterator[BufferedWriter]:
+    """A new file that takes the place of ``path`` if the body succeeds, and vanishes if not."""
+    target = Path(os.path.realpath(path))  # A link remains a link.
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"Cannot save to {path}: there is no folder {target.parent}.")
+    temporary = target.with_name(f".{target.name[:64]}.{secrets.token_hex(8)}.tmp")
+    try:
+        with temporary.open("xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        with contextlib.suppress(FileNotFoundError):
+            temporary.chmod(stat.S_IMODE(target.stat().st_mode))
+        temporary.replace(target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    if os.name == "posix":  # Other systems cannot open a folder.
+        folder = os.open(target.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+# ---------------------------------------------------------------- reading
+
+
+def read(file: BufferedReader) -> tuple[Any, dict[str, NDArray[Any]]]:
+    """The document and the arrays of a file, after all checks that need no knowledge of them."""
+    size = os.fstat(file.fileno()).st_size
+    length = int.from_bytes(file.read(8), "little")
+    start = file.read(1)
+    if size < 10 or start != b"{" or not 2 <= length <= MOST_HEADER_BYTES:
+        raise ValueError(FOREIGN)
+    if length > size - 8:
+        raise ValueError("it is cut short.")
+    text = start + file.read(length - 1)
+    header = _parsed(text)
+    metadata = header.pop("__metadata__", None) if isinstance(header, dict) else None
+    if not isinstance(metadata, dict) or metadata.get("format") != FORMAT:
+        raise ValueError(FOREIGN)
+    _check_version(metadata)
+    arrays = _read_arrays(file, header, size - 8 - length)
+    checksum, document = metadata.get("checksum"), metadata.get("model")
+    if not isinstance(document, str) or not _is_checksum(checksum):
+        raise ValueError("its metadata are incomplete.")
+    blank = text.replace(checksum.encode(), _NO_CHECKSUM.encode(), 1)
+    if _checksum(blank, arrays.values()) != checksum:
+        raise ValueError("it is damaged: its checksum does not agree with its content.")
+    return _parsed(document), arrays
+
+
+def _parsed(text: bytes | str) -> Any:
+    def refuse(constant: str) -> None:
+        raise ValueError(f"{constant} is not JSON.")
+
+    try:
+        return json.loads(text, parse_constant=refuse)
+    except (ValueError, RecursionError) as error:
+        raise ValueError("it is damaged: a part that should be JSON is not.") from error
+
+
+def _is_checksum(value: Any) -> bool:
+    return isinstance(value, str) and len(value) == 64 and set(value) <= set("0123456789abcdef")
+
+
+def _check_version(metadata: dict[str, Any]) -> None:
+    stated = metadata.get("format_version")
+    number = int(stated[:9]) if isinstance(stated, str) and stated[:9].isdecimal() else 0
+    if number > FORMAT_VERSION:
+        raise ValueError(
+            f"it has format version {number}, written by kitchenette "
+            f"{metadata.get('kitchenette_version')!s:.20}; this is kitchenette "
+            f"{version('kitchenette')}, which reads versions up to {FORMAT_VERSION}. Upgrade it."
+        )
+    if number < 1:
+        raise ValueError(f"its format version is {stated!r:.20}.")
+
+
+def _read_arrays(
+    file: BufferedReader, header: dict[str, Any], size: int
+) -> dict[str, NDArray[Any]]:
+    """All arrays in the order in which they lie in the file, which they must fill."""
+    described = sorted(
+        (_described(name, entry, size) for name, entry in header.items()), key=lambda item: item[0]
+    )
+    position = 0
+    for (begin, end), *_ in described:
+        if begin != position:
+            raise ValueError("its arrays overlap or leave a gap.")
+        position = end
+    if position != size:
+        raise ValueError("it is cut short, or longer than its arrays.")
+    arrays = {}
+    for _, name, dtype, shape in described:
+        # The file is read into the memory that the model will keep: nothing copies it again.
+        array = np.empty(shape, dtype)
+        if array.nbytes and file.readinto(_bytes_of(array)) != array.nbytes:
+            raise ValueError("it is cut short.")
+        if dtype.kind == "b" and array.view(np.uint8).max(initial=0) > 1:
+            raise ValueError(f"its array {name!r:.80} has truth values besides 0 and 1.")
+        arrays[name] = array.astype(dtype.newbyteorder("="), copy=False)
+    return arrays
+
+
+def _described(
+    name: str, entry: Any, size: int
+) -> tuple[tuple[int, int], str, np.dtype[Any], tuple[int, ...]]:
+    """Offsets, name, dtype and shape, which agree with each other and with the file."""
+    entry = entry if isinstance(entry, dict) else {}
+    code = entry.get("dtype")
+    shape, offsets = entry.get("shape"), entry.get("data_offsets")
+    for numbers in (shape, offsets):
+        if not isinstance(numbers, list) or not all(
+            type(number) is int and 0 <= number <= size for number in numbers
+        ):
+            raise ValueError(f"it is cut short, or its array {name!r:.80} never was in it.")
+    if not isinstance(code, str) or code not in DTYPES or len(offsets) != 2 or len(shape) > 8:
+        raise ValueError(f"its array {name!r:.80} has no type or place that is known.")
+    dtype = np.dtype(DTYPES[code])
+    # The shape of an array without numbers may have large factors beside a zero.
+    if offsets[1] - offsets[0] != dtype.itemsize * prod(shape) or prod(filter(None, shape)) > size:
+        raise ValueError(f"its array {name!r:.80} has another size than its shape.")
+    return (offsets[0], offsets[1]), name, dtype, tuple(shape)
+
+
+def _checksum(header: bytes, arrays: Iterable[NDArray[Any]]) -> str:
+    digest = blake2b(header, digest_size=32)
+    for array in arrays:
+        digest.update(_bytes_of(array.astype(array.dtype.newbyteorder("<"), copy=False)))
+    return digest.hexdigest()
+
+
+def _bytes_of(array: NDArray[Any]) -> memoryview:
+    return array.reshape(-1).view(np.uint8).data

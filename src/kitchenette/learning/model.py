@@ -1,0 +1,110 @@
+"""A solved model: one value that does not change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kitchenette.files.registry import Budget, checked_state, storable
+from kitchenette.learning.solution import Solution
+from kitchenette.maps.protocol import FittedMap
+
+Array = NDArray[np.float64]
+
+
+@storable
+@dataclass(frozen=True, eq=False)
+class LinearModel:
+    """Weights of features, and how they were found.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (n_features, n_targets)
+        The weights.
+    intercept : ndarray of shape (n_targets,)
+        The constants.
+    alpha : float
+        The penalty.
+    log_marginal_likelihood : float
+        The evidence.
+    fit_intercept : bool
+        Whether there is an intercept.
+    has_float32 : bool
+        Whether some features were learned in single precision.
+    version : int
+        Of the statistics that were solved: a model of other ones is out of date.
+    """
+
+    coef: Array
+    intercept: Array
+    alpha: float
+    log_marginal_likelihood: float
+    fit_intercept: bool
+    has_float32: bool
+    version: int
+
+    @classmethod
+    def of(cls, solution: Solution, has_float32: bool, version: int) -> Self:
+        """What a solution says, without the factor of the Gram matrix that it keeps."""
+        return cls(
+            solution.coef,
+            solution.intercept,
+            solution.alpha,
+            solution.log_marginal_likelihood,
+            solution.fit_intercept,
+            has_float32,
+            version,
+        )
+
+    def renumbered(self, version: int) -> Self:
+        """The same model, of statistics that have this version now."""
+        return replace(self, version=version)
+
+    def predict(self, fitted: FittedMap, rows: Any, out: Array) -> bool:
+        """Features times weights, plus the intercept; False if a number is not finite."""
+        operator = fitted.operator(rows)
+        if id(operator) not in self._linear:
+            cheaper, weights = operator.collapse(self.coef)
+            # The operator is kept beside, so that no other takes its place in memory.
+            self._linear[id(operator)] = operator, cheaper.linear(weights, self.intercept)
+        return bool(self._linear[id(operator)][1].write(rows, out))
+
+    @cached_property
+    def _linear(self) -> dict[int, Any]:
+        return {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.to_file()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+
+    def to_file(self) -> dict[str, Any]:
+        """All values, for a model file."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    @classmethod
+    def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:
+        """A model from values that may come from anywhere."""
+        types = {
+            "coef": np.ndarray,
+            "intercept": np.ndarray,
+            "alpha": float,
+            "log_marginal_likelihood": float,
+            "fit_intercept": bool,
+            "has_float32": bool,
+            "version": int,
+        }
+        made = cls(**checked_state(state, types))
+        for name, array, n_axes in (("coef", made.coef, 2), ("intercept", made.intercept, 1)):
+            if array.dtype != np.float64 or array.ndim != n_axes or not np.isfinite(array).all():
+                raise ValueError(f"{name} must be finite, of type float64, with {n_axes} axes.")
+        if made.intercept.size != made.coef.shape[1]:
+            raise ValueError("intercept must have a number for each target.")
+        if not 0 <= made.alpha < np.inf:
+            raise ValueError("alpha must be finite and not negative.")
+        return made

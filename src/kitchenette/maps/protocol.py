@@ -1,0 +1,200 @@
+"""What learning, and maps over other maps, ask of a fitted feature map.
+
+Every map of this package is a `FittedMap`. A class of your own is one if it has these methods;
+any other scikit-learn transformer that treats rows one by one is made one by `fitted_map`, which
+calls its ``transform``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol, Self, runtime_checkable
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+
+from kitchenette.comparison import first_difference
+from kitchenette.data.rows import take
+from kitchenette.files.registry import Budget, checked_state, register
+from kitchenette.maps.specification import Cost, Specification
+from kitchenette.sketching.operators import Operator
+
+
+@runtime_checkable
+class FittedMap(Protocol):
+    """A fitted feature map.
+
+    Attributes
+    ----------
+    n_features_out_ : int
+        The number of features.
+    """
+
+    @property
+    def n_features_out_(self) -> int:
+        """The number of features."""
+
+    def rows(self, X: Any) -> Any:
+        """Rows as users have them, checked once, as `operator` takes them."""
+
+    def operator(self, rows: Any) -> Operator:
+        """What writes the features of rows of this precision into memory.
+
+        Its method ``collapse`` gives a cheaper operator for prediction if the last step is linear.
+        """
+
+    def overflow(self, rows: Any) -> str:
+        """The sentence for rows of which a feature is not finite."""
+
+    def for_inference(self) -> Self:
+        """The map without what only further fitting needs."""
+
+    def identity(self) -> Any:
+        """A value that is equal, up to rounding, for maps that compute the same features."""
+
+
+class TransformerMap:
+    """Any scikit-learn transformer that treats rows one by one, as a `FittedMap`.
+
+    Parameters
+    ----------
+    estimator : fitted transformer
+        Its ``transform`` is called for blocks of rows.
+    X : array-like, sparse matrix or data frame
+        Rows of which the first one tells the number of features and their precision.
+    """
+
+    def __init__(self, estimator: Any, X: Any):
+        self.estimator = estimator
+        one = _dense(estimator.transform(take(X, slice(0, 1))))
+        if one.ndim != 2 or one.shape[0] != 1:
+            raise ValueError(
+                "feature_map must give a row of features for each row of data; "
+                f"{type(estimator).__name__} gave an array of shape {one.shape} for one row."
+            )
+        self.n_features_out_ = one.shape[1]
+        self._operator = TransformerOperator(estimator, one.shape[1], one.dtype)
+
+    def rows(self, X: Any) -> Any:
+        """The rows as they are: the transformer checks them."""
+        return X
+
+    def operator(self, rows: Any) -> Operator:
+        """The transformer's ``transform``."""
+        return self._operator
+
+    def overflow(self, rows: Any) -> str:
+        """The sentence for rows of which a feature is not finite."""
+        return (
+            f"{type(self.estimator).__name__} gave features that are NaN or infinity for these "
+            "rows. Check them for missing values, or scale them down."
+        )
+
+    def for_inference(self) -> Self:
+        """This map."""
+        return self
+
+    def identity(self) -> Any:
+        """The transformer with all its attributes."""
+        return self.estimator
+
+
+class TransformerOperator(Operator):
+    """Calls ``transform``."""
+
+    def __init__(self, estimator: Any, n_features: int, dtype: np.dtype[Any]):
+        self.n_columns = getattr(estimator, "n_features_in_", 0)
+        self.n_features = n_features
+        self.dtype = dtype
+        self._estimator = estimator
+
+    def write(self, rows: Any, out: NDArray[Any]) -> bool:
+        Z = _dense(self._estimator.transform(rows))
+        if Z.shape != out.shape:
+            raise ValueError(
+                "feature_map must give a row of features for each row of data; "
+                f"{type(self._estimator).__name__} gave an array of shape {Z.shape} instead of "
+                f"{out.shape}."
+            )
+        out[:] = Z
+        return bool(np.isfinite(out).all())
+
+
+def _dense(Z: Any) -> NDArray[Any]:
+    Z = Z.toarray() if sp.issparse(Z) else np.asarray(Z)
+    return Z if Z.dtype == np.float32 else Z.astype(np.float64, copy=False)
+
+
+def thawed(estimator: Any) -> Any:
+    """The estimator inside any number of `FrozenEstimator`."""
+    while isinstance(estimator, FrozenEstimator):
+        estimator = estimator.estimator
+    return estimator
+
+
+def fitted_map(estimator: Any, X: Any) -> FittedMap:
+    """A fitted transformer as a `FittedMap`; ``X`` are rows to try it on if it is not one."""
+    estimator = thawed(estimator)
+    return estimator if isinstance(estimator, FittedMap) else TransformerMap(estimator, X)
+
+
+def fit_map(estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+    """A fitted copy of a transformer; one that is frozen is taken as it is.
+
+    Weights reach maps that choose something from the rows.
+    """
+    made = clone(estimator)
+    if isinstance(made, FrozenEstimator):
+        return made
+    if sample_weight is not None and hasattr(made, "fit_rows"):
+        return made.fit_rows(X, sample_weight)
+    return made.fit(X, y)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ForeignSpecification(Specification):
+    """A fitted map of another kind inside a map of this package; model files do not have it."""
+
+    fitted: Any
+
+    def draw(self, dtype: np.dtype[Any]) -> Operator:
+        if isinstance(self.fitted, TransformerMap):
+            return TransformerOperator(self.fitted.estimator, self.n_components, dtype)
+        operator: Operator = self.fitted.operator(np.empty((0, self.n_columns), dtype))
+        return operator
+
+    def cost(self) -> Cost:
+        return Cost(0, 0)
+
+    def to_file(self) -> dict[str, Any]:
+        raise ValueError(f"{type(self.fitted).__name__} cannot be stored in a model file.")
+
+
+def specification_of(estimator: Any, X: Any) -> Specification:
+    """The specification of a fitted transformer; ``X`` are rows to try it on."""
+    fitted = fitted_map(estimator, X)
+    identity = fitted.identity()
+    if isinstance(identity, Specification):
+        return identity
+    return ForeignSpecification(
+        n_columns=X.shape[1], n_components=fitted.n_features_out_, seed=0, fitted=fitted
+    )
+
+
+def map_difference(a: FittedMap, b: FittedMap) -> str | None:
+    """The name of the first thing in which two fitted maps differ, or None."""
+    return first_difference(a.identity(), b.identity())
+
+
+def _frozen_to_file(frozen: FrozenEstimator) -> dict[str, Any]:
+    return {"estimator": frozen.estimator}
+
+
+def _frozen_from_file(state: dict[str, Any], budget: Budget) -> FrozenEstimator:
+    return FrozenEstimator(checked_state(state, {"estimator": object})["estimator"])
+
+
+register(FrozenEstimator, _frozen_to_file, _frozen_from_file)

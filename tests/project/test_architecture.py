@@ -1,0 +1,158 @@
+"""Imports between rooms go one way, and what is private to a room stays there."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[2] / "src" / "kitchenette"
+
+# Room: the rooms that it may import. A room is a folder, or a module beside the folders.
+MAY_IMPORT: dict[str, set[str]] = {
+    "comparison": set(),
+    "parameters": set(),
+    "files": {"comparison", "parameters"},
+    "kernels": {"comparison", "files", "parameters"},
+    "sketching": {"comparison", "files", "parameters"},
+}
+MAY_IMPORT["data"] = {"kernels", "sketching"} | MAY_IMPORT["kernels"]
+MAY_IMPORT["maps"] = {"data"} | MAY_IMPORT["data"]
+MAY_IMPORT["metrics"] = {"maps"} | MAY_IMPORT["maps"]
+MAY_IMPORT["learning"] = {"maps"} | MAY_IMPORT["maps"]
+MAY_IMPORT["_config"] = set()
+MAY_IMPORT["cli"] = {"_config", "learning", "metrics"} | MAY_IMPORT["learning"]
+
+ENTRANCES = {"__init__", "__main__"}  # may import everything, and nothing imports them
+NATIVE = "_core"
+MAY_CALL_NATIVE = {"_config", "data", "learning", "sketching"}
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+MODULES = sorted(path for path in SOURCE.rglob("*.py") if room_of(path) not in ENTRANCES)
+TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in MODULES}
+
+
+def imported(tree: ast.AST, path: Path) -> Iterator[tuple[str, str, int]]:
+    """The room, the name and the line of everything that is imported from the package."""
+    package = ("kitchenette", *path.relative_to(SOURCE).parts[:-1])
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names = [(alias.name, "") for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            start = package[: len(package) - node.level + 1] if node.level else ()
+            module = ".".join([*start, *([node.module] if node.module else [])])
+            names = [(module, alias.name) for alias in node.names]
+        else:
+            continue
+        for module, name in names:
+            first, *inside = module.split(".")
+            if first == "kitchenette":
+                yield inside[0] if inside else name, name, node.lineno
+
+
+def private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__") and name not in {"_", NATIVE}
+
+
+def private_definitions(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        match node:
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                yield name
+            case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
+                yield name
+
+
+PRIVATE_OF_ROOM: dict[str, set[str]] = defaultdict(set)
+for module, tree in TREES.items():
+    PRIVATE_OF_ROOM[room_of(module)].update(filter(private, private_definitions(tree)))
+
+
+def place(path: Path, line: int) -> str:
+    return f"{path.relative_to(SOURCE)}:{line}"
+
+
+def test_every_module_stands_in_a_room_with_a_place_in_the_order():
+    assert {room_of(path) for path in MODULES} <= set(MAY_IMPORT)
+
+
+@pytest.mark.parametrize("room", MAY_IMPORT)
+def test_imports_go_one_way(room):
+    allowed = {room, NATIVE} | MAY_IMPORT[room]
+    wrong = [
+        f"{place(path, line)} imports {target or 'kitchenette'}"
+        for path, tree in TREES.items()
+        if room_of(path) == room
+        for target, _, line in imported(tree, path)
+        if target not in allowed
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_no_private_name_is_imported_from_another_room():
+    wrong = [
+        f"{place(path, line)} imports {name} from {target}"
+        for path, tree in TREES.items()
+        for target, name, line in imported(tree, path)
+        if private(name) and target != room_of(path)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_no_private_attribute_of_one_room_is_used_in_another():
+    wrong = []
+    for path, tree in TREES.items():
+        room = room_of(path)
+        elsewhere = {
+            name: other
+            for other, names in PRIVATE_OF_ROOM.items()
+            for name in names - PRIVATE_OF_ROOM[room]
+        }
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute) and node.attr in elsewhere:
+                owner = elsewhere[node.attr]
+                wrong.append(f"{place(path, node.lineno)} uses .{node.attr}, private to {owner}")
+    assert not wrong, "\n".join(wrong)
+
+
+def native_functions(tree: ast.AST) -> Iterator[tuple[str, int]]:
+    """Functions of the native module that are used; its classes only describe operators."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Attribute(value=ast.Name(id=module), attr=name) if module == NATIVE:
+                used = [name]
+            case ast.ImportFrom(module=module, names=names) if module == f"kitchenette.{NATIVE}":
+                used = [alias.name for alias in names]
+            case _:
+                continue
+        yield from ((name, node.lineno) for name in used if name[0].islower())
+
+
+def test_native_functions_are_called_where_numbers_are_computed_and_nowhere_else():
+    wrong = [
+        f"{place(path, line)} uses {NATIVE}.{name}"
+        for path, tree in TREES.items()
+        if room_of(path) not in MAY_CALL_NATIVE
+        for name, line in native_functions(tree)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_the_checks_see_what_they_should():
+    path = SOURCE / "maps" / "imaginary.py"
+    tree = ast.parse(
+        "from kitchenette.learning.machine import _x\nfrom ..cli import app\n"
+        "import kitchenette.cli.demo\nfrom kitchenette import metrics\nimport numpy\n"
+        "self._made = _core.make(_core.Tail())\n"
+    )
+    found = [(room, name) for room, name, _ in imported(tree, path)]
+    assert found == [("learning", "_x"), ("cli", "app"), ("cli", ""), ("metrics", "metrics")]
+    assert "_made" in set(private_definitions(tree))
+    assert list(native_functions(tree)) == [("make", 6)]
