@@ -19,6 +19,7 @@
 #include "drivers.hpp"
 #include "gram.hpp"
 #include "random.hpp"
+#include "threads.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -557,6 +558,7 @@ NB_MODULE(_core, m) {
         "set_simd", [](const std::string& name) { return select_variant(name.c_str()); }, "name"_a);
     m.def("lanes", [] { return current_variant().kernels_float->lanes; });
     m.def("max_threads", &max_threads);
+    m.def("cpu_quota", &cpu_quota, "membership"_a, "mount"_a);
     m.def("waiting_size", &waiting_size, "capacity"_a, "n_columns"_a);
     m.def("products_call_blas", &products_call_blas);
     m.attr("openmp") = built_with_openmp();

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <new>
+#include <string>
 
 #include "drivers.hpp"
 
@@ -24,8 +25,27 @@ template <class T> class AlignedBuffer {
     T* data_;
 };
 
-// Fewer threads than allowed where the work would not pay for waking them.
+// Processors that the CPU quota of this process's control groups pays for; 0 if there is no quota.
+// `membership` is a file like /proc/self/cgroup, `mount` a directory like /sys/fs/cgroup. Both
+// versions of Linux's control groups are understood, and limits of parents hold for children.
+double cpu_quota(const std::string& membership, const std::string& mount);
+
+// Fewer threads than allowed where there is little work, in numbers of half a nanosecond or so.
 int threads_for(Size tasks, Size work);
+
+// Tasks 0, 1, ... of a parallel loop: run(context, begin, end, thread) runs some of them with the
+// scratch memory of a thread, whose number is below n_threads.
+struct Loop {
+    void (*run)(const void* context, Size begin, Size end, int thread);
+    const void* context;
+    Size tasks, work;
+    int n_threads;
+    bool one_by_one;  // the threads take one task at a time, and else several adjacent ones
+};
+
+// Runs all tasks on this thread and on helpers as these wake. Nobody waits for a helper that has
+// not begun a task.
+void run_loop(const Loop& loop);
 
 // body(task, scratch) for every task; the threads take them as they come, so a task's result
 // must not depend on who runs it. They take several adjacent ones at a time, because threads
@@ -36,23 +56,15 @@ void parallel(Size tasks, Size work, Size scratch_size, const Body& body, bool l
     const int n_threads = threads_for(tasks, work);
     const Size padded = (scratch_size + 63) / 64 * 64;
     const AlignedBuffer<T> scratch(padded * n_threads);
-    const Size grain = large ? 1 : tasks / (Size{16} * n_threads) + 1;
-    std::atomic<Size> next{0};
-    const auto run = [&](int thread) {
+    const auto run = [&](Size begin, Size end, int thread) {
         T* mine = scratch.data() + padded * thread;
-        for (Size begin; (begin = next.fetch_add(grain, std::memory_order_relaxed)) < tasks;) {
-            const Size end = tasks - begin < grain ? tasks : begin + grain;
-            for (Size task = begin; task < end; ++task) body(task, mine);
-        }
+        for (Size task = begin; task < end; ++task) body(task, mine);
     };
-#if defined(_OPENMP)
-    if (n_threads > 1) {
-#pragma omp parallel for num_threads(n_threads) schedule(static, 1)
-        for (int thread = 0; thread < n_threads; ++thread) run(thread);
-        return;
-    }
-#endif
-    run(0);
+    if (n_threads == 1) return run(0, tasks, 0);
+    const auto call = [](const void* context, Size begin, Size end, int thread) {
+        (*static_cast<decltype(&run)>(context))(begin, end, thread);
+    };
+    run_loop({call, &run, tasks, work, n_threads, large});
 }
 
 }  // namespace kitchenette
