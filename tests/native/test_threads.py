@@ -64,8 +64,9 @@ def test_callers_at_the_same_time_get_the_same_bits():
 @FORKS
 def test_a_forked_child_has_threads_of_its_own():
     # Children of children too, and a parent that goes on.
-    assert run(
-        """
+    assert (
+        run(
+            """
 expected = fwht(X)
 def generation(depth):
     child = os.fork()
@@ -76,13 +77,16 @@ def generation(depth):
     return status == 0 and np.array_equal(fwht(X), expected)
 print(generation(2))
 """
-    ) == "True"
+        )
+        == "True"
+    )
 
 
 @FORKS
 def test_a_child_can_be_forked_while_another_thread_is_inside_a_call():
-    assert run(
-        """
+    assert (
+        run(
+            """
 expected, stop = fwht(X), threading.Event()
 def work():
     while not stop.is_set():
@@ -101,7 +105,9 @@ for thread in threads:
     thread.join()
 print(set(results))
 """
-    ) == "{0}"
+        )
+        == "{0}"
+    )
 
 
 def test_a_process_ends_at_once_after_a_call():

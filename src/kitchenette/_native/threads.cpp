@@ -247,14 +247,15 @@ class Pool {
 // and a lock may be held by one of these: it forgets the parent's pool without touching it.
 std::atomic<Pool*> current_pool{nullptr};
 
-Pool& pool() {
+// Null if there is no memory for it.
+Pool* pool() {
     Pool* existing = current_pool.load(std::memory_order_acquire);
-    if (existing) return *existing;
-    Pool* created = new Pool;
+    if (existing) return existing;
+    Pool* created = new (std::nothrow) Pool;
     if (current_pool.compare_exchange_strong(existing, created, std::memory_order_acq_rel))
-        return *created;
+        return created;
     delete created;  // Another thread was faster, and this one has no helpers yet.
-    return *existing;
+    return existing;
 }
 
 // ---------------------------------------------------------------- limits
@@ -390,7 +391,10 @@ int threads_for(Size tasks, Size work) {
 }
 
 void run_loop(const Loop& loop) {
-    pool().run(loop);
+    if (Pool* helpers = pool())
+        helpers->run(loop);
+    else
+        loop.run(loop.context, 0, loop.tasks, 0);
 }
 
 }  // namespace kitchenette

@@ -10,12 +10,13 @@
 
 namespace kitchenette {
 
-// Uninitialised memory on a cache-line boundary.
+// Uninitialised memory on a cache-line boundary; no memory for no numbers.
 template <class T> class AlignedBuffer {
   public:
     explicit AlignedBuffer(Size count)
-        : data_(static_cast<T*>(::operator new(
-              sizeof(T) * static_cast<std::size_t>(count ? count : 1), std::align_val_t{64}))) {}
+        : data_(count > 0 ? static_cast<T*>(::operator new(
+                                sizeof(T) * static_cast<std::size_t>(count), std::align_val_t{64}))
+                          : nullptr) {}
     ~AlignedBuffer() { ::operator delete(data_, std::align_val_t{64}); }
     AlignedBuffer(const AlignedBuffer&) = delete;
     AlignedBuffer& operator=(const AlignedBuffer&) = delete;
@@ -47,24 +48,41 @@ struct Loop {
 // not begun a task.
 void run_loop(const Loop& loop);
 
+// Scratch memory for so many threads, in pieces that share no cache line.
+template <class T> class ThreadScratch {
+  public:
+    ThreadScratch(int n_threads, Size size)
+        : n_threads_(n_threads), padded_((size + 63) / 64 * 64), memory_(padded_ * n_threads) {}
+    int n_threads() const { return n_threads_; }
+    T* of_thread(int thread) const { return memory_.data() + padded_ * thread; }
+
+  private:
+    int n_threads_;
+    Size padded_;
+    AlignedBuffer<T> memory_;
+};
+
 // body(task, scratch) for every task; the threads take them as they come, so a task's result
 // must not depend on who runs it. They take several adjacent ones at a time, because threads
-// that work on neighbouring memory disturb each other's caches, unless tasks are large. All memory
-// is allocated before the threads start: nothing throws inside.
-template <class T, class Body>
-void parallel(Size tasks, Size work, Size scratch_size, const Body& body, bool large = false) {
-    const int n_threads = threads_for(tasks, work);
-    const Size padded = (scratch_size + 63) / 64 * 64;
-    const AlignedBuffer<T> scratch(padded * n_threads);
+// that work on neighbouring memory disturb each other's caches, unless tasks are large. There are
+// as many threads as there is scratch memory for. Nothing is allocated and nothing throws.
+template <class T, class Body> void parallel(Size tasks, Size work, const ThreadScratch<T>& scratch,
+                                             const Body& body, bool large = false) {
     const auto run = [&](Size begin, Size end, int thread) {
-        T* mine = scratch.data() + padded * thread;
+        T* mine = scratch.of_thread(thread);
         for (Size task = begin; task < end; ++task) body(task, mine);
     };
-    if (n_threads == 1) return run(0, tasks, 0);
+    if (scratch.n_threads() == 1) return run(0, tasks, 0);
     const auto call = [](const void* context, Size begin, Size end, int thread) {
         (*static_cast<decltype(&run)>(context))(begin, end, thread);
     };
-    run_loop({call, &run, tasks, work, n_threads, large});
+    run_loop({call, &run, tasks, work, scratch.n_threads(), large});
+}
+
+// The same with scratch memory that is allocated before the work starts.
+template <class T, class Body>
+void parallel(Size tasks, Size work, Size scratch_size, const Body& body, bool large = false) {
+    parallel(tasks, work, ThreadScratch<T>(threads_for(tasks, work), scratch_size), body, large);
 }
 
 }  // namespace kitchenette

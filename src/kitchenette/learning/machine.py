@@ -16,18 +16,25 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, check_consistent_length, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from kitchenette import _core
 from kitchenette._params import ValueParameters
-from kitchenette.learning.batches import BLOCK_ROWS, Batch, WaitingRows, checked_weights
 from kitchenette.learning.blocks import Features, features_of, rows_of, slices
 from kitchenette.learning.comparison import first_difference
-from kitchenette.learning.least_squares import LeastSquares, checked_alpha
+from kitchenette.learning.least_squares import (
+    LeastSquares,
+    checked_alpha,
+    checked_rows,
+    checked_weights,
+)
 from kitchenette.learning.packed import Array
 from kitchenette.learning.predictor import Answer, Predictor
 from kitchenette.learning.progress import with_progress
 from kitchenette.learning.solution import Solution
+from kitchenette.learning.threads import BLAS, one_blas_thread
 from kitchenette.maps import Fastfood
 from kitchenette.maps._base import RowTransformer, unchanged_on_error
 
+BLOCK_ROWS = 4096  # that learning computes at once, at most
 BLOCK_NUMBERS = 1 << 20  # features that predictions compute at once
 LEARNED_NUMBERS = 1 << 22  # features that learning computes at once ...
 LEAST_ROWS = 256  # ... or those of so many rows
@@ -137,20 +144,24 @@ class KernelMachine(ValueParameters, ABC):
     def _statistics_of(self, X: Any, targets: NDArray[Any], weights: Array | None) -> LeastSquares:
         n_rows = X.shape[0]
         one = features_of(self.feature_map_, rows_of(X, slice(0, 1)))
-        statistics = LeastSquares(one.shape[1], self._columns(targets[:1]).shape[1])
-        size = min(max(LEARNED_NUMBERS // one.shape[1], LEAST_ROWS), BLOCK_ROWS)
+        n_features, n_targets = one.shape[1], self._columns(targets[:1]).shape[1]
+        size = min(max(LEARNED_NUMBERS // n_features, LEAST_ROWS), BLOCK_ROWS)
         blocks = list(slices(n_rows, size))
-        waiting = WaitingRows(statistics, n_rows + len(blocks), one.dtype)
+        accumulator = _core.Accumulator(
+            n_features, n_targets, n_rows + len(blocks), single=one.dtype == np.float32
+        )
         progress = with_progress(blocks, n_rows, type(self).__name__) if self.verbose else blocks
+        empty = LeastSquares(n_features, n_targets)
         memory = None
         for rows in progress:
             # Kept: new memory costs the operating system a good part of a block's time.
             Z = memory = features_of(self.feature_map_, rows_of(X, rows), memory)
             Y = self._columns(targets[rows])
-            batch = Batch(statistics, Z, Y, None if weights is None else weights[rows])
-            statistics._update(batch, waiting)
-        waiting.multiply()
-        return statistics
+            block = checked_rows(empty, Z, Y, None if weights is None else weights[rows])
+            with one_blas_thread():
+                accumulator.add(*block, blas=BLAS)
+        with one_blas_thread():
+            return LeastSquares._of(accumulator.finish(blas=BLAS))
 
     def merge(self, other: Self) -> Self:
         """Add the rows that another model has seen; that one does not change.
