@@ -31,7 +31,7 @@ from benchmarks.timing import Action, best_times, forget_peak, peak_memory
 from kitchenette import Fastfood, KernelClassifier, LeastSquares
 from kitchenette.kernels import Gaussian
 from kitchenette.learning import Solution
-from kitchenette.learning.batches import BLOCK_ROWS
+from kitchenette.learning.machine import BLOCK_ROWS
 from reproduction.data import load, unit_rows
 
 Rows = NDArray[np.float32]

@@ -27,7 +27,7 @@ def show_config() -> None:
     >>> kitchenette.show_config()  # doctest: +ELLIPSIS
     kitchenette ...
     """
-    threads = f"{_core.max_threads()} (OpenMP)" if _core.openmp else "1 (built without OpenMP)"
+    threads = f"{_core.max_threads()}{'' if _core.openmp else ' (built without OpenMP)'}"
     print(f"kitchenette      {version('kitchenette')}")
     print(f"instruction set  {_core.simd()} (available: {', '.join(_core.simd_variants())})")
     print(f"threads          {threads}")

@@ -50,5 +50,4 @@ def test_an_instruction_set_that_is_not_there_is_refused_with_a_sentence():
 def test_the_number_of_threads_obeys_the_environment():
     code = "import kitchenette; print(kitchenette._core.max_threads())"
     assert run(code, OMP_NUM_THREADS="1").stdout.strip() == "1"
-    if _core.openmp:
-        assert run(code, OMP_NUM_THREADS="3").stdout.strip() == "3"
+    assert 1 <= int(run(code, OMP_NUM_THREADS="3").stdout) <= 3

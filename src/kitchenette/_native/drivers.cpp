@@ -5,13 +5,8 @@
 
 #include "threads.hpp"
 
-#if defined(_OPENMP)
-#include <omp.h>
-#endif
 #if defined(_MSC_VER)
 #include <intrin.h>
-#else
-#include <unistd.h>
 #endif
 
 namespace kitchenette {
@@ -105,39 +100,6 @@ bool select_variant(const char* name) {
             return true;
         }
     return false;
-}
-
-// ---------------------------------------------------------------- threads
-
-bool built_with_openmp() {
-#if defined(_OPENMP)
-    return true;
-#else
-    return false;
-#endif
-}
-
-int max_threads() {
-#if defined(_OPENMP)
-    return omp_get_max_threads();
-#else
-    return 1;
-#endif
-}
-
-int threads_for(Size tasks, Size work) {
-    constexpr Size least_work = 1 << 13;  // numbers; about the cost of waking a thread
-    if (tasks < 2 || work < least_work) return 1;
-#if defined(_OPENMP) && !defined(_MSC_VER)
-    // The threads of GNU's OpenMP do not survive a fork, and the child would wait for
-    // them for ever: a forked child works alone.
-    static std::atomic<pid_t> owner{0};
-    const pid_t self = getpid();
-    pid_t nobody = 0;
-    if (!owner.compare_exchange_strong(nobody, self) && nobody != self) return 1;
-#endif
-    const Size limit = max_threads();
-    return static_cast<int>(tasks < limit ? tasks : limit);
 }
 
 // ---------------------------------------------------------------- Walsh-Hadamard

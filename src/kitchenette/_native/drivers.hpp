@@ -19,6 +19,8 @@ bool select_variant(const char* name);  // false if it is not available
 
 // ---------------------------------------------------------------- threads
 
+// As many as OpenMP (OMP_NUM_THREADS, threadpoolctl) allows, and not more than the processors
+// that this process may use by its affinity and by the quota of its container.
 int max_threads();
 bool built_with_openmp();
 

@@ -15,7 +15,7 @@ template <class T> double add_column_sums(const T* z, Size stride, Size n_rows, 
     const Size width = std::clamp(n_columns / (2 * max_threads()), Size{64}, most_sums);
     const Size tasks = (n_columns + width - 1) / width;
     std::atomic<double> largest{0};
-    parallel<T>(tasks, n_rows * n_columns, 0, [&](Size task, T*) {
+    parallel<T>(tasks, n_rows * n_columns, Size{0}, [&](Size task, T*) {
         const Size begin = task * width, count = std::min(width, n_columns - begin);
         const double mine = static_cast<double>(
             kernels.add_sums(z + begin, stride, n_rows, count, weights, sums + begin));
@@ -37,77 +37,92 @@ constexpr Size rows_of_a_sum = 22 * deepest_chunk;  // in the precision of the f
 constexpr Size tile_of_strips = 384;  // columns: a multiple of all widths, and so are its halves
 constexpr Size tile_of_blas = 1024;
 
-// Rows as a product wants them: cut into chunks of `depth` rows, these into strips of `width`
-// columns, and a strip stored row by row. The last strip is filled up with zeros.
-struct Layout {
-    Size n_columns, width, depth;
-
-    Size strips() const { return (n_columns + width - 1) / width; }
-    Size columns_of(Size strip) const { return std::min(width, n_columns - strip * width); }
-    Size begin(Size chunk, Size strip) const { return (chunk * strips() + strip) * depth * width; }
-};
-
-// One strip and one chunk are rows as the BLAS knows them.
-template <class T> Layout layout_of(Size capacity, Size n_columns) {
-    const Kernels<T>& kernels = kernels_of<T>(current_variant());
+template <class T> Layout layout_of(const Kernels<T>& kernels, Size capacity, Size n_columns) {
     if (!kernels.multiply_strips) return {n_columns, n_columns, capacity};
     const Size width = kernels.strip_width;
     return {n_columns, width, strip_bytes / (width * static_cast<Size>(sizeof(T)))};
 }
 
-template <class T> T* on_a_cache_line(T* memory) {
-    return reinterpret_cast<T*>((reinterpret_cast<std::uintptr_t>(memory) + 63) / 64 * 64);
+// Calls body(row, count) for the rows from `first` on, some at a time: those of a task begin at a
+// multiple of their number, so that no chunk ends within a task.
+template <class T, class Body>
+void for_rows(Size n_rows, Size n_columns, Size first, const Body& body) {
+    const Size end = first + n_rows, first_task = first / rows_of_a_task;
+    const Size last_task = (end + rows_of_a_task - 1) / rows_of_a_task;
+    parallel<T>(last_task - first_task, n_rows * n_columns, Size{0}, [&](Size task, T*) {
+        const Size row = std::max(first, (first_task + task) * rows_of_a_task);
+        body(row, std::min(end, (first_task + task + 1) * rows_of_a_task) - row);
+    });
+}
+
+// Calls body(column, place) for all columns of a row, and writes zeros after the last one.
+template <class T, class Body> void for_columns(const Layout& layout, const Body& body, T* row) {
+    const Size width = layout.width, distance = layout.begin(0, 1);
+    for (Size strip = 0; strip < layout.strips(); ++strip) {
+        const Size count = layout.columns_of(strip), begin = strip * distance;
+        for (Size j = 0; j < count; ++j) body(strip * width + j, begin + j);
+        for (Size j = count; j < width; ++j) row[begin + j] = 0;
+    }
+}
+
+Size numbers_of(const Layout& layout, Size capacity) {
+    const Size chunks = (capacity + layout.depth - 1) / layout.depth;
+    return layout.begin(chunks, 0);
 }
 
 }  // namespace
 
-Size waiting_size(Size capacity, Size n_columns) {
-    const auto whole = [](Size count, Size unit) { return (count + unit - 1) / unit * unit; };
-    constexpr Size alignment = 64 / sizeof(float);
-    return whole(capacity, deepest_chunk) * whole(n_columns, widest_strip) + alignment;
-}
+template <class T> WaitingRows<T>::WaitingRows(Size capacity, Size n_columns)
+    : kernels_(&kernels_of<T>(current_variant())),
+      layout_(layout_of(*kernels_, capacity, n_columns)),
+      past_caches_(kernels_->multiply_strips &&
+                   capacity * n_columns > largest_in_caches / Size{sizeof(T)}),
+      memory_(numbers_of(layout_, capacity)),
+      mean_parts_(2 * n_columns) {}
 
-template <class T> void centre_rows(const T* z, Size stride, Size n_rows, const double* mean,
-                                    const double* roots, const double* last, Size first,
-                                    const WaitingRows<T>& waiting) {
-    const Size n_columns = waiting.n_columns;
-    const Kernels<T>& kernels = kernels_of<T>(current_variant());
-    const Layout layout = layout_of<T>(waiting.capacity, n_columns);
-    T* memory = on_a_cache_line(waiting.memory);
-    const bool past_caches = kernels.multiply_strips &&
-                             waiting.capacity * n_columns > largest_in_caches / Size{sizeof(T)};
+template <class T> void WaitingRows<T>::centre(const T* z, Size stride, Size n_rows,
+                                               const double* mean, const double* roots,
+                                               Size first) {
+    const Size n_columns = layout_.n_columns;
     // The mean as a sum of two numbers of this precision: the first difference is exact if
     // the mean is large, so that the second can take the rest away.
-    const AlignedBuffer<T> parts(2 * n_columns);
-    T *high = parts.data(), *low = high + n_columns;
+    T *high = mean_parts_.data(), *low = high + n_columns;
     for (Size j = 0; j < n_columns; ++j) {
         high[j] = static_cast<T>(mean[j]);
         low[j] = static_cast<T>(mean[j] - static_cast<double>(high[j]));
     }
-    const Size distance = layout.begin(0, 1);
-    const auto place = [&](Size row) {  // of its first number
-        return memory + layout.begin(row / layout.depth, 0) + row % layout.depth * layout.width;
-    };
-    const Size end = first + n_rows, first_task = first / rows_of_a_task;
-    const Size last_task = (end + rows_of_a_task - 1) / rows_of_a_task;
-    parallel<T>(last_task - first_task, n_rows * n_columns, 0, [&](Size task, T*) {
-        const Size row = std::max(first, (first_task + task) * rows_of_a_task);
-        const Size count = std::min(end, (first_task + task + 1) * rows_of_a_task) - row;
-        kernels.centre_rows(z + (row - first) * stride, stride, count, n_columns, high, low,
-                            roots ? roots + (row - first) : nullptr, place(row), layout.width,
-                            distance, past_caches);
+    for_rows<T>(n_rows, n_columns, first, [&](Size row, Size count) {
+        kernels_->centre_rows(z + (row - first) * stride, stride, count, n_columns, high, low,
+                              roots ? roots + (row - first) : nullptr, place_of(row), layout_.width,
+                              layout_.begin(0, 1), past_caches_);
     });
-    for (Size j = 0; last && j < layout.strips() * layout.width; ++j)
-        place(end)[j / layout.width * distance + j % layout.width] =
-            j < n_columns ? static_cast<T>(last[j]) : T{0};
+}
+
+template <class T> void WaitingRows<T>::centre_and_round(const double* z, Size stride, Size n_rows,
+                                                         const double* mean, const double* roots,
+                                                         Size first) {
+    for_rows<T>(n_rows, layout_.n_columns, first, [&](Size begin, Size count) {
+        for (Size row = begin; row < begin + count; ++row) {
+            const double* source = z + (row - first) * stride;
+            const double root = roots ? roots[row - first] : 1.0;
+            T* target = place_of(row);
+            for_columns(
+                layout_,
+                [&](Size column, Size place) {
+                    target[place] = static_cast<T>((source[column] - mean[column]) * root);
+                },
+                target);
+        }
+    });
+}
+
+template <class T> void WaitingRows<T>::put(const double* row, Size place) {
+    T* target = place_of(place);
+    for_columns(
+        layout_, [&](Size column, Size j) { target[j] = static_cast<T>(row[column]); }, target);
 }
 
 namespace {
-
-// Part of a matrix: a square on its diagonal, or a rectangle below it.
-struct Tile {
-    Size row, column, n_rows, n_columns;
-};
 
 // A triangle as tiles, the rectangles first: they take longer.
 std::vector<Tile> tiles_of(Size order, Size width) {
@@ -177,12 +192,6 @@ template <class T> void add_to_packed(const Sums<T>& sums, Size stride, const Ti
     }
 }
 
-// Rows in some layout.
-template <class T> struct Factor {
-    T* data;
-    Layout layout;
-};
-
 struct Range {
     Size begin, end;
 };
@@ -190,10 +199,11 @@ struct Range {
 // product(i, j), stored by columns, is the sum over some rows, which begin with a chunk, of
 // left(row, tile.row + i) right(row, tile.column + j). In a square on the diagonal of a Gram
 // matrix, only what is on and below the diagonal is asked for.
-template <class T> void multiply(const Factor<T>& left, const Factor<T>& right, const Range& rows,
-                                 const Tile& tile, bool square, T* product, Size stride) {
-    const Kernels<T>& kernels = kernels_of<T>(current_variant());
-    const Size width = left.layout.width, depth = left.layout.depth;
+template <class T> void multiply(const WaitingRows<T>& left, const WaitingRows<T>& right,
+                                 const Range& rows, const Tile& tile, bool square, T* product,
+                                 Size stride) {
+    const Kernels<T>& kernels = left.kernels();
+    const Size width = left.layout().width, depth = left.layout().depth;
     const Size first_left = tile.row / width, first_right = tile.column / width;
     const Size last_left = (tile.row + tile.n_rows + width - 1) / width;
     const Size last_right = (tile.column + tile.n_columns + width - 1) / width;
@@ -203,13 +213,13 @@ template <class T> void multiply(const Factor<T>& left, const Factor<T>& right, 
             T* columns = product + (j - first_right) * width * stride;
             // In this chunk, or in the one after it.
             const T* next_right =
-                right.data + (j + 1 < last_right ? right.layout.begin(chunk, j + 1)
-                                                 : right.layout.begin(chunk + 1, first_right));
+                right.data() + (j + 1 < last_right ? right.layout().begin(chunk, j + 1)
+                                                   : right.layout().begin(chunk + 1, first_right));
             for (Size i = square ? j : first_left; i < last_left; ++i) {
-                const T* strip = left.data + left.layout.begin(chunk, i);
+                const T* strip = left.data() + left.layout().begin(chunk, i);
                 kernels.multiply_strips(
-                    strip, right.data + right.layout.begin(chunk, j), n_rows,
-                    right.layout.columns_of(j), columns + (i - first_left) * width, stride,
+                    strip, right.data() + right.layout().begin(chunk, j), n_rows,
+                    right.layout().columns_of(j), columns + (i - first_left) * width, stride,
                     row > rows.begin, i + 1 < last_left ? strip + depth * width : next_right);
             }
         }
@@ -217,12 +227,12 @@ template <class T> void multiply(const Factor<T>& left, const Factor<T>& right, 
 }
 
 // The same by the BLAS, which sees columns in the rows and takes pointers to everything.
-template <class T> void multiply(const Blas<T>& blas, const Factor<T>& left, const Factor<T>& right,
-                                 const Range& rows, const Tile& tile, bool square, T* product,
-                                 Size stride) {
-    const Size left_columns = left.layout.n_columns, right_columns = right.layout.n_columns;
-    T* a = left.data + rows.begin * left_columns + tile.row;
-    T* b = right.data + rows.begin * right_columns + tile.column;
+template <class T> void multiply(const BlasFunctions<T>& blas, const WaitingRows<T>& left,
+                                 const WaitingRows<T>& right, const Range& rows, const Tile& tile,
+                                 bool square, T* product, Size stride) {
+    const Size left_columns = left.layout().n_columns, right_columns = right.layout().n_columns;
+    T* a = left.data() + rows.begin * left_columns + tile.row;
+    T* b = right.data() + rows.begin * right_columns + tile.column;
     T one = 1, nothing = 0;
     int m = static_cast<int>(tile.n_rows), n = static_cast<int>(tile.n_columns);
     int k = static_cast<int>(rows.end - rows.begin), ld_a = static_cast<int>(left_columns);
@@ -235,44 +245,57 @@ template <class T> void multiply(const Blas<T>& blas, const Factor<T>& left, con
                   &ld);
 }
 
+// Whether a product of these rows is one of strips, which is our own, or one of the BLAS.
+template <class T> bool in_strips(const WaitingRows<T>& rows) {
+    return rows.kernels().multiply_strips != nullptr;
+}
+
+template <class T> Size width_of_tiles(const WaitingRows<T>& rows) {
+    const Size order = rows.layout().n_columns;
+    return in_strips(rows) ? tile_width(order, tile_of_strips, widest_strip, 8)
+                           : tile_width(order, tile_of_blas, 128, 1);
+}
+
 }  // namespace
 
 bool products_call_blas() {
     return !current_variant().kernels_float->multiply_strips;
 }
 
-template <class T> void add_products(const WaitingRows<T>& waiting, Size n_rows, const T* targets,
-                                     Size n_targets, double scale, const Blas<T>& blas,
-                                     double* packed, double* cross) {
-    const Size order = waiting.n_columns;
-    const Factor<T> features{on_a_cache_line(waiting.memory),
-                             layout_of<T>(waiting.capacity, order)};
-    const AlignedBuffer<T> target_memory(waiting_size(n_rows, n_targets));
-    const Factor<T> beside{target_memory.data(), layout_of<T>(n_rows, n_targets)};
-    if (n_targets > 0) {
-        const std::vector<double> zeros(static_cast<std::size_t>(n_targets));
-        centre_rows<T>(targets, n_targets, n_rows, zeros.data(), nullptr, nullptr, 0,
-                       {target_memory.data(), n_rows, n_targets});
-    }
-    const bool by_blas = products_call_blas();
-    const Size width = by_blas ? tile_width(order, tile_of_blas, 128, 1)
-                               : tile_width(order, tile_of_strips, widest_strip, 8);
-    const std::vector<Tile> tiles = tiles_of(order, width);
-    const Size n_tiles = static_cast<Size>(tiles.size());
-    const Size bands = n_targets > 0 ? (order + width - 1) / width : 0;
+template <class T>
+RowProducts<T>::RowProducts(const WaitingRows<T>& rows, Size n_rows, Size n_targets)
+    : width_(width_of_tiles(rows)),
+      n_targets_(n_targets),
+      tiles_(tiles_of(rows.layout().n_columns, width_)),
+      scratch_(threads_for(tasks(), n_rows * rows.layout().n_columns * rows.layout().n_columns),
+               2 * width_ * width_) {}
+
+// Tiles of the Gram matrix, and then bands of rows of the other one, each as high as a tile. The
+// last tile is the last one on the diagonal.
+template <class T> Size RowProducts<T>::tasks() const {
+    const Tile& last = tiles_.back();
+    const Size bands = n_targets_ > 0 ? last.row / width_ + 1 : 0;
+    return static_cast<Size>(tiles_.size()) + bands;
+}
+
+template <class T>
+void RowProducts<T>::add(const WaitingRows<T>& rows, const WaitingRows<T>* targets, Size n_rows,
+                         double scale, const Blas& blas, double* packed, double* cross) const {
+    const Size order = rows.layout().n_columns, width = width_;
+    const Size n_tiles = static_cast<Size>(tiles_.size());
     const auto task = [&](Size number, T* products) {
         // Each time a tile of the matrix comes into the cache, two sums are added to it.
-        const auto compute = [&](const Factor<T>& right, const Tile& tile, bool square,
+        const auto compute = [&](const WaitingRows<T>& right, const Tile& tile, bool square,
                                  const auto& add) {
             T *first = products, *second = products + width * width;
             for (Size row = 0; row < n_rows; row += 2 * rows_of_a_sum) {
                 const Size middle = std::min(n_rows, row + rows_of_a_sum);
                 const Size end = std::min(n_rows, middle + rows_of_a_sum);
-                const auto sum = [&](const Range& rows, T* product) {
-                    if (by_blas)
-                        multiply(blas, features, right, rows, tile, square, product, width);
+                const auto sum = [&](const Range& range, T* product) {
+                    if (in_strips(rows))
+                        multiply(rows, right, range, tile, square, product, width);
                     else
-                        multiply(features, right, rows, tile, square, product, width);
+                        multiply(blas.of<T>(), rows, right, range, tile, square, product, width);
                 };
                 sum({row, middle}, first);
                 if (middle < end) sum({middle, end}, second);
@@ -280,31 +303,29 @@ template <class T> void add_products(const WaitingRows<T>& waiting, Size n_rows,
             }
         };
         if (number < n_tiles) {
-            const Tile& tile = tiles[static_cast<std::size_t>(number)];
-            compute(features, tile, tile.row == tile.column, [&](const Sums<T>& sums) {
+            const Tile& tile = tiles_[static_cast<std::size_t>(number)];
+            compute(rows, tile, tile.row == tile.column, [&](const Sums<T>& sums) {
                 add_to_packed(sums, width, tile, order, scale, packed);
             });
             return;
         }
         const Size first = (number - n_tiles) * width, count = std::min(width, order - first);
-        for (Size t = 0; t < n_targets; t += width) {
-            const Size some = std::min(width, n_targets - t);
-            compute(beside, {first, t, count, some}, false, [&](const Sums<T>& sums) {
+        for (Size t = 0; t < n_targets_; t += width) {
+            const Size some = std::min(width, n_targets_ - t);
+            compute(*targets, {first, t, count, some}, false, [&](const Sums<T>& sums) {
                 for (Size i = 0; i < count; ++i)
                     for (Size j = 0; j < some; ++j)
-                        cross[(first + i) * n_targets + t + j] += scale * sums[j * width + i];
+                        cross[(first + i) * n_targets_ + t + j] += scale * sums[j * width + i];
             });
         }
     };
-    parallel<T>(n_tiles + bands, n_rows * order * order, 2 * width * width, task, true);
+    parallel<T>(tasks(), n_rows * order * order, scratch_, task, true);
 }
 
 #define KITCHENETTE_INSTANTIATE(T)                                                          \
     template double add_column_sums<T>(const T*, Size, Size, Size, const double*, double*); \
-    template void centre_rows<T>(const T*, Size, Size, const double*, const double*,        \
-                                 const double*, Size, const WaitingRows<T>&);               \
-    template void add_products<T>(const WaitingRows<T>&, Size, const T*, Size, double,      \
-                                  const Blas<T>&, double*, double*);
+    template class WaitingRows<T>;                                                          \
+    template class RowProducts<T>;
 KITCHENETTE_INSTANTIATE(float)
 KITCHENETTE_INSTANTIATE(double)
 

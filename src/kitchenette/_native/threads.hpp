@@ -4,17 +4,19 @@
 #include <atomic>
 #include <cstdlib>
 #include <new>
+#include <string>
 
 #include "drivers.hpp"
 
 namespace kitchenette {
 
-// Uninitialised memory on a cache-line boundary.
+// Uninitialised memory on a cache-line boundary; no memory for no numbers.
 template <class T> class AlignedBuffer {
   public:
     explicit AlignedBuffer(Size count)
-        : data_(static_cast<T*>(::operator new(
-              sizeof(T) * static_cast<std::size_t>(count ? count : 1), std::align_val_t{64}))) {}
+        : data_(count > 0 ? static_cast<T*>(::operator new(
+                                sizeof(T) * static_cast<std::size_t>(count), std::align_val_t{64}))
+                          : nullptr) {}
     ~AlignedBuffer() { ::operator delete(data_, std::align_val_t{64}); }
     AlignedBuffer(const AlignedBuffer&) = delete;
     AlignedBuffer& operator=(const AlignedBuffer&) = delete;
@@ -24,35 +26,63 @@ template <class T> class AlignedBuffer {
     T* data_;
 };
 
-// Fewer threads than allowed where the work would not pay for waking them.
+// Processors that the CPU quota of this process's control groups pays for; 0 if there is no quota.
+// `membership` is a file like /proc/self/cgroup, `mount` a directory like /sys/fs/cgroup. Both
+// versions of Linux's control groups are understood, and limits of parents hold for children.
+double cpu_quota(const std::string& membership, const std::string& mount);
+
+// Fewer threads than allowed where there is little work, in numbers of half a nanosecond or so.
 int threads_for(Size tasks, Size work);
+
+// Tasks 0, 1, ... of a parallel loop: run(context, begin, end, thread) runs some of them with the
+// scratch memory of a thread, whose number is below n_threads.
+struct Loop {
+    void (*run)(const void* context, Size begin, Size end, int thread);
+    const void* context;
+    Size tasks, work;
+    int n_threads;
+    bool one_by_one;  // the threads take one task at a time, and else several adjacent ones
+};
+
+// Runs all tasks on this thread and on helpers as these wake. Nobody waits for a helper that has
+// not begun a task.
+void run_loop(const Loop& loop);
+
+// Scratch memory for so many threads, in pieces that share no cache line.
+template <class T> class ThreadScratch {
+  public:
+    ThreadScratch(int n_threads, Size size)
+        : n_threads_(n_threads), padded_((size + 63) / 64 * 64), memory_(padded_ * n_threads) {}
+    int n_threads() const { return n_threads_; }
+    T* of_thread(int thread) const { return memory_.data() + padded_ * thread; }
+
+  private:
+    int n_threads_;
+    Size padded_;
+    AlignedBuffer<T> memory_;
+};
 
 // body(task, scratch) for every task; the threads take them as they come, so a task's result
 // must not depend on who runs it. They take several adjacent ones at a time, because threads
-// that work on neighbouring memory disturb each other's caches, unless tasks are large. All memory
-// is allocated before the threads start: nothing throws inside.
+// that work on neighbouring memory disturb each other's caches, unless tasks are large. There are
+// as many threads as there is scratch memory for. Nothing is allocated and nothing throws.
+template <class T, class Body> void parallel(Size tasks, Size work, const ThreadScratch<T>& scratch,
+                                             const Body& body, bool large = false) {
+    const auto run = [&](Size begin, Size end, int thread) {
+        T* mine = scratch.of_thread(thread);
+        for (Size task = begin; task < end; ++task) body(task, mine);
+    };
+    if (scratch.n_threads() == 1) return run(0, tasks, 0);
+    const auto call = [](const void* context, Size begin, Size end, int thread) {
+        (*static_cast<decltype(&run)>(context))(begin, end, thread);
+    };
+    run_loop({call, &run, tasks, work, scratch.n_threads(), large});
+}
+
+// The same with scratch memory that is allocated before the work starts.
 template <class T, class Body>
 void parallel(Size tasks, Size work, Size scratch_size, const Body& body, bool large = false) {
-    const int n_threads = threads_for(tasks, work);
-    const Size padded = (scratch_size + 63) / 64 * 64;
-    const AlignedBuffer<T> scratch(padded * n_threads);
-    const Size grain = large ? 1 : tasks / (Size{16} * n_threads) + 1;
-    std::atomic<Size> next{0};
-    const auto run = [&](int thread) {
-        T* mine = scratch.data() + padded * thread;
-        for (Size begin; (begin = next.fetch_add(grain, std::memory_order_relaxed)) < tasks;) {
-            const Size end = tasks - begin < grain ? tasks : begin + grain;
-            for (Size task = begin; task < end; ++task) body(task, mine);
-        }
-    };
-#if defined(_OPENMP)
-    if (n_threads > 1) {
-#pragma omp parallel for num_threads(n_threads) schedule(static, 1)
-        for (int thread = 0; thread < n_threads; ++thread) run(thread);
-        return;
-    }
-#endif
-    run(0);
+    parallel(tasks, work, ThreadScratch<T>(threads_for(tasks, work), scratch_size), body, large);
 }
 
 }  // namespace kitchenette

@@ -2,30 +2,38 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+from sklearn.utils import check_array, check_consistent_length
 
-from kitchenette.learning.batches import Batch, WaitingRows
+from kitchenette import _core
+from kitchenette.files.registry import Budget, storable
 from kitchenette.learning.packed import Array, PackedSymmetric
 from kitchenette.learning.regularisation import CRITERIA, choose
 from kitchenette.learning.solution import (
     NormalEquations,
-    ShiftedSpectrum,
+    ShiftedEigen,
     Solution,
-    Spectrum,
+    Eigendecomposition,
     shifted_inverse,
     solution,
 )
-from kitchenette.maps.base import check_choice, check_count
+from kitchenette.learning.threads import BLAS, one_blas_thread
+from kitchenette.parameters import check_choice, check_count
 
+LEAST_ROWS = 256  # of a block that a builder expects
 CHEAPER_FACTORS = 24  # Cholesky factors, measured, that cost less than an eigendecomposition
-SINGLE_RESOLUTION = 1e-8  # error of a Gram matrix of float32 rows, relative to its trace ...
-SINGLE_FEATURES, SINGLE_ROWS = 10, 20_000  # ... from so many on; some times what was measured
+# The error of a Gram matrix of float32 rows, relative to its trace, is at most a few times smaller
+# than this number from so many features and rows on; it grows where there are fewer.
+FLOAT32_RESOLUTION = 1e-8
+FLOAT32_FEATURES, FLOAT32_ROWS = 10, 20_000
 
 
+@storable
 class LeastSquares:
     """Statistics of features and targets, from which weights follow for any penalty.
 
@@ -57,8 +65,10 @@ class LeastSquares:
         The same products of features and targets.
     target_gram : ndarray of shape (n_targets, n_targets)
         The same products of targets.
-    single : bool
+    has_float32 : bool
         Whether some features came as float32.
+    version : int
+        Grows with every change.
 
     See Also
     --------
@@ -110,20 +120,77 @@ class LeastSquares:
     (array([1., 2., 3.]), array([5.]))
     """
 
-    def __init__(self, n_features: int, n_targets: int = 1):
-        self.n_features = check_count("n_features", n_features)
-        self.n_targets = check_count("n_targets", n_targets)
-        self._forget()
+    # Everything that changes is in one native object, and a change is one call of a method of it.
+    # So neither an interrupt nor a lack of memory can leave a change half done.
+    _statistics: _core.Statistics
 
-    def _forget(self) -> None:
-        self.n_rows = 0
-        self.count = 0.0
-        self.single = False
-        self.feature_mean = np.zeros(self.n_features)
-        self.target_mean = np.zeros(self.n_targets)
-        self.gram = PackedSymmetric(self.n_features)
-        self.cross = np.zeros((self.n_features, self.n_targets))
-        self.target_gram = np.zeros((self.n_targets, self.n_targets))
+    def __init__(self, n_features: int, n_targets: int = 1):
+        check_count("n_features", n_features)
+        check_count("n_targets", n_targets)
+        check_memory(n_features)
+        self._statistics = _core.Statistics(n_features, n_targets)
+
+    @classmethod
+    def _of(cls, statistics: _core.Statistics) -> Self:
+        made = cls.__new__(cls)
+        made._statistics = statistics
+        return made
+
+    @property
+    def n_features(self) -> int:
+        return self._statistics.n_features
+
+    @property
+    def n_targets(self) -> int:
+        return self._statistics.n_targets
+
+    @property
+    def n_rows(self) -> int:
+        return self._statistics.n_rows
+
+    @property
+    def count(self) -> float:
+        return self._statistics.count
+
+    @property
+    def has_float32(self) -> bool:
+        return self._statistics.single
+
+    @property
+    def version(self) -> int:
+        return self._statistics.version
+
+    @property
+    def feature_mean(self) -> Array:
+        return self._statistics.feature_mean
+
+    @property
+    def target_mean(self) -> Array:
+        return self._statistics.target_mean
+
+    @property
+    def gram(self) -> PackedSymmetric:
+        return PackedSymmetric(self.n_features, self._statistics.gram)
+
+    @property
+    def cross(self) -> Array:
+        return self._statistics.cross
+
+    @property
+    def target_gram(self) -> Array:
+        return self._statistics.target_gram
+
+    def __copy__(self) -> Self:
+        return self._of(self._statistics.copy())
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self.__copy__()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.state()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._statistics = _adopted(state)
 
     def __repr__(self) -> str:
         return (
@@ -148,26 +215,8 @@ class LeastSquares:
         self : LeastSquares
             This object.
         """
-        batch = Batch(self, Z, Y, sample_weight)
-        self._update(batch, WaitingRows(self, batch.n_rows + 1, batch.dtype), at_once=True)
+        self._change(Z, Y, sample_weight, remove=False)
         return self
-
-    def _update(self, batch: Batch, waiting: WaitingRows, *, at_once: bool = False) -> None:
-        """Add rows to those that wait; until they are multiplied, products are missing.
-
-        If that is to happen at once, it does so before anything else changes: it can run out
-        of memory.
-        """
-        self._own_arrays()
-        if batch.count > 0:
-            part = batch.count / (self.count + batch.count)
-            waiting.add(batch, self.count * part)
-            if at_once:
-                waiting.multiply()
-            self._move_means(batch.feature_step, batch.target_step, part)
-            self.count += batch.count
-            self.single = self.single or batch.single
-        self.n_rows += batch.n_rows
 
     def downdate(self, Z: ArrayLike, Y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Remove rows that were added before, with the weights they had.
@@ -183,27 +232,13 @@ class LeastSquares:
         self : LeastSquares
             This object.
         """
-        batch = Batch(self, Z, Y, sample_weight)
-        n = self.count - batch.count
-        nothing_left = abs(n) <= 1e-12 * self.count
-        if batch.n_rows > self.n_rows or (n < 0 and not nothing_left):
-            raise ValueError(
-                f"Cannot remove {batch.n_rows} rows of total weight {batch.count:g}: only "
-                f"{self.n_rows} rows of total weight {self.count:g} were added."
-            )
-        self._own_arrays()
-        n_rows = self.n_rows - batch.n_rows
-        if nothing_left or n_rows == 0:
-            self._forget()
-        elif batch.count > 0:
-            part = batch.count / n
-            waiting = WaitingRows(self, batch.n_rows + 1, batch.dtype, sign=-1.0)
-            waiting.add(batch, self.count * part)
-            waiting.multiply()
-            self._move_means(batch.feature_step, batch.target_step, -part)
-            self.count = n
-        self.n_rows = n_rows
+        self._change(Z, Y, sample_weight, remove=True)
         return self
+
+    def _change(self, Z: Any, Y: Any, sample_weight: Any, *, remove: bool) -> None:
+        rows, targets, weights = checked_rows(self, Z, Y, sample_weight)
+        with one_blas_thread():
+            self._statistics.update(rows, targets, weights, remove=remove, blas=BLAS)
 
     def merge(self, other: LeastSquares) -> Self:
         """Add the rows that other statistics have seen; those do not change.
@@ -220,54 +255,26 @@ class LeastSquares:
         """
         if not isinstance(other, LeastSquares):
             raise ValueError(f"merge takes a LeastSquares object; got {type(other).__name__}.")
-        if (self.n_features, self.n_targets) != (other.n_features, other.n_targets):
-            raise ValueError(
-                f"Cannot merge statistics of {other.n_features} features and {other.n_targets} "
-                f"targets into those of {self.n_features} and {self.n_targets}."
-            )
-        self._own_arrays()
-        if other.count > 0:
-            n = self.count + other.count
-            feature_step = other.feature_mean - self.feature_mean
-            target_step = other.target_mean - self.target_mean
-            between = self.count * (other.count / n)
-            self.gram.values += other.gram.values
-            self.gram.add_outer(feature_step, between)
-            self.cross += other.cross + between * np.outer(feature_step, target_step)
-            self.target_gram += other.target_gram + between * np.outer(target_step, target_step)
-            self._move_means(feature_step, target_step, other.count / n)
-            self.count = n
-            self.single = self.single or other.single
-        self.n_rows += other.n_rows
+        self._statistics.merge(other._statistics)
         return self
 
-    def _with_targets(self, columns: NDArray[np.intp], n_targets: int) -> Self:
-        """The same rows with more targets, all zero but those at ``columns``.
+    def combined(self, other: LeastSquares) -> Self:
+        """New statistics of the rows that these and others have seen; neither changes.
 
-        The Gram matrix is shared, not copied: of the two statistics, go on with one.
+        Parameters
+        ----------
+        other : LeastSquares
+            Statistics of other rows, with the same features and targets.
+
+        Returns
+        -------
+        statistics : LeastSquares
         """
-        wider = type(self).__new__(type(self))
-        vars(wider).update(vars(self), n_targets=n_targets)
-        wider.target_mean = np.zeros(n_targets)
-        wider.target_mean[columns] = self.target_mean
-        wider.cross = np.zeros((self.n_features, n_targets))
-        wider.cross[:, columns] = self.cross
-        wider.target_gram = np.zeros((n_targets, n_targets))
-        wider.target_gram[np.ix_(columns, columns)] = self.target_gram
-        return wider
+        return self.__copy__().merge(other)
 
-    def _own_arrays(self) -> None:
-        """Copy arrays that cannot be written to, such as those of a file mapped to memory."""
-        if not self.gram.values.flags.writeable:
-            self.gram = self.gram.copy()
-        for name in ("cross", "target_gram"):
-            if not getattr(self, name).flags.writeable:
-                setattr(self, name, getattr(self, name).copy())
-
-    def _move_means(self, feature_step: Array, target_step: Array, part: float) -> None:
-        # New arrays: solutions keep the old ones.
-        self.feature_mean = self.feature_mean + part * feature_step
-        self.target_mean = self.target_mean + part * target_step
+    def with_targets(self, columns: NDArray[np.intp], n_targets: int) -> Self:
+        """A copy with more targets, all zero but those at ``columns``, which increase."""
+        return self._of(self._statistics.with_targets(columns.astype(np.int64), n_targets))
 
     def solve(
         self,
@@ -341,8 +348,8 @@ class LeastSquares:
         equations = self._equations(fit_intercept)
         if penalties.size < CHEAPER_FACTORS:
             return [solution(equations, shifted_inverse(equations, float(a))) for a in penalties]
-        spectrum = Spectrum(equations)
-        return [solution(equations, ShiftedSpectrum(spectrum, float(a))) for a in penalties]
+        eigen = Eigendecomposition(equations)
+        return [solution(equations, ShiftedEigen(eigen, float(a))) for a in penalties]
 
     def _chosen(self, criterion: str, alphas: Array | None, fit_intercept: bool) -> Solution:
         equations = self._equations(fit_intercept)
@@ -355,10 +362,10 @@ class LeastSquares:
             )
         eps = max(self.n_features, 100) * float(np.finfo(np.float64).eps)
         resolution = eps
-        if self.single:
+        if self.has_float32:
             # Errors are independent: with few features or rows they do not average out.
-            resolution = SINGLE_RESOLUTION * max(1.0, SINGLE_FEATURES / self.n_features)
-            resolution *= max(1.0, np.sqrt(SINGLE_ROWS / self.n_rows))
+            resolution = FLOAT32_RESOLUTION * max(1.0, FLOAT32_FEATURES / self.n_features)
+            resolution *= max(1.0, np.sqrt(FLOAT32_ROWS / self.n_rows))
         gram, cross = self.gram, self.cross
         target_squares = np.diagonal(self.target_gram).copy()
         feature_mean, target_mean = self.feature_mean, self.target_mean
@@ -385,7 +392,7 @@ class LeastSquares:
         Returns
         -------
         state : dict
-            The numbers ``n_features``, ``n_targets``, ``n_rows``, ``count`` and ``single``, and
+            The numbers ``n_features``, ``n_targets``, ``n_rows``, ``count`` and ``has_float32``, and
             the float64 arrays ``feature_mean``, ``target_mean``, ``gram`` (one triangle, in
             rectangular full packed format), ``cross`` and ``target_gram``. The arrays are
             those in use, not copies.
@@ -396,7 +403,10 @@ class LeastSquares:
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """The statistics that `state` describes; the arrays are copied.
+        """The statistics that `state` describes.
+
+        Arrays of float64 in C order that can be written to are taken over and will change with the
+        statistics; others are copied.
 
         Parameters
         ----------
@@ -413,35 +423,91 @@ class LeastSquares:
                 "The state of LeastSquares has other entries than it should have: "
                 f"{', '.join(sorted(map(str, missing)))} missing or too many."
             )
-        statistics = cls.__new__(cls)
-        statistics.n_features = D = check_count("n_features", state["n_features"])
-        statistics.n_targets = k = check_count("n_targets", state["n_targets"])
-        statistics.n_rows = check_count("n_rows", state["n_rows"], 0)
+        D = check_count("n_features", state["n_features"])
+        k = check_count("n_targets", state["n_targets"])
+        check_count("n_rows", state["n_rows"], 0)
         count = state["count"]
         if not isinstance(count, int | float) or not 0 <= count < np.inf:
             raise ValueError(f"count must be a finite number and not negative; got {count!r}.")
-        statistics.count = float(count)
-        if not isinstance(state["single"], bool | np.bool_):
-            raise ValueError(f"single must be True or False; got {state['single']!r}.")
-        statistics.single = bool(state["single"])
-        statistics.feature_mean = _state_array(state, "feature_mean", (D,))
-        statistics.target_mean = _state_array(state, "target_mean", (k,))
-        statistics.gram = PackedSymmetric(D, _state_array(state, "gram", (D * (D + 1) // 2,)))
-        statistics.cross = _state_array(state, "cross", (D, k))
-        statistics.target_gram = _state_array(state, "target_gram", (k, k))
-        if not np.allclose(statistics.target_gram, statistics.target_gram.T):
+        if not isinstance(state["has_float32"], bool | np.bool_):
+            raise ValueError(f"has_float32 must be True or False; got {state['has_float32']!r}.")
+        shapes = (D,), (k,), (D * (D + 1) // 2,), (D, k), (k, k)
+        arrays = {
+            name: _state_array(state, name, shape)
+            for name, shape in zip(_ARRAYS, shapes, strict=True)
+        }
+        target_gram = arrays["target_gram"]
+        if not np.allclose(target_gram, target_gram.T):
             raise ValueError("target_gram must be symmetric.")
         for name, diagonal in (
-            ("gram", statistics.gram.diagonal()),
-            ("target_gram", np.diagonal(statistics.target_gram)),
+            ("gram", PackedSymmetric(D, arrays["gram"]).diagonal()),
+            ("target_gram", np.diagonal(target_gram)),
         ):
             # Downdating leaves rounding errors.
             if diagonal.min() < -1e-6 * np.abs(diagonal).max():
                 raise ValueError(f"{name} has a negative number on its diagonal.")
-        return statistics
+        return cls._of(_adopted({**state, **arrays}))
 
 
-_NUMBERS = ("n_features", "n_targets", "n_rows", "count", "single")
+    def to_file(self) -> dict[str, Any]:
+        """`state`, for a model file."""
+        return self.state()
+
+    @classmethod
+    def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:
+        """`from_state`, of a model file: its arrays become those of the statistics."""
+        return cls.from_state(state)
+
+
+class StatisticsBuilder:
+    """Makes statistics of rows that come in blocks; nobody sees them before they are complete.
+
+    Rows wait, centred, until there are enough of them for a product with the whole Gram matrix to
+    be worth its while; so blocks may be small.
+
+    Parameters
+    ----------
+    n_features, n_targets : int
+        The numbers of columns of Z and Y.
+    n_rows : int
+        How many rows will come, at least about.
+    dtype : dtype
+        Probably that of all blocks; others are taken as well.
+    """
+
+    def __init__(self, n_features: int, n_targets: int, n_rows: int, dtype: DTypeLike):
+        check_memory(n_features)
+        room = n_rows + n_rows // LEAST_ROWS + 1  # each block brings a row for the shift of means
+        self._accumulator = _core.Accumulator(
+            n_features, n_targets, room, single=np.dtype(dtype) == np.float32
+        )
+
+    def add(self, Z: NDArray[Any], Y: Array, weights: Array | None) -> None:
+        """Add a block of trusted rows, as `LeastSquares.update` does."""
+        with one_blas_thread():
+            self._accumulator.add(Z, Y, weights, blas=BLAS)
+
+    def finish(self) -> LeastSquares:
+        """The statistics of all rows; the builder is of no use any more."""
+        with one_blas_thread():
+            return LeastSquares._of(self._accumulator.finish(blas=BLAS))
+
+
+def check_memory(n_features: int) -> None:
+    """Refuse a Gram matrix that the machine has no memory for, before it is allocated."""
+    needed = 4 * n_features * (n_features + 1)
+    try:
+        available = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return  # this system does not say
+    if needed > available:
+        raise MemoryError(
+            f"Statistics of {n_features} features take 4 n_components^2 bytes, here {needed:.2g}, "
+            f"and this machine has {available:.2g}. Use fewer features."
+        )
+
+
+_NUMBERS = ("n_features", "n_targets", "n_rows", "count", "has_float32")
 _ARRAYS = ("feature_mean", "target_mean", "gram", "cross", "target_gram")
 
 
@@ -467,8 +533,61 @@ def checked_penalties(name: str, given: Any, expected: str) -> Array:
     return penalties
 
 
+def checked_rows(
+    statistics: LeastSquares, Z: Any, Y: Any, sample_weight: Any
+) -> tuple[NDArray[Any], Array, Array | None]:
+    """Features, targets and weights of rows, in types and shapes that the native core takes.
+
+    It checks the numbers themselves.
+    """
+    Z = check_array(Z, dtype=[np.float64, np.float32], ensure_all_finite=False, input_name="Z")
+    Y = check_array(Y, dtype=np.float64, ensure_2d=False, ensure_all_finite=False, input_name="Y")
+    Y = Y[:, None] if Y.ndim == 1 else Y
+    check_consistent_length(Z, Y)
+    for name, array, width in (("Z", Z, statistics.n_features), ("Y", Y, statistics.n_targets)):
+        if array.ndim != 2 or array.shape[1] != width:
+            raise ValueError(
+                f"{name} must have {width} columns; got an array of shape {array.shape}."
+            )
+    weights = None if sample_weight is None else checked_weights(sample_weight, Z.shape[0])
+    return _with_contiguous_rows(Z), np.require(Y, requirements=["C", "A"]), weights
+
+
+def _with_contiguous_rows(Z: NDArray[Any]) -> NDArray[Any]:
+    contiguous = Z.strides[1] == Z.itemsize and Z.strides[0] % Z.itemsize == 0
+    return Z if contiguous and Z.flags.aligned else np.require(Z, requirements=["C", "A"])
+
+
+def checked_weights(sample_weight: Any, n_rows: int) -> Array:
+    """Weights of rows."""
+    try:
+        weights = np.require(sample_weight, np.float64, ["C", "A"])
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"sample_weight must be a number for each row; got {sample_weight!r:.80}."
+        ) from None
+    if weights.shape != (n_rows,):
+        raise ValueError(
+            f"sample_weight must be one number for each of the {n_rows} rows; got an array of "
+            f"shape {weights.shape}."
+        )
+    if not np.all(np.isfinite(weights)) or weights.min() < 0:
+        raise ValueError("sample_weight must be finite and not negative.")
+    return weights
+
+
+def _adopted(state: Mapping[str, Any]) -> _core.Statistics:
+    arrays = {name: np.require(state[name], np.float64, ["C", "A", "W"]) for name in _ARRAYS}
+    return _core.Statistics.adopt(
+        **arrays,
+        count=float(state["count"]),
+        n_rows=int(state["n_rows"]),
+        single=bool(state["has_float32"]),
+    )
+
+
 def _state_array(state: Mapping[str, Any], name: str, shape: tuple[int, ...]) -> Array:
-    array = np.array(state[name], dtype=np.float64, order="C")
+    array = np.asarray(state[name], dtype=np.float64)
     if array.shape != shape:
         raise ValueError(f"{name} must have shape {shape}; got {array.shape}.")
     if not np.isfinite(array).all():

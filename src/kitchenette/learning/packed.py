@@ -74,8 +74,17 @@ class PackedSymmetric:
     def add_outer(self, vector: Array, scale: float) -> None:
         """Add ``scale * vector vector'``."""
         rows = np.asfortranarray(vector[:, None])
+        overwrite = self.values.flags.writeable
         self.values = lapack.dsfrk(
-            self.order, 1, scale, rows, 1.0, self.values, transr="N", uplo="L", overwrite_c=1
+            self.order,
+            1,
+            scale,
+            rows,
+            1.0,
+            self.values,
+            transr="N",
+            uplo="L",
+            overwrite_c=overwrite,
         )
 
     def _diagonal_positions(self) -> NDArray[np.intp]:

@@ -32,8 +32,8 @@ from kitchenette.learning.solution import (
     NormalEquations,
     ShiftedCholesky,
     ShiftedInverse,
-    ShiftedSpectrum,
-    Spectrum,
+    ShiftedEigen,
+    Eigendecomposition,
     residuals,
     shifted_inverse,
 )
@@ -61,7 +61,7 @@ class Trial:
 
 def criterion_value(equations: NormalEquations, criterion: str, trial: Trial) -> float:
     """The criterion, infinite where it makes no sense."""
-    N = equations.degrees
+    N = equations.degrees_of_freedom
     floor = _rss_floor(equations)
     if criterion == "gcv":
         left = N - trial.effective_dof
@@ -81,7 +81,7 @@ def choose(
     equations: NormalEquations, criterion: str, alphas: Array | None = None
 ) -> ShiftedInverse:
     """(G + alpha I)^-1 for the best alpha: of those given, or of all positive numbers."""
-    if equations.degrees <= 0:
+    if equations.degrees_of_freedom <= 0:
         raise ValueError(
             f"Choosing alpha by {criterion!r} needs a weighted count of more than "
             f"{int(equations.fit_intercept)}; it is {equations.count:g}. Give weights the scale at "
@@ -103,9 +103,9 @@ def choose(
     if alphas is not None:
         return _best_of(equations, criterion, alphas, small)
     if small:
-        spectrum = Spectrum(equations)
-        alpha = _minimum(equations, criterion, _exact_criterion(equations, criterion, spectrum))
-        return ShiftedSpectrum(spectrum, alpha)
+        eigen = Eigendecomposition(equations)
+        alpha = _minimum(equations, criterion, _exact_criterion(equations, criterion, eigen))
+        return ShiftedEigen(eigen, alpha)
     return _search(equations, criterion)
 
 
@@ -132,11 +132,11 @@ def _best_of(
     equations: NormalEquations, criterion: str, alphas: Array, small: bool
 ) -> ShiftedInverse:
     if small:
-        spectrum = Spectrum(equations)
-        value = _exact_criterion(equations, criterion, spectrum)
+        eigen = Eigendecomposition(equations)
+        value = _exact_criterion(equations, criterion, eigen)
         heights = np.array([value(alpha) for alpha in alphas])
         best = int(np.argmin(heights) if np.isfinite(heights).any() else np.argmax(alphas))
-        return ShiftedSpectrum(spectrum, float(alphas[best]))
+        return ShiftedEigen(eigen, float(alphas[best]))
     tries = _Tries(equations, criterion)
     for alpha in alphas:
         tries.attempt(float(alpha))
@@ -144,13 +144,13 @@ def _best_of(
 
 
 def _exact_criterion(
-    equations: NormalEquations, criterion: str, spectrum: Spectrum
+    equations: NormalEquations, criterion: str, eigen: Eigendecomposition
 ) -> Callable[[float], float]:
-    values = spectrum.values
-    squares = np.square(spectrum.vectors.T @ equations.cross)
+    values = eigen.values
+    squares = np.square(eigen.vectors.T @ equations.cross)
 
     def value(alpha: float) -> float:
-        inverse = ShiftedSpectrum(spectrum, alpha)
+        inverse = ShiftedEigen(eigen, alpha)
         explained = inverse.diagonal @ squares
         penalty = alpha * (np.square(inverse.diagonal) @ squares)
         trial = Trial(
@@ -208,8 +208,8 @@ class _Tries:
             return None
         effective_dof = order - float(np.vdot(self.probes, p)) / PROBES
         if self.criterion == "gcv":
-            spread = np.sqrt(2 * min(order, equations.degrees) / PROBES)
-            if equations.degrees - effective_dof < 5 * spread:
+            spread = np.sqrt(2 * min(order, equations.degrees_of_freedom) / PROBES)
+            if equations.degrees_of_freedom - effective_dof < 5 * spread:
                 effective_dof = inverse.effective_dof()  # an estimate would decide too much
         trial = Trial(rss, penalty, effective_dof, inverse.log_determinant_ratio())
         height = criterion_value(equations, self.criterion, trial)
@@ -243,7 +243,7 @@ class _Attempt:
         t3 = float(squares[n_targets:].sum()) / PROBES
         dof_1, dof_2 = t2 - t1, 3 * t2 - 2 * t3 - t1
         wu = alpha * squares[:n_targets]  # alpha w'u, where u = alpha A^-1 w
-        floor, N = _rss_floor(equations), equations.degrees
+        floor, N = _rss_floor(equations), equations.degrees_of_freedom
         if self.tries.criterion == "gcv":
             total, left = float(np.maximum(trial.rss, floor).sum()), N - trial.effective_dof
             fitted = trial.rss > floor
@@ -305,7 +305,7 @@ def _guess(equations: NormalEquations, criterion: str) -> float:
         )
         if part.trace == 0:
             return float(np.log(1e-5 * equations.trace))
-        value = _exact_criterion(part, criterion, Spectrum(part))
+        value = _exact_criterion(part, criterion, Eigendecomposition(part))
         guesses.append(float(np.log(_minimum(part, criterion, value) * order / m)))
     more, fewer = guesses
     trend = (more - fewer) * float(np.log2(order / sizes[0]))

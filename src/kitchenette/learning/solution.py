@@ -34,7 +34,7 @@ class NormalEquations:
     resolution: float  # eigenvalues of G below this part of its trace are rounding errors
 
     @property
-    def degrees(self) -> float:
+    def degrees_of_freedom(self) -> float:
         """The count less what the intercept takes."""
         return self.count - self.fit_intercept
 
@@ -82,7 +82,7 @@ class ShiftedCholesky:
         return float(np.clip(dof, 0, self.order))  # rounding errors
 
 
-class Spectrum:
+class Eigendecomposition:
     """The eigendecomposition of G: every alpha at the cost of a product."""
 
     def __init__(self, equations: NormalEquations):
@@ -93,34 +93,34 @@ class Spectrum:
         self.cutoff = equations.cutoff * equations.trace
 
 
-class ShiftedSpectrum:
+class ShiftedEigen:
     """(G + alpha I)^-1 by eigenvectors, or the pseudo-inverse if that is singular."""
 
-    def __init__(self, spectrum: Spectrum, alpha: float):
+    def __init__(self, eigen: Eigendecomposition, alpha: float):
         self.alpha = alpha
-        self._spectrum = spectrum
-        shifted = spectrum.values + alpha
+        self._eigen = eigen
+        shifted = eigen.values + alpha
         self.diagonal = np.zeros_like(shifted)
-        np.divide(1, shifted, where=shifted > (0 if alpha else spectrum.cutoff), out=self.diagonal)
+        np.divide(1, shifted, where=shifted > (0 if alpha else eigen.cutoff), out=self.diagonal)
 
     def solve(self, B: Array) -> Array:
-        V = self._spectrum.vectors
+        V = self._eigen.vectors
         return V @ (self.diagonal[:, None] * (V.T @ B))
 
     def squared_lengths(self, Z: Array) -> Array:
-        return np.square(Z @ self._spectrum.vectors) @ self.diagonal
+        return np.square(Z @ self._eigen.vectors) @ self.diagonal
 
     def log_determinant_ratio(self) -> float:
         """The logarithm of |I + G / alpha|."""
         if self.alpha == 0:
             return np.inf
-        return float(np.log1p(self._spectrum.values / self.alpha).sum())
+        return float(np.log1p(self._eigen.values / self.alpha).sum())
 
     def effective_dof(self) -> float:
-        return float(self._spectrum.values @ self.diagonal)
+        return float(self._eigen.values @ self.diagonal)
 
 
-ShiftedInverse = ShiftedCholesky | ShiftedSpectrum
+ShiftedInverse = ShiftedCholesky | ShiftedEigen
 
 
 def shifted_inverse(equations: NormalEquations, alpha: float) -> ShiftedInverse:
@@ -136,7 +136,7 @@ def shifted_inverse(equations: NormalEquations, alpha: float) -> ShiftedInverse:
             ConvergenceWarning,
             stacklevel=4,
         )
-        return ShiftedSpectrum(Spectrum(equations), alpha)
+        return ShiftedEigen(Eigendecomposition(equations), alpha)
 
 
 @dataclass(frozen=True)
@@ -272,7 +272,7 @@ def residuals(equations: NormalEquations, w: Array, alpha: float) -> tuple[Array
 
 
 def _log_evidence(equations: NormalEquations, loss: Array, log_determinant: float) -> float:
-    N = equations.degrees
+    N = equations.degrees_of_freedom
     if N <= 0:
         return np.nan
     if np.isinf(log_determinant):

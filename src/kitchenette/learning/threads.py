@@ -1,4 +1,4 @@
-"""One thread for the BLAS where the threads of the native core call it."""
+"""The BLAS that the native core may call, and its one thread while the threads of the core do."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ from contextlib import contextmanager
 from functools import cache
 from threading import Lock
 
+from scipy.linalg import cython_blas
 from threadpoolctl import ThreadpoolController
 
 from kitchenette import _core
 
+BLAS = _core.Blas(
+    **{name: cython_blas.__pyx_capi__[name] for name in ("sgemm", "ssyrk", "dgemm", "dsyrk")}
+)
 _limiting = Lock()
 
 

@@ -1,0 +1,139 @@
+"""What the maps share that expand a kernel in powers of inner products."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from kitchenette.kernels import DotProductKernel, Kernel
+from kitchenette.maps.base import KernelMap, check_resolved
+from kitchenette.maps.degrees import (
+    MOST_TERMS,
+    TOLERANCE,
+    Series,
+    check_counts,
+    cut_series,
+    missing_share,
+    series_up_to,
+)
+from kitchenette.maps.specification import Specification
+
+PAIR_ROWS = 256  # rows of a sample whose pairs tell how large the variance of each degree is
+ACCEPTED_SHARE = 1000 * TOLERANCE  # the share of the kernel that may be missing at longer rows
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SeriesSpecification(Specification):
+    """Features of several degrees, which estimate the terms of a series.
+
+    Attributes
+    ----------
+    last_degree : int
+        The highest degree of the series that has features.
+    largest : float
+        The largest argument of the series, k(x, x) at the longest row seen in `fit`.
+    counts, expected : ndarray or None
+        Features per degree, and their expected numbers, if they were chosen for least variance.
+    """
+
+    kernel: Kernel
+    last_degree: int
+    largest: float
+    counts: NDArray[np.int64] | None = None
+    expected: NDArray[np.float64] | None = None
+
+    @property
+    @abstractmethod
+    def function(self) -> DotProductKernel:
+        """The function that is expanded."""
+
+    @abstractmethod
+    def largest_argument(self, rows: Any) -> float:
+        """The largest argument that the function has at pairs of these rows."""
+
+    @property
+    def series(self) -> Series:
+        """The terms that have features."""
+        return series_up_to(self.function, self.last_degree, self.largest)
+
+    def is_cut(self) -> bool:
+        """Whether the series goes on after the last degree."""
+        whole = self.function.last_degree
+        return whole is None or whole > self.last_degree
+
+    def check(self) -> None:
+        super().check()
+        check_resolved(self.kernel, self.n_columns)
+
+    def check_series(self) -> None:
+        """Refuse degrees that do not belong to the kernel. All this is quick."""
+        whole = self.function.last_degree
+        most = MOST_TERMS if whole is None else min(MOST_TERMS, whole)
+        if not 0 <= self.last_degree <= most:
+            raise ValueError(f"last_degree must be from 0 to {most}; got {self.last_degree}.")
+        if not 0 < self.largest < min(np.inf, self.function.radius):
+            raise ValueError(f"largest is out of range; got {self.largest!r}.")
+
+    def check_counts(self, series: Series, n_features: int) -> None:
+        """Refuse counts that are not those of these terms."""
+        if self.counts is None or self.expected is None:
+            raise ValueError("the counts of features per degree are missing.")
+        check_counts(self.counts, self.expected, n_features if series.degrees.size else 0)
+        if self.counts.size != series.degrees.size:
+            raise ValueError("there must be a count for each degree of the series.")
+
+
+class SeriesMap(KernelMap):
+    """The scikit-learn side: warnings for rows that the series was not cut for."""
+
+    overflow_advice = "Scale the data down or pass float64."
+
+    @property
+    def degrees_(self) -> NDArray[np.int32]:
+        """The degree of each feature."""
+        degrees: NDArray[np.int32] = self.fitted().feature_degrees()
+        return degrees
+
+    @property
+    def truncation_(self) -> float:
+        """The share of the kernel that is left out, at the longest row seen in `fit`."""
+        specification: SeriesSpecification = self.fitted()
+        return missing_share(
+            specification.function, specification.last_degree, specification.largest
+        )
+
+    def check_rows(self, rows: Any) -> None:
+        """Warn of rows so long that much of their kernel lies in terms that were cut off."""
+        specification: SeriesSpecification = self.fitted()
+        if not specification.is_cut():
+            return
+        largest = specification.largest_argument(rows)
+        if largest <= specification.largest:
+            return
+        function = specification.function
+        if largest >= function.radius:
+            cut_series(function, largest)  # raises an error that says why it cannot be
+        missing = missing_share(function, specification.last_degree, largest)
+        if missing > ACCEPTED_SHARE:
+            warnings.warn(
+                f"These rows are longer than those seen in fit: of the series of {function!r}, cut "
+                f"after degree {specification.last_degree}, a share of {missing:.1g} is missing "
+                "for the longest of them. Fit on rows that are as long.",
+                UserWarning,
+                stacklevel=4,
+            )
+
+
+def check_range(kernel: Kernel, series: Series, dtype: DTypeLike) -> None:
+    """Refuse a kernel whose values on the longest rows are not in the range of their precision."""
+    limit = np.log(np.finfo(dtype).max)
+    if series.logs.max() + np.log(series.logs.size) > limit:
+        raise ValueError(
+            f"{kernel!r} overflows {np.dtype(dtype)} for rows of norm {series.largest**0.5:g}; "
+            "scale the rows down or pass float64."
+        )

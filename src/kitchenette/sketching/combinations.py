@@ -1,0 +1,130 @@
+"""Operators that are made of other operators, a block of rows at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import DTypeLike, NDArray
+
+from kitchenette.sketching.operators import Operator
+from kitchenette.sketching.rows import BLOCK_BYTES, blocks_of_rows, row_blocks
+
+
+class Concatenation(Operator):
+    """The features of several operators, side by side."""
+
+    def __init__(self, operators: Sequence[Operator], n_columns: int):
+        self.n_columns, self.dtype = n_columns, operators[0].dtype
+        self.n_features = sum(operator.n_features for operator in operators)
+        self._operators = tuple(operators)
+
+    def write(self, rows: Any, out: NDArray[Any]) -> bool:
+        fine, first = True, 0
+        for operator in self._operators:
+            last = first + operator.n_features
+            fine &= operator.write(rows, out[:, first:last])
+            first = last
+        return fine
+
+
+def concatenate(operators: Sequence[Operator], n_columns: int) -> Operator:
+    """The features of several operators, side by side."""
+    return operators[0] if len(operators) == 1 else Concatenation(operators, n_columns)
+
+
+class ExactColumns(Operator):
+    """Constants and, if ``slope`` is not zero, the row itself times ``slope``."""
+
+    def __init__(self, n_columns: int, dtype: DTypeLike, constants: Any, slope: float = 0.0):
+        self.n_columns, self.dtype = n_columns, np.dtype(dtype)
+        self._constants = np.asarray(constants, dtype=self.dtype)
+        self._slope = self.dtype.type(slope)
+        self.n_features = self._constants.size + n_columns * (slope != 0)
+
+    def write(self, rows: Any, out: NDArray[Any]) -> bool:
+        first = self._constants.size
+        out[:, :first] = self._constants
+        if self._slope:
+            for part, block in row_blocks(rows, self.n_columns):
+                np.multiply(block, self._slope, out=out[part, first:])
+        return bool(np.isfinite(out).all())
+
+
+class ColumnProducts(Operator):
+    """Products of columns of several operators.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n_features,)
+        What the products are multiplied with.
+    degrees : ndarray of shape (n_features,)
+        How many operators each feature takes a column of: the first so many of them. The k-th
+        feature that needs an operator takes its k-th column.
+    operators : sequence of Operator
+        One for each factor of the features of the highest degree.
+    gains : sequence of float
+        What the columns of each operator are multiplied with.
+    """
+
+    def __init__(
+        self,
+        weights: NDArray[Any],
+        degrees: NDArray[np.int32],
+        operators: Sequence[Operator],
+        gains: Sequence[float],
+        n_columns: int,
+    ):
+        self.n_columns, self.n_features, self.dtype = n_columns, weights.size, weights.dtype
+        users = [np.flatnonzero(degrees > j) for j in range(int(degrees.max(initial=0)))]
+        if [of.size for of in users] != [operator.n_features for operator in operators]:
+            raise ValueError("there must be an inner map of the right size for each factor.")
+        self._weights = weights
+        self._factors = tuple(zip(users, operators, gains, strict=True))
+
+    def write(self, rows: Any, out: NDArray[Any]) -> bool:
+        fine = True
+        count = max(1, BLOCK_BYTES // (2 * self.dtype.itemsize * self.n_features))
+        for part, block in blocks_of_rows(rows, count):
+            target = out[part]
+            target[:] = self._weights
+            for users, operator, gain in self._factors:
+                Z = np.empty((target.shape[0], users.size), dtype=self.dtype)
+                fine &= operator.write(block, Z)
+                if gain != 1:
+                    Z *= self.dtype.type(gain)
+                if users.size == users[-1] + 1:
+                    target[:, : users.size] *= Z
+                else:
+                    target[:, users] *= Z
+            fine &= bool(np.isfinite(target).all())
+        return fine
+
+
+class GaussianRowFactor(Operator):
+    """The features of an operator, times exp(-|x|^2 / 2) of the row with scaled columns."""
+
+    def __init__(self, operator: Operator, column_scales: NDArray[np.float64]):
+        self.n_columns, self.dtype = column_scales.size, operator.dtype
+        self.n_features = operator.n_features
+        self._operator, self._column_scales = operator, column_scales
+
+    def write(self, rows: Any, out: NDArray[Any]) -> bool:
+        fine = self._operator.write(rows, out)
+        factors = np.exp(-0.5 * squared_norms(rows, self._column_scales))
+        out *= factors.astype(self.dtype)[:, None]
+        return fine
+
+
+def squared_norms(rows: Any, column_scales: NDArray[np.float64]) -> NDArray[np.float64]:
+    """|x|^2 of rows with scaled columns, to the same bit whether they are dense or sparse."""
+    if sp.issparse(rows):
+        owners = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+        squares = (rows.data * column_scales[rows.indices]) ** 2
+    else:
+        owners = np.repeat(np.arange(rows.shape[0]), rows.shape[1])
+        squares = ((rows * column_scales) ** 2).ravel()
+    # It adds one number after the other, so that zeros change nothing.
+    return np.bincount(owners, weights=squares, minlength=rows.shape[0])
