@@ -26,7 +26,7 @@ MAPS: dict[str, Map] = {
     "RandomKitchenSinks, quasi": lambda k, D, s: RandomKitchenSinks(
         k, D, frequencies="quasi", random_state=s
     ),
-    "Fastfood": lambda k, D, s: Fastfood(k, D, random_state=s),
+    "Fastfood, hadamard": lambda k, D, s: Fastfood(k, D, projection="hadamard", random_state=s),
     "Fastfood, orthogonal": lambda k, D, s: Fastfood(k, D, projection="orthogonal", random_state=s),
     "Fastfood, fourier": lambda k, D, s: Fastfood(k, D, projection="fourier", random_state=s),
 }
@@ -67,7 +67,7 @@ def measure(d: int) -> dict[float, dict[str, list[float]]]:
             results[scale][name] = row
             print(f"{name:>32}" + "".join(f"{error:9.5f}" for error in row))
         independent = np.array(results[scale]["RandomKitchenSinks"])
-        for name in ("Fastfood", "Fastfood, orthogonal"):
+        for name in ("Fastfood, hadamard", "Fastfood, orthogonal"):
             ratios = np.array(results[scale][name]) / independent
             slope = np.polyfit(np.log(SIZES), np.log(results[scale][name]), 1)[0]
             print(

@@ -6,7 +6,6 @@ python -m benchmarks.compact --quick    # fewer rows
 
 from __future__ import annotations
 
-import argparse
 import subprocess
 import sys
 from functools import partial
@@ -17,8 +16,8 @@ from numpy.typing import NDArray
 from sklearn.random_projection import GaussianRandomProjection
 
 import kitchenette
-from benchmarks.timing import best_times
-from kitchenette import SRHT, TEFM, CRAFTMap, Fastfood, RandomMaclaurin, TensorSketch
+from benchmarks.timing import Action, best_times, fastfood, options_parser, print_figures
+from kitchenette import SRHT, TEFM, CRAFTMap, RandomMaclaurin, TensorSketch
 from kitchenette.kernels import Gaussian, Polynomial
 from reproduction.data import directory, sample_rows
 
@@ -118,7 +117,7 @@ def projections(n: int) -> None:
 def tefm(n: int) -> None:
     X = rows(n)
     width, k = 4096, 1024
-    base = Fastfood(Gaussian(1.0), width, random_state=0)
+    base = fastfood(Gaussian(1.0), width)
     print(f"TEFM from {width} to {k} features, {n} rows: microseconds per row")
     fitted = {m: TEFM(base, k, method=m, random_state=0).fit(X) for m in ("gaussian", "srht")}
     actions: dict[str, Any] = {
@@ -131,10 +130,28 @@ def tefm(n: int) -> None:
     print()
 
 
+def figures() -> dict[str, Action]:
+    """A few cases whose times tell versions apart."""
+    X, kernel = rows(256), Polynomial(7)
+    wide = np.random.default_rng(0).normal(size=(256, 8192)).astype(np.float32)
+    base = fastfood(Gaussian(1.0), 4096)
+    over_maclaurin = CRAFTMap(RandomMaclaurin(kernel, D, random_state=0), E, random_state=0)
+    over_sketch = CRAFTMap(TensorSketch(kernel, D, random_state=0), E, random_state=0)
+    projected = TEFM(base, 1024, random_state=0)
+    return {
+        "CRAFTMap(RandomMaclaurin)": partial(over_maclaurin.fit(X).transform, X),
+        "CRAFTMap(TensorSketch)": partial(over_sketch.fit(X).transform, X),
+        "SRHT": partial(SRHT(1024, random_state=0).fit(wide).transform, wide),
+        "TEFM, transform": partial(projected.fit(X).transform, X),
+        "TEFM, fit": partial(TEFM(base, 1024, random_state=0).fit, X),
+    }
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--quick", action="store_true", help="fewer rows")
-    options = parser.parse_args()
+    options = options_parser(__doc__).parse_args()
+    if options.json:
+        print_figures(figures())
+        return
     kitchenette.show_config()
     print()
     n = 256 if options.quick else 2048

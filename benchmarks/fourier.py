@@ -7,7 +7,6 @@ python -m benchmarks.fourier --picture FILE.png  # also draws how the cost grows
 
 from __future__ import annotations
 
-import argparse
 import pickle
 from functools import partial
 from typing import Any
@@ -17,8 +16,8 @@ from numpy.typing import NDArray
 from sklearn.kernel_approximation import RBFSampler
 
 import kitchenette
-from benchmarks.timing import Action, best_times
-from kitchenette import Fastfood, RandomKitchenSinks, fwht
+from benchmarks.timing import Action, best_times, fastfood, options_parser, print_figures
+from kitchenette import RandomKitchenSinks, fwht
 from kitchenette.kernels import Gaussian
 
 Rows = NDArray[np.float32]
@@ -37,10 +36,8 @@ def fitted_maps(d: int, D: int) -> dict[str, Any]:
     X = rows(2, d)
     scale = float(np.sqrt(d))
     return {
-        "Fastfood": Fastfood(Gaussian(scale), D, random_state=0).fit(X),
-        "Fastfood, orthogonal": Fastfood(
-            Gaussian(scale), D, projection="orthogonal", random_state=0
-        ).fit(X),
+        "Fastfood, hadamard": fastfood(Gaussian(scale), D, "hadamard").fit(X),
+        "Fastfood, orthogonal": fastfood(Gaussian(scale), D).fit(X),
         "RandomKitchenSinks": RandomKitchenSinks(Gaussian(scale), D, random_state=0).fit(X),
         "RBFSampler": RBFSampler(gamma=0.5 / d, n_components=D, random_state=0).fit(X),
     }
@@ -70,12 +67,12 @@ def one_row(sizes: list[tuple[int, int]]) -> None:
     for d, n in sizes:
         X = rows(1, d)
         scale = float(np.sqrt(d))
-        fastfood = Fastfood(Gaussian(scale), 2 * n, random_state=0).fit(X)
+        structured = fastfood(Gaussian(scale), 2 * n).fit(X)
         dense = RandomKitchenSinks(Gaussian(scale), 2 * n, random_state=0).fit(X)
         sampler = RBFSampler(gamma=0.5 / d, n_components=n, random_state=0).fit(X)
-        maps = {"Fastfood": fastfood, "dense": dense, "RBFSampler": sampler}
+        maps = {"Fastfood": structured, "dense": dense, "RBFSampler": sampler}
         times = best_times(transforming(maps, X))
-        smaller = sampler.random_weights_.nbytes / len(pickle.dumps(fastfood))
+        smaller = sampler.random_weights_.nbytes / len(pickle.dumps(structured))
         ratios = [times[name] / times["Fastfood"] for name in ("dense", "RBFSampler")]
         print(
             f"{d:6} {n:6}{1e6 * times['Fastfood']:9.0f} µs{ratios[0]:16.0f}{ratios[1]:14.0f}"
@@ -96,7 +93,7 @@ def hadamard() -> None:
 
 # ---------------------------------------------------------------- growth
 
-GROWTH_MAPS = ("Fastfood", "RandomKitchenSinks", "RBFSampler")
+GROWTH_MAPS = ("Fastfood, orthogonal", "RandomKitchenSinks", "RBFSampler")
 
 
 def growth() -> dict[str, dict[str, list[tuple[int, float]]]]:
@@ -145,11 +142,28 @@ def draw(curves: dict[str, dict[str, list[tuple[int, float]]]], path: str) -> No
     print(f"wrote {path}")
 
 
+def figures() -> dict[str, Action]:
+    """A few cases whose times tell versions apart."""
+    actions: dict[str, Action] = {}
+    for d, D, n in [(64, 1024, 4096), (784, 4096, 1024), (8192, 65536, 32), (1024, 32768, 1)]:
+        X, maps = rows(n, d), fitted_maps(d, D)
+        del maps["RBFSampler"]
+        if n * d > 2**17 and D > 4096:
+            del maps["RandomKitchenSinks"]
+        named = {f"{n} x {d} to {D}, {name}": maps[name] for name in maps}
+        actions.update(transforming(named, X))
+    X = np.zeros((4096, 1024), np.float32)
+    actions["fwht of 4096 x 1024"] = partial(fwht, X, overwrite_x=True)
+    return actions
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--quick", action="store_true", help="leave out what takes long")
+    parser = options_parser(__doc__)
     parser.add_argument("--picture", metavar="FILE", help="draw how the cost grows")
     options = parser.parse_args()
+    if options.json:
+        print_figures(figures())
+        return
     kitchenette.show_config()
     print()
     large = [] if options.quick else [(8192, 65536, 64), (8192, 65536, 256)]

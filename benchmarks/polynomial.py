@@ -6,10 +6,10 @@ python -m benchmarks.polynomial --quick    # fewer rows
 
 from __future__ import annotations
 
-import argparse
 from functools import partial
 from typing import Any
 
+import joblib
 import numpy as np
 import scipy.fft
 import scipy.sparse as sp
@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from sklearn.kernel_approximation import PolynomialCountSketch
 
 import kitchenette
-from benchmarks.timing import best_times
-from kitchenette import Fastfood, RandomMaclaurin, TensorSketch, _core
+from benchmarks.timing import Action, best_times, fastfood, options_parser, print_figures
+from kitchenette import Fastfood, RandomMaclaurin, TensorSketch
 from kitchenette.kernels import Gaussian, Polynomial
 
 FFT_ROWS = 64  # of 4096 float32: a block that stays in the second-level cache
@@ -67,7 +67,7 @@ def tensor_sketch(quick: bool) -> None:
     for name, X, degree in [*cases, (f"{n // 5} x 50,000 CSR, 1 %", sparse, 2)]:
         times, fft = tensor_sketch_times(X, D, degree)
         ns = {key: 1e9 * time / (X.shape[0] * D) for key, time in times.items()}
-        limit = 1e9 * fft * (degree + 1) / _core.max_threads()
+        limit = 1e9 * fft * (degree + 1) / joblib.cpu_count()
         print(
             f"{name:28}{degree:7}{ns['TensorSketch']:8.2f}{ns['frequency']:11.2f}"
             f"{ns['peer']:9.1f}{ns['peer'] / ns['TensorSketch']:11.1f}"
@@ -104,8 +104,8 @@ def random_maclaurin(quick: bool) -> None:
         }.items()
         for kind in ("hadamard", "rademacher")
     }
-    maps["Gaussian, Fastfood"] = Fastfood(Gaussian(1.0), D, random_state=0).fit(X)
-    maps["<x, y>^4, Fastfood"] = Fastfood(Polynomial(degree, coef0=0.0), D, random_state=0).fit(X)
+    maps["Gaussian, Fastfood"] = fastfood(Gaussian(1.0), D).fit(X)
+    maps["<x, y>^4, Fastfood"] = fastfood(Polynomial(degree, coef0=0.0), D).fit(X)
     maps["<x, y>^4, TensorSketch"] = TensorSketch(
         Polynomial(degree, coef0=0.0), D, random_state=0
     ).fit(X)
@@ -147,10 +147,37 @@ def growth() -> None:
         print()
 
 
+def figures() -> dict[str, Action]:
+    """A few cases whose times tell versions apart."""
+    dense, sparse = dense_rows(1000, 784), sparse_rows(200, 50_000, 0.01)
+    homogeneous = Polynomial(4, coef0=0.0)
+    cases: dict[str, tuple[Any, Any]] = {
+        "TensorSketch, degree 4": (TensorSketch(Polynomial(4), 4096, random_state=0), dense),
+        "TensorSketch, a prime": (TensorSketch(Polynomial(3), 4093, random_state=0), dense),
+        "TensorSketch, sparse": (TensorSketch(Polynomial(2), 4096, random_state=0), sparse),
+        "RandomMaclaurin": (RandomMaclaurin(Polynomial(4), 16384, random_state=0), dense[:200]),
+        "RandomMaclaurin, homogeneous": (
+            RandomMaclaurin(homogeneous, 16384, random_state=0),
+            dense[:200],
+        ),
+        "RandomMaclaurin, rademacher": (
+            RandomMaclaurin(Polynomial(4), 16384, projection="rademacher", random_state=0),
+            dense[:20],
+        ),
+        "RandomMaclaurin, one row": (
+            RandomMaclaurin(Polynomial(4), 16384, random_state=0),
+            dense[:1],
+        ),
+        "Fastfood, homogeneous": (fastfood(homogeneous, 16384), dense[:200]),
+    }
+    return {name: partial(made.fit(X).transform, X) for name, (made, X) in cases.items()}
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--quick", action="store_true", help="fewer rows")
-    options = parser.parse_args()
+    options = options_parser(__doc__).parse_args()
+    if options.json:
+        print_figures(figures())
+        return
     kitchenette.show_config()
     print()
     tensor_sketch(options.quick)

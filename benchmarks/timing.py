@@ -2,12 +2,41 @@
 
 from __future__ import annotations
 
+import argparse
+import inspect
+import json
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from time import perf_counter
+from typing import Any
+
+from kitchenette import Fastfood
 
 Action = Callable[[], object]
+
+
+def options_parser(description: str | None) -> argparse.ArgumentParser:
+    """A parser with the options that all benchmarks have."""
+    parser = argparse.ArgumentParser(description=(description or "").partition("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="leave out what takes long")
+    parser.add_argument(
+        "--json", action="store_true", help="only print seconds of a few cases, for against.py"
+    )
+    return parser
+
+
+def print_figures(actions: Mapping[str, Action]) -> None:
+    """The best time of each action, in seconds, as one line of JSON."""
+    print(json.dumps(best_times(actions)))
+
+
+def fastfood(kernel: Any, n_components: int, projection: str = "orthogonal") -> Fastfood:
+    """A map of seed 0, also for versions that call the parameter ``transform``."""
+    parameters = inspect.signature(Fastfood).parameters
+    name = "projection" if "projection" in parameters else "transform"
+    options: dict[str, Any] = {name: projection}
+    return Fastfood(kernel, n_components, random_state=0, **options)
 
 
 def best_times(actions: Mapping[str, Action], *, seconds: float = 1.0) -> dict[str, float]:
@@ -15,9 +44,8 @@ def best_times(actions: Mapping[str, Action], *, seconds: float = 1.0) -> dict[s
 
     The actions take turns, so that a slow moment of the machine hits all of them. A turn is
     one call, or 100 milliseconds of calls if they are short: the first of them finds caches as
-    the others left them and threads that still wait busily for more work of theirs, the later
-    ones as it would itself. There are at least three rounds, and more until each action has
-    had ``seconds`` in all.
+    the other actions left them, the later ones as it left them itself. There are at least three
+    rounds, and more until each action has had ``seconds`` in all.
     """
     best = dict.fromkeys(actions, float("inf"))
     spent = dict.fromkeys(actions, 0.0)

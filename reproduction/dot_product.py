@@ -45,7 +45,9 @@ MAPS: dict[str, Maker] = {
     for projection in ("rademacher", "hadamard")
 }
 MAPS["TensorSketch"] = lambda kernel, D, seed: TensorSketch(kernel, D, random_state=seed)
-MAPS["Fastfood"] = lambda kernel, D, seed: Fastfood(kernel, D, random_state=seed)
+MAPS["Fastfood, hadamard"] = lambda kernel, D, seed: Fastfood(
+    kernel, D, projection="hadamard", random_state=seed
+)
 MAPS["Fastfood, orthogonal"] = lambda kernel, D, seed: Fastfood(
     kernel, D, projection="orthogonal", random_state=seed
 )

@@ -45,7 +45,7 @@ MAPS: dict[str, Callable[[int], Any]] = {
     ),
     "CRAFTMap, TensorSketch": lambda E: CRAFTMap(TensorSketch(KERNEL, 8 * E), E, random_state=0),
     "RandomMaclaurin": lambda E: RandomMaclaurin(KERNEL, E, random_state=0),
-    "Fastfood": lambda E: Fastfood(GAUSSIAN, E, random_state=0),
+    "Fastfood, hadamard": lambda E: Fastfood(GAUSSIAN, E, projection="hadamard", random_state=0),
     "Fastfood, orthogonal": lambda E: Fastfood(
         GAUSSIAN, E, projection="orthogonal", random_state=0
     ),

@@ -30,7 +30,7 @@ Maker = Callable[[Gaussian, int, int], Any]
 MAPS: dict[str, Maker] = {
     "RKS": lambda k, n, s: RandomKitchenSinks(k, n, random_state=s),
     "Quasi": lambda k, n, s: RandomKitchenSinks(k, n, frequencies="quasi", random_state=s),
-    "Ffood": lambda k, n, s: Fastfood(k, n, random_state=s),
+    "Ffood": lambda k, n, s: Fastfood(k, n, projection="hadamard", random_state=s),
     "Comp": lambda k, n, s: CRAFTMap(RandomKitchenSinks(k, 4 * n), n, random_state=s),
     "TEFM-G": lambda k, n, s: TEFM(RandomKitchenSinks(k, 4 * n), n, random_state=s),
     "TEFM-S": lambda k, n, s: TEFM(RandomKitchenSinks(k, 4 * n), n, method="srht", random_state=s),

@@ -46,7 +46,10 @@ VALUES = [
     {"number": "inf"}, {"object": 0}, {"object": 1}, {"object": 2}, {"array": "gram"},
     {"tuple": [1, 2]}, {"mapping": {}}, {"mapping": {"features": "local"}}, {"strings": ["a"]},
 ]  # fmt: skip
-CLASSES = ["Fastfood", "Gaussian", "Polynomial", "LeastSquares", "Series", "KernelRegressor", "os"]
+CLASSES = [
+    "Fastfood", "Gaussian", "Polynomial", "LeastSquares", "FastfoodSpecification", "KernelRegressor",
+    "SRHTSpecification", "os",
+]  # fmt: skip
 
 
 def models() -> list[object]:
@@ -56,7 +59,7 @@ def models() -> list[object]:
     maps = [
         Fastfood(n_components=8, random_state=0),
         Fastfood(Gaussian(np.full(5, 2.0)), n_components=9, features="local", random_state=0),
-        Fastfood(Exponential(), n_components=9, transform="orthogonal", random_state=0),
+        Fastfood(Exponential(), n_components=9, projection="orthogonal", random_state=0),
         Fastfood(SphericalPolynomial(), n_components=9, random_state=0),
         RandomKitchenSinks(n_components=8, frequencies="orthogonal", random_state=0),
         RandomMaclaurin(Exponential(), n_components=9, h01=True, random_state=0),
@@ -144,7 +147,7 @@ def edited(content: bytes, rng: random.Random) -> bytes:
         elif kind == 3:
             del container[key]
         elif kind == 4 and isinstance(container, dict):
-            container[rng.choice(["class", "state", "fitted", "x"])] = container.pop(key)
+            container[rng.choice(["class", "state", "fitted", "parameters", "x"])] = container.pop(key)
         elif kind == 5 and isinstance(container, list):
             container.insert(key, deepcopy(container[key]))
         elif isinstance(container[key], int) and rng.random() < 0.5:

@@ -27,7 +27,7 @@ from kitchenette.maps import (
     RandomMaclaurin,
     TensorSketch,
 )
-from kitchenette.persistence import ModelFileError, load, save
+from kitchenette.files import ModelFileError, load, save
 from kitchenette.sketching import fwht
 
 choose_instruction_set()

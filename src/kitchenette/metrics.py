@@ -10,7 +10,7 @@ from scipy.sparse.linalg import svds
 from sklearn.utils.validation import check_is_fitted
 
 from kitchenette.kernels import Kernel
-from kitchenette.maps.base import check_choice
+from kitchenette.parameters import check_choice
 
 
 def kernel_error(

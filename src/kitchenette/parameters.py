@@ -11,6 +11,18 @@ from typing import Any, Self
 from sklearn.base import BaseEstimator, clone
 
 
+# What users of other libraries write, and what to write here.
+SYNONYMS = {
+    "gamma": "a kernel's length_scale = 1 / sqrt(2 * gamma), as in Fastfood(Gaussian(length_scale))",
+    "sigma": "a kernel's length_scale, as in Fastfood(Gaussian(length_scale))",
+    "C": "alpha = 1 / (2 * C)",
+    "n_features": "n_components",
+    "kernel": "a feature map of that kernel, as in KernelRegressor(Fastfood(Gaussian()))",
+    "n_components": "a feature map of that size, as in KernelRegressor(Fastfood(n_components=2048))",
+    "transform": "projection",
+}
+
+
 class ValueParameters(BaseEstimator):
     """A scikit-learn object whose nested parameters are replaced, not changed.
 
@@ -18,6 +30,12 @@ class ValueParameters(BaseEstimator):
     changed copy of the one it had. So a kernel can be the default of a parameter, or be
     shared by several maps, and tuning one of them leaves the others alone.
     """
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        for name in SYNONYMS.keys() & kwargs.keys():
+            if name not in cls._get_param_names():
+                raise TypeError(f"{cls.__name__} has no parameter {name}; use {SYNONYMS[name]}.")
+        return super().__new__(cls)
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, also nested ones such as ``kernel__length_scale``.
@@ -46,9 +64,10 @@ class ValueParameters(BaseEstimator):
         for owner, changes in nested.items():
             current = changed.get(owner, known[owner])
             if not hasattr(current, "set_params"):
+                default = " Give a map first, as in feature_map=Fastfood()." if current is None else ""
                 raise ValueError(
                     f"{owner}={current!r} has no parameters of its own, so "
-                    f"{owner}__{next(iter(changes))} cannot be set."
+                    f"{owner}__{next(iter(changes))} cannot be set.{default}"
                 )
             changed[owner] = clone(current).set_params(**changes)
         # Now that nothing can fail. A kernel's attributes can be set in no other way.

@@ -38,7 +38,7 @@ from kitchenette import (
 )
 from kitchenette.kernels import Exponential, Gaussian, Polynomial
 from kitchenette.learning import OutputCode, machine
-from kitchenette.learning.comparison import first_difference
+from kitchenette.comparison import first_difference
 
 
 def fixed_map(n_components=40, **options):
@@ -66,20 +66,6 @@ NAMES = np.array(["apple", "pear", "quince", "cherry", "plum"])
 
 # ---------------------------------------------------------------- conventions
 
-MEDIAN = "the median length scale is that of the rows, whatever their weights"
-UNWEIGHTED = {
-    "check_sample_weight_equivalence_on_dense_data": MEDIAN,
-    "check_sample_weight_equivalence_on_sparse_data": MEDIAN,
-}
-
-
-def expected_failures(estimator):
-    kernel = getattr(estimator.feature_map, "kernel", None)
-    return UNWEIGHTED if getattr(kernel, "length_scale", None) == "median" else {}
-
-
-# The maps are small, as the checks fit hundreds of models. The array API check skips itself:
-# it is about other arrays than NumPy's.
 @parametrize_with_checks(
     [
         KernelRegressor(Fastfood(n_components=32, random_state=0)),
@@ -90,8 +76,7 @@ def expected_failures(estimator):
             fixed_map(64), alpha=1e-3, code="ecoc", code_length=30, decoding="hamming"
         ),
         KernelClassifier(fixed_map(64), alpha=[1e-3, 1], code="hadamard", fit_intercept=False),
-    ],
-    expected_failed_checks=expected_failures,
+    ]
 )
 def test_scikit_learns_estimator_checks(estimator, check):
     check(estimator)
@@ -340,7 +325,7 @@ def test_comparison_of_maps_sees_what_matters_and_nothing_else():
     one = fixed_map().fit(X)
     assert first_difference(one, fixed_map().fit(X.astype(np.float32))) is None
     assert first_difference(one, clone(one).set_params(random_state=None).fit(X)) == "seed_"
-    assert first_difference(one, fixed_map(transform="orthogonal").fit(X)) == "transform"
+    assert first_difference(one, fixed_map(projection="hadamard").fit(X)) == "projection"
     assert first_difference(one, RBFSampler().fit(X)) == "class"
     other = pickle.loads(pickle.dumps(one))
     assert first_difference(one, other) is None
@@ -588,8 +573,8 @@ MAPS = [
     fixed_map(41),
     fixed_map(features="offset"),
     fixed_map(features="local"),
-    fixed_map(transform="orthogonal"),
-    fixed_map(transform="fourier"),
+    fixed_map(projection="hadamard"),
+    fixed_map(projection="fourier"),
     Fastfood(Gaussian([1.0, 2.0, 3.0, 4.0]), 24, random_state=0),
     Fastfood(Polynomial(2), 24, random_state=0),
     UNIT,

@@ -36,13 +36,13 @@ def rows(n: int, d: int, seed: int = 0) -> np.ndarray:
 
 def srht_matrix(srht: SRHT, d: int) -> np.ndarray:
     """R H B / sqrt(E) from the definition, block after block."""
-    p = srht._projection
+    p = srht.specification_.products()
     H = hadamard(p.block)
     out = []
-    for index in p.indices[0, : srht._n_features_out]:
+    for index in p.indices[0, : srht.n_features_out_]:
         start = index // p.block * p.block
         out.append(H[index - start] * p.signs[0, start : start + p.block])
-    return np.array(out)[:, :d] / np.sqrt(srht._n_features_out)
+    return np.array(out)[:, :d] / np.sqrt(srht.n_features_out_)
 
 
 @pytest.mark.native
@@ -53,7 +53,7 @@ def test_srht_is_signs_hadamard_and_distinct_rows(simd, d, n_components):
     X = rows(21, d)
     srht = SRHT(n_components, random_state=0).fit(X)
     np.testing.assert_allclose(srht.transform(X), X @ srht_matrix(srht, d).T, atol=1e-13)
-    p = srht._projection
+    p = srht.specification_.products()
     for start in range(0, n_components, p.block):
         run = p.indices[0, start : min(start + p.block, n_components)]
         assert len(set(run.tolist())) == len(run)
@@ -109,7 +109,7 @@ def test_a_craftmap_is_the_wide_map_and_an_srht(up):
     X = rows(70, 11)
     craft = CRAFTMap(up, 40, random_state=0).fit(X)
     Z = craft.up_.transform(X)
-    p = craft._down
+    p = craft.specification_.down.products()
     H = hadamard(p.block)
     down = np.array(
         [
@@ -140,7 +140,7 @@ def test_equal_seeds_of_both_maps_do_not_make_them_dependent():
     X = rows(3, 100)
     up = RandomMaclaurin(Polynomial(1, coef0=0.0), 128, random_state=0)
     craft = CRAFTMap(up, 64, random_state=0).fit(X)
-    assert not np.array_equal(craft._down.signs[0], craft.up_._products.signs[0])
+    assert not np.array_equal(craft.specification_.down.products().signs[0], craft.up_.specification_.products().signs[0])
 
 
 @pytest.mark.parametrize(
@@ -211,7 +211,7 @@ def test_tefm_projects_on_the_explicit_range(method, n):
     tefm = TEFM(base, 20, method=method, random_state=0).fit(X)
     F = tefm.base_.transform(X)
     Y = explicit_range(F, tefm)
-    np.testing.assert_allclose(tefm._range, Y, atol=1e-9 * np.abs(Y).max())
+    np.testing.assert_allclose(tefm.range_.sums, Y, atol=1e-9 * np.abs(Y).max())
     Q = np.linalg.qr(Y)[0]
     Z = tefm.transform(X)
     np.testing.assert_allclose(Z @ Z.T, F @ Q @ Q.T @ F.T, atol=1e-11)
@@ -281,10 +281,10 @@ def test_tefm_is_exact_where_it_can_be(method):
 def test_columns_are_transformed_in_any_parts(monkeypatch):
     X = rows(300, 5)
     tefm = TEFM(Fastfood(Gaussian(0.5), 50, random_state=0), 12, method="srht", random_state=0)
-    whole = tefm.fit(X)._range
+    whole = tefm.fit(X).range_.sums
     monkeypatch.setattr(kitchenette.maps.tefm, "WIDE_BYTES", 1)
     monkeypatch.setattr(kitchenette.maps.tefm, "FEWEST_COLUMNS", 7)
-    assert np.array_equal(tefm.fit(X)._range, whole)
+    assert np.array_equal(tefm.fit(X).range_.sums, whole)
 
 
 @pytest.mark.parametrize("method", ["gaussian", "srht"])
@@ -297,7 +297,7 @@ def test_batches_give_the_range_of_all_rows(method):
     for part in np.split(X, cuts):
         streamed.partial_fit(part)
     assert streamed.n_rows_seen_ == 700
-    np.testing.assert_allclose(streamed._range, whole._range, atol=1e-10)
+    np.testing.assert_allclose(streamed.range_.sums, whole.range_.sums, atol=1e-10)
     A, B = whole.transform(X), streamed.transform(X)
     np.testing.assert_allclose(A @ A.T, B @ B.T, atol=1e-10)
     # Uneven batches leave zeros inside; the range is as good.
@@ -336,10 +336,10 @@ def test_tefm_has_less_error_than_random_features_of_its_size():
     ("made", "sentence"),
     [
         (SRHT(0), "n_components must be a whole number of at least 1; got 0"),
-        (CRAFTMap("poly"), "CRAFTMap needs a feature map of this package.*got 'poly'"),
-        (CRAFTMap(SRHT(3)), "CRAFTMap needs a feature map"),
+        (CRAFTMap("poly"), "CRAFTMap needs a feature map.*got 'poly'"),
+        (CRAFTMap(SRHT(3), 4), "n_components must be at most 3; got 4"),
         (CRAFTMap(n_components=2.5), "n_components must be a whole number"),
-        (CRAFTMap(RandomMaclaurin(Gaussian())), "needs a kernel of the inner product"),
+        (CRAFTMap(RandomMaclaurin(Gaussian())), "RandomMaclaurin cannot serve Gaussian"),
         (TEFM(RandomKitchenSinks(n_components=8), 9), "must be at most 8; got 9"),
         (TEFM(method="qr"), "method must be one of 'gaussian', 'srht'"),
         (TEFM(power_iterations=-1), "power_iterations must be a whole number of at least 0"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -57,7 +58,7 @@ def test_a_feature_is_an_inner_product_with_a_tensor_product_of_signs(simd, draw
     X = rng.normal(size=(13, d)).astype(dtype)
     products = draw(degrees, weights, d, seed=3, dtype=dtype, input_scale=0.5)
     out = np.empty((13, 50), dtype=dtype)
-    assert products.features(X, out)
+    assert products.operator().write(X, out)
     factors = [products.factor(j).astype(float) for j in range(4)]
     expected = np.empty((13, 50))
     for i, n in enumerate(degrees):
@@ -80,7 +81,7 @@ def test_wide_rows_against_explicit_signs(simd, draw, d, n_features):
     X = rng.normal(size=(21, d)) / np.sqrt(d)
     products = draw(degrees, np.ones(n_features), d, seed=5, dtype=np.float64)
     out = np.empty((21, n_features))
-    assert products.features(X, out)
+    assert products.operator().write(X, out)
     expected = np.ones((21, n_features))
     for j in range(degrees.max()):
         z = X @ products.factor(j).T.astype(float)
@@ -239,21 +240,28 @@ def test_rows_of_one_block_must_not_meet_in_a_product():
     apart = np.mean(np.multiply.outer(z, z))
     assert np.isclose(apart, (x @ y) ** 2)
 
-    class Meeting(RandomMaclaurin):
-        def _draw(self, n_columns, dtype):
-            super()._draw(n_columns, dtype)
-            self._products.signs[1] = self._products.signs[0]
-            self._products.indices[1] = self._products.indices[0] ^ 1
+    def products_at_pairs(meeting: bool, seed: int) -> np.ndarray:
+        degrees, weights = np.full(1024, 2, dtype=np.int32), np.full(1024, 1 / 32)
+        products = draw_hadamard_products(degrees, weights, 8, seed=seed, dtype=np.float64)
+        if meeting:
+            products = replace(
+                products,
+                signs=products.signs[[0, 0]],
+                indices=np.stack([products.indices[0], products.indices[0] ^ 1]),
+            )
+        Z = np.empty((2 * len(X), 1024))
+        products.operator().write(np.concatenate([X, Y]), Z)
+        return np.einsum("ij,ij->i", Z[: len(X)], Z[len(X) :])
 
     X, Y = close_pairs(8, distance=0.5)
-    kernel = Polynomial(2, coef0=0.0)
+    expected = np.diag(Polynomial(2, coef0=0.0)(X, Y))
     right, wrong = (
-        estimates(lambda s, kind=kind: kind(kernel, 1024, random_state=s), X, Y, 100)
-        for kind in (RandomMaclaurin, Meeting)
+        np.array([products_at_pairs(meeting, seed) for seed in range(100)])
+        for meeting in (False, True)
     )
-    assert_unbiased(right, np.diag(kernel(X, Y)))
+    assert_unbiased(right, expected)
     with pytest.raises(AssertionError, match="z-scores"):
-        assert_unbiased(wrong, np.diag(kernel(X, Y)))
+        assert_unbiased(wrong, expected)
 
 
 # ---------------------------------------------------------------- variances

@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 from unbiased import assert_spread, assert_unbiased, close_pairs, estimates
 
 from kitchenette import TensorSketch
-from kitchenette.kernels import Exponential, Gaussian, Polynomial
+from kitchenette.kernels import Matern, Polynomial
 from kitchenette.sketching.count_sketch import real_spectrum, reversed_fractions, transform_plan
 
 OUTPUTS = ["time", "frequency"]
@@ -237,8 +237,9 @@ def test_batches_threads_and_sparseness_do_not_change_a_bit(
 @pytest.mark.parametrize(
     ("sketch", "sentence"),
     [
-        (TensorSketch(Gaussian()), r"serves Polynomial kernels alone.*RandomKitchenSinks"),
-        (TensorSketch(Exponential()), r"Exponential\(.*\) is not. RandomMaclaurin serves other"),
+        (TensorSketch(Matern()), r"neither a kernel of inner products nor Gaussian. Fastfood and"),
+        (TensorSketch(n_sketches=0), "n_sketches must be a whole number of at least 1"),
+        (TensorSketch(n_components=3, n_sketches=4), "n_sketches must be at most n_components"),
         (TensorSketch("poly"), "kernel must be a kernel"),
         (TensorSketch(output="spectrum"), "output must be one of 'time', 'frequency'"),
         (TensorSketch(n_components=0), "n_components must be a whole number"),

@@ -45,8 +45,8 @@ def refuse_what_is_not_numbers(X: Any) -> None:
             "Masked arrays are not supported, because their masked entries would be used as "
             "numbers. Fill them first, for example with sklearn.impute.SimpleImputer."
         )
-    for dtype in getattr(X, "dtypes", None) if hasattr(X, "columns") else [getattr(X, "dtype", 0)]:
-        if getattr(dtype, "kind", "") in "mM":
+    for dtype in getattr(X, "dtypes", ()) if hasattr(X, "columns") else [getattr(X, "dtype", None)]:
+        if getattr(dtype, "kind", None) in ("m", "M"):
             raise ValueError(
                 f"A column of dates or times ({dtype}) is not a number. Convert it to one first, "
                 "for example to days since some date."
@@ -62,6 +62,8 @@ def sample_rows(X: Any, seed: int, weights: Any = None) -> tuple[Any, Any]:
     if weights is None:
         return take(X, Stream(seed, "sample").sample(n_rows, SAMPLE_ROWS)), None
     counting = np.flatnonzero(weights)
+    if counting.size == 0:
+        raise ValueError("All weights are zero: there is no row to learn from.")
     picked = counting[Stream(seed, "sample").sample(counting.size, SAMPLE_ROWS)]
     return take(X, picked), weights[picked]
 

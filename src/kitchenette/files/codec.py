@@ -196,26 +196,17 @@ def _check_extent(entries: list[Any]) -> None:
     def extent(value: Any, depth: int) -> tuple[int, int]:
         nonlocal n_values
         n_values += 1
-        if depth > MOST_DEPTH:
-            raise ValueError("it has too many levels.")
-        if isinstance(value, dict):
-            number = value.get("object")
-            if len(value) == 1 and _is_number_of(number, extents):
-                deepest, size = extents[number]
-                return extent_checked(depth + deepest), size
-            value = list(value.values())
-        if not isinstance(value, list):
-            return depth, 1
         deepest, size = depth, 1
-        for item in value:
-            inner, inner_size = extent(item, depth + 1)
-            deepest, size = max(deepest, inner), size + inner_size
-        return deepest, size
-
-    def extent_checked(depth: int) -> int:
-        if depth > MOST_DEPTH:
+        items = value.values() if isinstance(value, dict) else value
+        if isinstance(value, dict) and _is_number_of(value.get("object"), extents):
+            inner_depth, size = extents[value["object"]]
+            deepest += inner_depth
+        if deepest > MOST_DEPTH:
             raise ValueError("it has too many levels.")
-        return depth
+        for item in items if isinstance(value, dict | list) else ():
+            inner_depth, inner_size = extent(item, depth + 1)
+            deepest, size = max(deepest, inner_depth), size + inner_size
+        return deepest, size
 
     for entry in entries:
         deepest, size = extent(entry, 0)

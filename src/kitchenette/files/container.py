@@ -134,7 +134,11 @@ def read(file: BufferedReader) -> tuple[Any, dict[str, NDArray[Any]]]:
     _check_version(metadata)
     arrays = _read_arrays(file, header, size - 8 - length)
     checksum, document = metadata.get("checksum"), metadata.get("model")
-    if not isinstance(document, str) or not _is_checksum(checksum):
+    if (
+        not isinstance(document, str)
+        or not isinstance(checksum, str)
+        or not _is_hexadecimal(checksum)
+    ):
         raise ValueError("its metadata are incomplete.")
     blank = text.replace(checksum.encode(), _NO_CHECKSUM.encode(), 1)
     if _checksum(blank, arrays.values()) != checksum:
@@ -152,8 +156,8 @@ def _parsed(text: bytes | str) -> Any:
         raise ValueError("it is damaged: a part that should be JSON is not.") from error
 
 
-def _is_checksum(value: Any) -> bool:
-    return isinstance(value, str) and len(value) == 64 and set(value) <= set("0123456789abcdef")
+def _is_hexadecimal(text: str) -> bool:
+    return len(text) == 64 and set(text) <= set("0123456789abcdef")
 
 
 def _check_version(metadata: dict[str, Any]) -> None:

@@ -176,14 +176,16 @@ def checked_state(state: dict[str, Any], types: dict[str, Any]) -> dict[str, Any
         value = state.get(name)
         if value is None and name not in state and type(None) not in kinds:
             raise ValueError(f"{name} is missing.")
-        if not isinstance(value, kinds) or (isinstance(value, bool) and not {bool, object} & {*kinds}):
+        if not isinstance(value, kinds) or (
+            isinstance(value, bool) and not {bool, object} & {*kinds}
+        ):
             raise ValueError(f"{name} cannot be {value!r:.80}.")
     return {name: state.get(name) for name in types}
 
 
 def constructed(cls: type[Made], parameters: dict[str, Any]) -> Made:
     """An object of a class with these parameters; those that are missing have their defaults."""
-    known = signature(cls).parameters
+    known = [*signature(cls.__init__).parameters][1:]
     for name in parameters:
         if name not in known:
             raise ValueError(f"there is no parameter {name!r:.80}; is it of a newer version?")

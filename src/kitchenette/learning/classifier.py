@@ -257,7 +257,8 @@ default="onehot"
         y : ndarray of shape (n_rows,)
             Labels.
         """
-        return Labels(self.classes_, self._scores())(self.outputs(X)[0])
+        outputs, _ = self.outputs(X)
+        return Labels(self.classes_, self._scores())(outputs)
 
     def predictor(self, *, dtype: DTypeLike | None = None, scores: bool = False) -> Predictor:
         """A light callable that classifies one row, or a few, with the least delay.

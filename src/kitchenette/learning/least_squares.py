@@ -485,7 +485,7 @@ class StatisticsBuilder:
     def add(self, Z: NDArray[Any], Y: Array, weights: Array | None) -> None:
         """Add a block of trusted rows, as `LeastSquares.update` does."""
         with one_blas_thread():
-            self._accumulator.add(Z, Y, weights, blas=BLAS)
+            self._accumulator.add(Z, np.ascontiguousarray(Y), weights, blas=BLAS)
 
     def finish(self) -> LeastSquares:
         """The statistics of all rows; the builder is of no use any more."""

@@ -233,7 +233,7 @@ class _Attempt:
     def slope(self) -> tuple[float, float]:
         """The first two derivatives by log(alpha); of "gcv", those of its logarithm."""
         equations, trial, alpha = self.tries.equations, self.trial, self.inverse.alpha
-        # What is squared needs half a solution.
+        # x'A^-1 x is the squared norm of L^-1 x, so forward substitution suffices for it.
         half = self.inverse.factor.forward(np.concatenate([self.w, self.p], axis=1))
         squares = alpha * np.einsum("ij,ij->j", half, half)
         n_targets = self.w.shape[1]

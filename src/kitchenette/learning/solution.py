@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
 
 from kitchenette.learning.packed import Array, CholeskyFactor, PackedSymmetric
+from kitchenette.learning.threads import one_blas_thread
 from kitchenette.sketching.rows import row_blocks
 
 
@@ -51,7 +52,7 @@ class NormalEquations:
 class ShiftedCholesky:
     """(G + alpha I)^-1 by a Cholesky factor."""
 
-    weights: Array | None = None  # what it makes of the products with the targets, once known
+    weights: Array | None = None  # the solution for the targets, if it has been computed
 
     def __init__(self, equations: NormalEquations, alpha: float):
         shifted = equations.gram.copy()
@@ -61,7 +62,8 @@ class ShiftedCholesky:
         tolerance = equations.cutoff if alpha == 0 else order * np.finfo(np.float64).eps
         self.alpha = alpha
         self.order = order
-        self.factor = CholeskyFactor(shifted, tolerance)
+        with one_blas_thread(order):
+            self.factor = CholeskyFactor(shifted, tolerance)
 
     def solve(self, B: Array) -> Array:
         return self.factor.solve(B)
@@ -86,9 +88,11 @@ class Eigendecomposition:
     """The eigendecomposition of G: every alpha at the cost of a product."""
 
     def __init__(self, equations: NormalEquations):
-        values, self.vectors = scipy.linalg.eigh(
-            equations.gram.full(), lower=True, overwrite_a=True, check_finite=False, driver="evd"
-        )
+        gram = equations.gram.full()
+        with one_blas_thread(equations.gram.order):
+            values, self.vectors = scipy.linalg.eigh(
+                gram, lower=True, overwrite_a=True, check_finite=False, driver="evd"
+            )
         self.values = np.maximum(values, 0)
         self.cutoff = equations.cutoff * equations.trace
 

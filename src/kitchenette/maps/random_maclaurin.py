@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import numbers
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
+from kitchenette.files.registry import storable
 from kitchenette.kernels import (
     Composition,
     DotProductKernel,
@@ -21,35 +22,198 @@ from kitchenette.kernels import (
     RadialKernel,
     ShiftInvariantKernel,
 )
-from kitchenette.maps.base import FeatureMap, check_choice
+from kitchenette.maps.base import RowMap
 from kitchenette.maps.degrees import (
-    TOLERANCE,
     Moments,
     Series,
-    check_counts,
     cut_series,
     draw_degrees,
     geometric_probabilities,
-    missing_share,
     moments_of,
     optimal_counts,
 )
 from kitchenette.maps.fastfood import Fastfood
+from kitchenette.maps.fourier import FourierMap
 from kitchenette.maps.kitchen_sinks import RandomKitchenSinks
+from kitchenette.maps.protocol import fit_map, specification_of
+from kitchenette.maps.registry import Offer, check_served, offer
+from kitchenette.maps.series import PAIR_ROWS, SeriesMap, SeriesSpecification, check_range
+from kitchenette.maps.specification import PROBES, Cost, Specification
+from kitchenette.maps.tensor_sketch import TensorSketch
+from kitchenette.parameters import check_choice
+from kitchenette.sketching.combinations import ColumnProducts, ExactColumns, concatenate
+from kitchenette.sketching.gaussian_products import gaussian_products
+from kitchenette.sketching.operators import Operator
 from kitchenette.sketching.products import (
     PANEL,
     draw_hadamard_products,
     draw_rademacher_products,
 )
 from kitchenette.sketching.random import Stream
-from kitchenette.sketching.rows import BLOCK_BYTES, blocks_of_rows, row_blocks
-from kitchenette.sketching.structured import padded_block
+from kitchenette.sketching.structured import padded_block, whole_tiles
 
-PAIR_ROWS = 256  # whose pairs tell how large the variance of each degree is
-ACCEPTED_SHARE = 1000 * TOLERANCE  # of the kernel that may be missing at longer rows
+PROJECTIONS = ("hadamard", "rademacher", "gaussian")
+PILOT_COLUMNS = 1024  # columns of a user's inner map that tell its second moment
 
 
-class RandomMaclaurin(FeatureMap):
+class ExactPart(NamedTuple):
+    """Columns that represent the degrees 0 and 1 without error."""
+
+    constants: tuple[float, ...]  # none or one
+    slope: float  # what the row itself is multiplied with; zero if it is not there
+    n_features: int
+
+
+@storable
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MaclaurinSpecification(SeriesSpecification):
+    """Products of random projections, or of columns of other maps for a `Composition`.
+
+    Attributes
+    ----------
+    projection, degrees, base, h01
+        The parameters of `RandomMaclaurin`.
+    inner_maps : tuple of Specification
+        For a Composition: one map for each factor that a feature may have.
+    """
+
+    projection: str = "hadamard"
+    degrees: str = "optimal"
+    base: float = 2.0
+    h01: bool = False
+    inner_maps: tuple[Specification, ...] = ()
+
+    @property
+    def function(self) -> DotProductKernel:
+        return parts(self.kernel)[0]
+
+    def largest_argument(self, rows: Any) -> float:
+        return largest_value(parts(self.kernel)[1], largest_innermost(self.kernel, rows))
+
+    def draw(self, dtype: np.dtype[Any]) -> Operator:
+        exact = self.exact_part()
+        operators: list[Operator] = []
+        if exact.n_features:
+            operators.append(ExactColumns(self.n_columns, dtype, exact.constants, exact.slope))
+        if exact.n_features < self.n_components:
+            operators.append(self._draw_products(dtype))
+        return concatenate(operators, self.n_columns)
+
+    def _draw_products(self, dtype: np.dtype[Any]) -> Operator:
+        degrees, weights = self.random_degrees()
+        if parts(self.kernel)[1] is not None:
+            weights = weights * self.largest ** (-0.5 * degrees)
+            # One column of an inner map, without the division by their number, is an estimate.
+            gains = [float(np.sqrt(inner.n_components)) for inner in self.inner_maps]
+            operators = [inner.operator(dtype) for inner in self.inner_maps]
+            return ColumnProducts(weights.astype(dtype), degrees, operators, gains, self.n_columns)
+        # Rows are brought to norms around one by a power of two, which rounds nothing.
+        scale = float(2.0 ** -np.round(np.log2(self.largest) / 2))
+        weights = weights * (self.largest**-0.5 / scale) ** degrees
+        given: Any = (degrees, weights, self.n_columns, self.seed, dtype, scale)
+        if self.projection == "gaussian":
+            return gaussian_products(*given)
+        draw = draw_hadamard_products if self.projection == "hadamard" else draw_rademacher_products
+        return draw(*given).operator()
+
+    # ------------------------------------------------------------ degrees
+
+    def exact_part(self) -> ExactPart:
+        """What represents the degrees 0 and 1 exactly: nothing unless ``h01``."""
+        if not self.h01:
+            return ExactPart((), 0.0, 0)
+        series = self.series
+        constant, slope = np.sqrt([series.term(0), series.term(1) / series.largest]).tolist()
+        constants = (constant,) if constant > 0 else ()
+        return ExactPart(constants, slope, len(constants) + self.n_columns * (slope > 0))
+
+    def random_part(self) -> tuple[Series, int]:
+        """The series without its exact part, and the number of features that are left for it."""
+        series = self.series.without((0, 1)) if self.h01 else self.series
+        return series, self.n_components - self.exact_part().n_features
+
+    def random_degrees(self) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+        """Degrees of the random features, and their weights for rows scaled to the largest norm."""
+        series, n_features = self.random_part()
+        if series.degrees.size == 0 or n_features == 0:
+            return np.zeros(n_features, dtype=np.int32), np.zeros(n_features)
+        if self.degrees == "geometric":
+            p = geometric_probabilities(series.degrees, self.base)
+            picks = draw_degrees(p, n_features, self.seed)
+            weights = np.exp(0.5 * (series.logs - np.log(n_features * p)))
+        else:
+            # High degrees first, so that features that are computed together are alike.
+            assert self.counts is not None
+            picks = np.repeat(np.arange(series.degrees.size), self.counts)[::-1]
+            weights = np.sqrt(series.terms / self.expected)
+        return series.degrees[picks].astype(np.int32), weights[picks]
+
+    def feature_degrees(self) -> NDArray[np.int32]:
+        """The degree of each feature, the exact ones first: the constant, then the row."""
+        exact = self.exact_part()
+        degrees = np.ones(exact.n_features, dtype=np.int32)
+        degrees[: len(exact.constants)] = 0
+        return np.concatenate([degrees, self.random_degrees()[0]])
+
+    # ------------------------------------------------------------ files of unknown origin
+
+    def cost(self) -> Cost:
+        n, d, last = self.n_components, self.n_columns, self.last_degree
+        series, n_random = self.random_part()
+        present = series.degrees
+        if self.counts is None:
+            p = geometric_probabilities(present, self.base) if present.size else np.ones(0)
+            # Ten standard deviations above the mean; nobody finds a seed for more.
+            n_factors = min(n_random * float(present @ p) + 10 * last * n_random**0.5, last * n)
+        else:
+            present = present[self.counts > 0]
+            n_factors = float(series.degrees @ self.counts)
+        n_bytes, n_operations = 64.0 * n, 100.0 * n + PROBES * (2 * n_factors + 4 * n)
+        if parts(self.kernel)[1] is not None:
+            return Cost(n_bytes + 16 * n_factors, n_operations + 4 * n_factors)
+        if self.projection == "gaussian":
+            numbers = (n_factors + PANEL * last) * d
+            return Cost(n_bytes + 32 * numbers, n_operations + (30 + PROBES) * numbers)
+        if self.projection == "rademacher":
+            panels = n // PANEL + 1.0
+            words = panels * last * d
+            return Cost(
+                n_bytes + 24 * words, n_operations + (8 + 8 * PROBES) * words + 2e4 * panels
+            )
+        # Every degree has permutations of whole blocks for each of its factors.
+        block, permutations = padded_block(d), float(present.sum())
+        tile = whole_tiles(1, block)
+        return Cost(
+            n_bytes + last * (8.0 * n + 32 * tile),
+            n_operations
+            + 30 * (n_factors + block * permutations)
+            + 5000 * permutations
+            + 12 * PROBES * last * tile,
+        )
+
+    def probe_scale(self) -> Any:
+        if parts(self.kernel)[1] is not None:
+            return self.inner_maps[0].probe_scale() if self.inner_maps else 1.0
+        return 0.99 * self.largest**0.5
+
+    def check(self) -> None:
+        super().check()
+        check_options(self.kernel, self.h01, self.projection, self.degrees, self.base)
+        if not self.inner_maps:
+            check_served("RandomMaclaurin", self.kernel)
+        self.check_series()
+        series, n_random = self.random_part()
+        check_room(self)
+        if self.degrees == "optimal":
+            self.check_counts(series, n_random)
+        # That there are as many as the features have factors is seen when they are drawn.
+        for inner in self.inner_maps:
+            if not isinstance(inner, Specification) or inner.n_columns != self.n_columns:
+                raise ValueError(f"inner maps must be made for {self.n_columns} columns.")
+
+
+@storable
+class RandomMaclaurin(SeriesMap):
     """Random features for any dot-product kernel, by products of random projections.
 
     The kernel is a power series a_0 + a_1 <x, y> + a_2 <x, y>^2 + ... A feature of degree n is
@@ -135,14 +299,7 @@ class RandomMaclaurin(FeatureMap):
     True
     """
 
-    _overflow_advice = "Scale the data down or pass float64."
-    _stored: ClassVar[dict[str, Any]] = {
-        **FeatureMap._stored,
-        "_series": Series,
-        "_counts": np.ndarray,
-        "_expected": np.ndarray,
-        "_inner_maps": list,
-    }
+    specification_class = MaclaurinSpecification
 
     def __init__(
         self,
@@ -153,6 +310,7 @@ class RandomMaclaurin(FeatureMap):
         projection: str = "hadamard",
         degrees: str = "optimal",
         base: float = 2.0,
+        inner_map: Any = None,
         random_state: Any = None,
     ):
         self.kernel = kernel
@@ -161,256 +319,206 @@ class RandomMaclaurin(FeatureMap):
         self.projection = projection
         self.degrees = degrees
         self.base = base
+        self.inner_map = inner_map
         self.random_state = random_state
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_choice("projection", self.projection, tuple(_DRAW))
-        check_choice("degrees", self.degrees, ("optimal", "geometric"))
-        if not isinstance(self.h01, bool | np.bool_):
-            raise ValueError(f"h01 must be True or False; got {self.h01!r}.")
-        base = self.base
-        if not isinstance(base, numbers.Real) or not 1 < base < np.inf:
-            raise ValueError(f"base must be a number greater than 1; got {base!r}.")
-        _check_kernel(self.kernel)
-        if self.h01 and isinstance(self.kernel, Composition):
-            raise ValueError(
-                "h01 needs a dot-product kernel, whose degree 1 is the row itself; got "
-                f"{self.kernel!r}."
-            )
-
-    def _choose(self, X: Any, sample: Any) -> None:
-        super()._choose(X, sample)
-        outer, inner = _parts(self.kernel_)
-        self._series = cut_series(outer, _largest_value(inner, X))
-        _check_range(self.kernel_, self._series, sample.dtype)
-        self._set_exact_part(X.shape[1])
-        series, n = self._random_part()
-        if self.degrees == "optimal":
-            rows = sample[Stream(self.seed_, "pairs").sample(sample.shape[0], PAIR_ROWS)]
-            self._counts, self._expected = self._best_counts(series, n, inner, rows)
-        self._inner_maps: list[FeatureMap] = []
-        if inner is not None:
-            degrees = self._random_degrees(series, n)[0]
-            self._inner_maps = [m.fit(X) for m in self._factor_maps(inner, degrees)]
-
-    def _draw(self, n_columns: int, dtype: DTypeLike) -> None:
-        self._set_exact_part(n_columns)
-        series, n = self._random_part()
-        degrees, weights = self._random_degrees(series, n)
-        if self._inner_maps:
-            weights = weights * series.largest ** (-0.5 * degrees)
-            self._products: Any = _composed(weights.astype(dtype), degrees, self._inner_maps)
+    def check_parameters(self) -> None:
+        super().check_parameters()
+        check_options(self.kernel, self.h01, self.projection, self.degrees, self.base)
+        if self.inner_map is None:
+            check_served("RandomMaclaurin", self.kernel)
         else:
-            # A power of two: rows of norms around one, without any rounding.
-            scale = float(2.0 ** -np.round(np.log2(series.largest) / 2))
-            weights = weights * (series.largest**-0.5 / scale) ** degrees
-            self._products = _DRAW[self.projection](
-                degrees, weights, n_columns, self.seed_, dtype, input_scale=scale
-            )
-        self.degrees_ = np.concatenate([self._exact_degrees(), degrees])
+            check_inner_map(self.inner_map, self.kernel)
 
-    def _set_exact_part(self, n_columns: int) -> None:
-        """What the degrees 0 and 1 need."""
-        self._constant, self._slope, self._n_exact = 0.0, 0.0, 0
-        if not self.h01:
-            return
-        series = self._series
-        constant, slope = series.term(0), series.term(1) / series.largest
-        if constant == 0 and slope == 0:
-            raise ValueError(
-                f"h01 needs a kernel with terms of degree 0 or 1; {self.kernel!r} has none. "
-                "Leave h01 away."
-            )
-        self._constant, self._slope = np.sqrt([constant, slope]).tolist()
-        self._n_exact = (constant > 0) + n_columns * (slope > 0)
-        n_terms = self._random_part()[0].degrees.size
-        needed = max(self._n_exact + (n_terms > 0), n_columns + 1)
-        if self._n_features_out < needed:
-            raise ValueError(
-                f"h01 with rows of {n_columns} columns needs n_components of at least {needed}; "
-                f"got {self.n_components}."
-            )
+    @property
+    def observes(self) -> bool:  # type: ignore[override]
+        """Whether the largest k(x, x) has to be looked for; shift-invariant kernels have one."""
+        return not isinstance(innermost(self.kernel), ShiftInvariantKernel)
 
-    def _random_part(self) -> tuple[Series, int]:
-        """The series without its exact part, and the number of features that are left for it."""
-        series = self._series.without((0, 1)) if self.h01 else self._series
-        return series, self._n_features_out - self._n_exact
+    def observe(self, rows: Any) -> float:
+        """The largest k(x, x) of the innermost kernel, or |x|^2 if that is of inner products."""
+        return largest_innermost(self.kernel, rows)
 
-    def _exact_degrees(self) -> NDArray[np.int32]:
-        """The degrees of the exact columns: the constant comes first, if there is one."""
-        degrees = np.ones(self._n_exact, dtype=np.int32)
-        degrees[: self._constant > 0] = 0
-        return degrees
+    def choose(
+        self, sample: Any, seed: int, sample_weight: Any = None, observed: Any = None
+    ) -> MaclaurinSpecification:
+        kernel = self.resolved_kernel(sample, sample_weight)
+        function, inner = parts(kernel)
+        if observed is None:
+            observed = self.observe(sample)
+        series = cut_series(function, largest_value(inner, observed))
+        check_range(kernel, series, sample.dtype)
+        chosen = MaclaurinSpecification(
+            n_columns=sample.shape[1],
+            n_components=int(self.n_components),
+            seed=seed,
+            precision=sample.dtype.name,
+            kernel=kernel,
+            last_degree=int(series.degrees[-1]),
+            largest=float(series.largest),
+            projection=self.projection,
+            degrees=self.degrees,
+            base=float(self.base),
+            h01=bool(self.h01),
+        )
+        check_room(chosen)
+        if self.degrees == "optimal":
+            rows = sample[Stream(seed, "pairs").sample(sample.shape[0], PAIR_ROWS)]
+            counts, expected = self._best_counts(chosen, inner, rows)
+            chosen = replace(chosen, counts=counts, expected=expected)
+        if inner is None:
+            return chosen
+        maps = self._factor_maps(chosen.random_degrees()[0], inner, sample, seed, observed)
+        return replace(chosen, inner_maps=tuple(maps))
 
     def _best_counts(
-        self, series: Series, n_features: int, inner: Kernel | None, rows: Any
+        self, chosen: MaclaurinSpecification, inner: Kernel | None, rows: Any
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Features per degree for the least variance on pairs of rows, and their expectations."""
+        series, n_features = chosen.random_part()
         if series.degrees.size == 0 or n_features == 0:
             return np.zeros(series.degrees.size, dtype=np.int64), np.ones(series.degrees.size)
-        means, second = _pair_moments(inner, rows, self.base)
-        moments = _degree_moments(
-            series.degrees, means / series.largest, second / series.largest**2
-        )
+        if self.inner_map is None:
+            gaussian = self.projection == "gaussian"
+            means, second = _pair_moments(inner, rows, self.base, gaussian)
+        else:
+            means, second = self._pilot_moments(inner, rows, chosen.seed)
+        with np.errstate(over="ignore", invalid="ignore"):
+            moments = _degree_moments(
+                series.degrees, means / series.largest, second / series.largest**2
+            )
+        if not np.isfinite(series.terms * moments.second_moment).all():
+            raise ValueError(
+                f"The variance of features of {chosen.kernel!r} overflows on these rows, so that no "
+                "number of them would do. Use a kernel of a lower degree, or scale the rows down."
+            )
         exact_at = {}
         if inner is None and self.projection == "hadamard":
-            # All rows of a block: H B is orthogonal up to scale.
+            # As many projections of degree one as a block has rows are an orthogonal transform.
             block = padded_block(rows.shape[1])
             exact_at = {int(term): block for term in np.flatnonzero(series.degrees == 1)}
-        return optimal_counts(series.terms, moments, n_features, self.seed_, exact_at=exact_at)
+        return optimal_counts(series.terms, moments, n_features, chosen.seed, exact_at=exact_at)
 
-    def _random_degrees(
-        self, series: Series, n_features: int
-    ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-        """Degrees of the random features, and their weights for rows scaled to the largest norm."""
-        if series.degrees.size == 0 or n_features == 0:
-            return np.zeros(n_features, dtype=np.int32), np.zeros(n_features)
-        if self.degrees == "geometric":
-            p = geometric_probabilities(series.degrees, self.base)
-            picks = draw_degrees(p, n_features, self.seed_)
-            weights = np.exp(0.5 * (series.logs - np.log(n_features * p)))
-        else:
-            # High degrees first, so that features that are computed together are alike.
-            picks = np.repeat(np.arange(series.degrees.size), self._counts)[::-1]
-            weights = np.sqrt(series.terms / self._expected)
-        return series.degrees[picks].astype(np.int32), weights[picks]
+    # ------------------------------------------------------------ maps inside a composition
 
-    def _factor_maps(self, inner: Kernel, degrees: NDArray[np.int32]) -> Iterator[FeatureMap]:
+    def _factor_maps(
+        self, degrees: NDArray[np.int32], inner: Kernel, sample: Any, seed: int, observed: Any
+    ) -> Iterator[Specification]:
         """Factor j of all features that have one comes from an inner map of its own."""
         for j in range(int(degrees.max(initial=0))):
-            seed = int(Stream(self.seed_, "inner maps").words(1, 1, first=j)[0, 0])
-            yield self._inner_map(inner, int(np.count_nonzero(degrees > j)), seed)
+            inner_seed = int(Stream(seed, "inner maps").words(1, 1, first=j)[0, 0])
+            n_components = int(np.count_nonzero(degrees > j))
+            yield self._inner_specification(inner, n_components, inner_seed, sample, observed)
 
-    def _inner_map(self, inner: Kernel, n_components: int, seed: int) -> FeatureMap:
+    def _inner_specification(
+        self, inner: Kernel, n_components: int, seed: int, sample: Any, observed: Any
+    ) -> Specification:
         """A map whose every single column is an unbiased estimate of the inner kernel."""
+        if self.inner_map is not None:
+            made = clone(self.inner_map)
+            if not isinstance(made, RowMap):
+                # The generators that scikit-learn uses take no larger seeds.
+                made.set_params(n_components=n_components, random_state=seed % 2**32)
+                return specification_of(fit_map(made, sample), sample)
+            own = {"kernel": inner} if "kernel" in made.get_params(deep=False) else {}
+            made.set_params(n_components=n_components, random_state=seed, **own)
+            made.check_parameters()
+            return made.choose(sample, seed, None, observed if made.observes else None)
         if isinstance(inner, RadialKernel):
-            return Fastfood(inner, n_components, features="offset", random_state=seed)
+            fastfood = Fastfood(inner, n_components, projection="hadamard", features="offset")
+            return fastfood.choose(sample, seed)
         if isinstance(inner, ShiftInvariantKernel):
-            return RandomKitchenSinks(inner, n_components, features="offset", random_state=seed)
-        return RandomMaclaurin(
-            inner,
-            n_components,
-            projection=self.projection,
-            degrees="geometric",
-            base=self.base,
-            random_state=seed,
+            sinks = RandomKitchenSinks(inner, n_components, features="offset")
+            return sinks.choose(sample, seed)
+        maclaurin = RandomMaclaurin(
+            inner, n_components, projection=self.projection, degrees="geometric", base=self.base
+        )
+        return maclaurin.choose(sample, seed, None, observed)
+
+    def _pilot_moments(
+        self, inner: Any, rows: Any, seed: int
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """What `_pair_moments` returns, for a user's inner map: the second moment is estimated."""
+        pilot_seed = int(Stream(seed, "pilot of the inner map").words(1, 1)[0, 0])
+        pilot = self._inner_specification(inner, PILOT_COLUMNS, pilot_seed, rows, None)
+        if pilot.n_components != PILOT_COLUMNS:
+            raise ValueError(
+                f"inner_map must have as many features as its n_components; with {PILOT_COLUMNS} "
+                f"it had {pilot.n_components}."
+            )
+        Z = np.empty((rows.shape[0], PILOT_COLUMNS), dtype=rows.dtype)
+        pilot.operator(rows.dtype).write(rows, Z)
+        squares = np.square(Z, dtype=np.float64)
+        means = inner(rows).astype(np.float64)
+        return means, np.maximum(PILOT_COLUMNS * squares @ squares.T, means**2)
+
+
+def check_options(kernel: Kernel, h01: Any, projection: Any, degrees: Any, base: Any) -> None:
+    """Refuse options that make no sense."""
+    check_choice("projection", projection, PROJECTIONS)
+    check_choice("degrees", degrees, ("optimal", "geometric"))
+    if not isinstance(h01, bool | np.bool_):
+        raise ValueError(f"h01 must be True or False; got {h01!r}.")
+    if not isinstance(base, numbers.Real) or not 1 < base < np.inf:
+        raise ValueError(f"base must be a number greater than 1; got {base!r}.")
+    if h01 and isinstance(kernel, Composition):
+        raise ValueError(
+            f"h01 needs a dot-product kernel, whose degree 1 is the row itself; got {kernel!r}."
         )
 
-    def _drawn_bytes(self, n_columns: int) -> int:
-        n, block = self.n_components, padded_block(n_columns)
-        n_factors = int(self._series.degrees[-1])
-        if _parts(self.kernel_)[1] is not None:
-            return 64 * n + 8 * n * n_factors
-        if self.projection == "hadamard":
-            # Rows of all features, a permutation in the making, and the signs.
-            return 64 * n + n_factors * (8 * n + 32 * (block + 128))
-        return 64 * n + n_factors * (n + PANEL) // PANEL * (16 * n_columns + 1024)
 
-    def _probe_scale(self) -> Any:
-        if self._inner_maps:
-            return self._inner_maps[0]._probe_scale()
-        return 0.99 * self._series.largest**0.5
-
-    def _check_choices(self, n_columns: int) -> None:
-        self._set_exact_part(n_columns)
-        series, n = self._random_part()
-        if self.degrees == "optimal":
-            check_counts(self._counts, self._expected, n if series.degrees.size else 0)
-            if self._counts.size != series.degrees.size:
-                raise ValueError("There must be a count for each degree of the series.")
-        inner = _parts(self.kernel_)[1]
-        needed = 0
-        if inner is not None:
-            needed = int(self._random_degrees(series, n)[0].max(initial=0))
-        maps = self._inner_maps
-        if (
-            len(maps) != needed
-            or not all(isinstance(m, FeatureMap) for m in maps)
-            or any(m.n_features_in_ != n_columns for m in maps)
-        ):
-            raise ValueError(f"There must be {needed} inner maps for {n_columns} columns.")
-
-    def _write(self, X: Any, out: NDArray[Any]) -> bool:
-        self._check_norms(X)
-        n_exact = self._n_exact
-        first = int(self._constant > 0)
-        out[:, :first] = self._constant
-        if self._slope > 0:
-            for rows, block in row_blocks(X, X.shape[1]):
-                np.multiply(block, X.dtype.type(self._slope), out=out[rows, first:n_exact])
-        if n_exact == out.shape[1]:
-            return bool(np.isfinite(out).all())
-        return bool(self._products.astype(X.dtype).features(X, out[:, n_exact:]))
-
-    def _check_norms(self, X: Any) -> None:
-        """A series that was cut for shorter rows may miss much of the kernel of longer ones."""
-        outer, inner = _parts(self.kernel_)
-        if outer.last_degree is not None:
-            return
-        largest = _largest_value(inner, X)
-        if largest >= outer.radius:
-            cut_series(outer, largest)  # says why not
-        missing = missing_share(outer, self._series, largest)
-        if missing > ACCEPTED_SHARE:
-            warnings.warn(
-                f"These rows are longer than those seen in fit: of the series of {outer!r}, cut "
-                f"after degree {self._series.degrees[-1]}, a share of {missing:.1g} is missing "
-                "for the longest of them. Fit on rows that are as long.",
-                UserWarning,
-                stacklevel=4,
-            )
+def check_room(chosen: MaclaurinSpecification) -> None:
+    """Refuse h01 for kernels without these degrees, or with fewer features than they take."""
+    if not chosen.h01:
+        return
+    exact, n_columns = chosen.exact_part(), chosen.n_columns
+    if exact.n_features == 0:
+        raise ValueError(
+            f"h01 needs a kernel with terms of degree 0 or 1; {chosen.kernel!r} has none. "
+            "Leave h01 away."
+        )
+    n_terms = chosen.random_part()[0].degrees.size
+    needed = max(exact.n_features + (n_terms > 0), n_columns + 1)
+    if chosen.n_components < needed:
+        raise ValueError(
+            f"h01 with rows of {n_columns} columns needs n_components of at least {needed}; "
+            f"got {chosen.n_components}."
+        )
 
 
-_DRAW = {"hadamard": draw_hadamard_products, "rademacher": draw_rademacher_products}
-
-
-@dataclass(frozen=True, eq=False)
-class _ComposedProducts:
-    """Products of columns of independent inner maps, a block of rows at a time."""
-
-    weights: NDArray[Any]
-    factors: tuple[tuple[NDArray[np.intp], FeatureMap], ...]
-
-    def astype(self, dtype: DTypeLike) -> _ComposedProducts:
-        return replace(self, weights=self.weights.astype(dtype, copy=False))
-
-    def features(self, X: Any, out: NDArray[Any]) -> bool:
-        fine = True
-        count = max(1, BLOCK_BYTES // (2 * X.dtype.itemsize * self.weights.size))
-        for rows, block in blocks_of_rows(X, count):
-            target = out[rows]
-            target[:] = self.weights
-            for columns, inner_map in self.factors:
-                Z = np.empty((target.shape[0], columns.size), dtype=X.dtype)
-                fine &= inner_map._write(block, Z)
-                # One column of the inner map is an estimate by itself.
-                Z *= X.dtype.type(np.sqrt(columns.size))
-                if columns.size == columns[-1] + 1:
-                    target[:, : columns.size] *= Z
-                else:
-                    target[:, columns] *= Z
-            fine &= bool(np.isfinite(target).all())
-        return fine
-
-
-def _composed(
-    weights: NDArray[Any], degrees: NDArray[np.int32], inner_maps: list[FeatureMap]
-) -> _ComposedProducts:
-    columns = [np.flatnonzero(degrees > j) for j in range(len(inner_maps))]
-    for of_factor, inner_map in zip(columns, inner_maps, strict=True):
-        if inner_map._n_features_out != of_factor.size:
-            raise ValueError(
-                f"An inner map has {inner_map._n_features_out} features instead of "
-                f"{of_factor.size}."
-            )
-    return _ComposedProducts(weights, tuple(zip(columns, inner_maps, strict=True)))
+def check_inner_map(inner_map: Any, kernel: Kernel) -> None:
+    """Refuse a map that cannot be the inner one of a composition."""
+    if not isinstance(kernel, Composition):
+        raise ValueError(f"inner_map is for a Composition; got it with {kernel!r}.")
+    known = inner_map.get_params(deep=False) if hasattr(inner_map, "get_params") else {}
+    if isinstance(inner_map, type) or not {"n_components", "random_state"} <= set(known):
+        raise ValueError(
+            "inner_map must be a transformer with parameters n_components and random_state, such "
+            f"as RandomKitchenSinks(features='offset'); got {inner_map!r}."
+        )
+    advice = None
+    if isinstance(inner_map, FourierMap):
+        if not isinstance(kernel.inner, ShiftInvariantKernel):
+            advice = "Use RandomMaclaurin(degrees='geometric')"
+        elif inner_map.features == "sincos":
+            advice = "Use features='offset'"
+    if isinstance(inner_map, RandomMaclaurin) and (inner_map.degrees != "geometric" or inner_map.h01):
+        advice = "Use degrees='geometric' without h01"
+    if isinstance(inner_map, TensorSketch) and (
+        inner_map.n_sketches != 1 or not isinstance(kernel.inner, Polynomial)
+    ):
+        advice = "Use it for a Polynomial kernel, with n_sketches=1"
+    if advice is not None:
+        raise ValueError(
+            "every column of inner_map must be an estimate of the inner kernel by itself, which "
+            f"those of {inner_map!r} are not for {kernel.inner!r}. {advice}."
+        )
 
 
 # ---------------------------------------------------------------- kernels
 
 
-def _parts(kernel: Kernel) -> tuple[DotProductKernel, Kernel | None]:
+def parts(kernel: Kernel) -> tuple[DotProductKernel, Kernel | None]:
     """The function that is expanded, and the kernel it is applied to; None is the plain <x, y>."""
     if isinstance(kernel, Composition):
         return kernel.outer, kernel.inner
@@ -418,66 +526,88 @@ def _parts(kernel: Kernel) -> tuple[DotProductKernel, Kernel | None]:
     return kernel, None
 
 
-def _check_kernel(kernel: Kernel) -> None:
+def innermost(kernel: Kernel) -> Kernel:
+    """The kernel that the functions of a composition of compositions are applied to."""
+    return innermost(kernel.inner) if isinstance(kernel, Composition) else kernel
+
+
+def largest_innermost(kernel: Kernel, rows: Any) -> float:
+    """The largest k(x, x) of the rows for the innermost kernel, or |x|^2 for inner products."""
+    core = innermost(kernel)
+    if isinstance(core, ShiftInvariantKernel):
+        return 1.0
+    if isinstance(core, DotProductKernel):
+        return float(row_norms(rows, squared=True).max(initial=0.0))
+    blocks = (core(rows[start : start + 16]) for start in range(0, rows.shape[0], 16))
+    return max(float(np.diag(block).max()) for block in blocks)
+
+
+def largest_value(kernel: Kernel | None, of_innermost: float) -> float:
+    """The largest k(x, x) of a kernel from what `largest_innermost` says; None is <x, x>."""
+    if not isinstance(kernel, Composition | DotProductKernel):
+        return of_innermost
+    function, inner = parts(kernel)
+    with np.errstate(over="ignore"):
+        return float(function.function(np.array([largest_value(inner, of_innermost)]))[0])
+
+
+def _reason(kernel: Kernel) -> str | None:
     if isinstance(kernel, Composition):
         if isinstance(kernel.inner, ShiftInvariantKernel):
-            return
+            return None
         if isinstance(kernel.inner, Composition | DotProductKernel):
-            _check_kernel(kernel.inner)
-            return
-        raise ValueError(
-            "RandomMaclaurin serves compositions with a shift-invariant or a dot-product kernel "
-            f"inside; got {kernel.inner!r}."
+            return _reason(kernel.inner)
+        return (
+            "has neither a shift-invariant nor a dot-product kernel inside (RandomMaclaurin needs "
+            "an inner_map for it)"
         )
-    if not isinstance(kernel, DotProductKernel):
-        raise ValueError(
-            f"RandomMaclaurin needs a kernel of the inner product, which {kernel!r} is not; "
-            "RandomKitchenSinks and Fastfood serve shift-invariant kernels."
-        )
+    return None if isinstance(kernel, DotProductKernel) else "is not a kernel of inner products"
 
 
-def _largest_value(inner: Kernel | None, X: Any) -> float:
-    """The largest k(x, x) of the rows, for the plain inner product or an inner kernel."""
-    if isinstance(inner, ShiftInvariantKernel):
-        return 1.0
-    if inner is None:
-        return float(row_norms(X, squared=True).max(initial=0.0))
-    outer, innermost = _parts(inner)
-    with np.errstate(over="ignore"):
-        return float(outer.function(np.array([_largest_value(innermost, X)]))[0])
+def _cost(kernel: Kernel, n_columns: int, n_components: int) -> float:
+    block, degree = padded_block(n_columns), parts(kernel)[0].last_degree or 8
+    return degree * (n_components + block * np.log2(2 * block))
 
 
-def _check_range(kernel: Kernel, series: Series, dtype: DTypeLike) -> None:
-    limit = np.log(np.finfo(dtype).max)
-    if series.logs.max() + np.log(series.logs.size) > limit:
-        raise ValueError(
-            f"{kernel!r} overflows {np.dtype(dtype)} for rows of norm {series.largest**0.5:g}; "
-            "scale the rows down or pass float64."
-        )
+offer(
+    Offer(
+        map_name="RandomMaclaurin",
+        serves=_reason,
+        cost=_cost,
+        variance="the sum of a_n^2 (m^n - <x, y>^(2 n)) / c_n over the degrees n, of which c_n "
+        "features are, with m = |x|^2 |y|^2 + 2 (<x, y>^2 - sum of x_i^2 y_i^2)",
+        make=lambda kernel, n_components, random_state: RandomMaclaurin(
+            kernel, n_components, random_state=random_state
+        ),
+        rank=0,
+    )
+)
 
 
 # ---------------------------------------------------------------- moments
 
 
 def _pair_moments(
-    inner: Kernel | None, rows: Any, base: float
+    inner: Kernel | None, rows: Any, base: float, gaussian: bool = False
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Expectation and second moment of one factor's product at all pairs of rows."""
     rows = rows.astype(np.float64)
     if inner is None:
         means = safe_sparse_dot(rows, rows.T, dense_output=True)
+        norms = np.outer(np.diag(means), np.diag(means))
+        if gaussian:
+            return means, norms + 2 * means**2
         squares = rows.multiply(rows) if sp.issparse(rows) else rows * rows
         common = safe_sparse_dot(squares, squares.T, dense_output=True)
-        norms = np.outer(np.diag(means), np.diag(means))
-        # The fourth moment of projections on Rademacher signs.
+        # The mean of <s, x>^2 <s, y>^2 over Rademacher signs s.
         return means, np.maximum(norms + 2 * (means**2 - common), means**2)
     means = inner(rows)
     if isinstance(inner, ShiftInvariantKernel):
         # (sqrt(2) cos(<w, x> + b) sqrt(2) cos(<w, y> + b))^2 averaged over b and w.
         return means, 1 + inner(2 * rows) / 2
-    outer, innermost = _parts(inner)
-    inner_means, inner_second = _pair_moments(innermost, rows, base)
-    series = cut_series(outer, float(np.diag(inner_means).max()))
+    function, innermost_kernel = parts(inner)
+    inner_means, inner_second = _pair_moments(innermost_kernel, rows, base, gaussian)
+    series = cut_series(function, float(np.diag(inner_means).max()))
     p = geometric_probabilities(series.degrees, base)
     ratio = inner_second / series.largest**2
     second = np.zeros_like(means)

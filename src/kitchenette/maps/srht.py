@@ -11,7 +11,7 @@ from kitchenette.files.registry import storable
 from kitchenette.maps.base import RowMap
 from kitchenette.maps.specification import Cost, Specification
 from kitchenette.sketching.operators import Operator
-from kitchenette.sketching.products import draw_hadamard_products
+from kitchenette.sketching.products import HadamardProducts, draw_hadamard_products
 from kitchenette.sketching.structured import TILE, padded_block
 
 
@@ -20,11 +20,14 @@ from kitchenette.sketching.structured import TILE, padded_block
 class SRHTSpecification(Specification):
     """Rows of randomly signed Hadamard matrices, scaled so that inner products are unbiased."""
 
-    def draw(self, dtype: np.dtype[Any]) -> Operator:
+    def products(self) -> HadamardProducts:
+        """Products of one factor each: the signs, and which rows of the transform are kept."""
         degrees = np.ones(self.n_components, dtype=np.int32)
         weights = np.full(self.n_components, 1 / np.sqrt(self.n_components))
-        products = draw_hadamard_products(degrees, weights, self.n_columns, self.seed, dtype)
-        return products.operator()
+        return draw_hadamard_products(degrees, weights, self.n_columns, self.seed, self.precision)
+
+    def draw(self, dtype: np.dtype[Any]) -> Operator:
+        return self.products().astype(dtype).operator()
 
     def cost(self) -> Cost:
         numbers = self.n_components + padded_block(self.n_columns) + TILE

@@ -1,18 +1,192 @@
-"""Tensor Sketch: polynomial kernels by count sketches and Fourier transforms."""
+"""Tensor Sketch: kernels of inner products by count sketches and Fourier transforms."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
-from kitchenette.kernels import Kernel, Polynomial
-from kitchenette.maps.base import FeatureMap, check_choice
-from kitchenette.sketching.count_sketch import draw_buckets, draw_signs, tensor_power_sketch
+from kitchenette.files.registry import storable
+from kitchenette.kernels import DotProductKernel, Exponential, Gaussian, Kernel, Polynomial
+from kitchenette.maps.degrees import Moments, cut_series, moments_of, optimal_counts
+from kitchenette.maps.registry import Offer, check_served, offer
+from kitchenette.maps.series import PAIR_ROWS, SeriesMap, SeriesSpecification, check_range
+from kitchenette.maps.specification import PROBES, Cost
+from kitchenette.parameters import check_choice, check_count
+from kitchenette.sketching.combinations import (
+    ExactColumns,
+    GaussianRowFactor,
+    concatenate,
+    squared_norms,
+)
+from kitchenette.sketching.count_sketch import (
+    draw_buckets,
+    draw_signs,
+    tensor_power_sketch,
+    transform_plan,
+)
+from kitchenette.sketching.operators import Operator
+from kitchenette.sketching.random import Stream
+
+OUTPUTS = ("time", "frequency")
 
 
-class TensorSketch(FeatureMap):
+class Share(NamedTuple):
+    """The features of one degree."""
+
+    degree: int
+    size: int  # how many features there are
+    squared_weight: float  # what inner products of sketches of unit rows are multiplied with
+
+
+class Sketch(NamedTuple):
+    """One count sketch of a tensor power."""
+
+    degree: int
+    size: int
+    seed: int
+    column_scales: NDArray[np.float64]  # of the columns, and of a constant if there is one
+
+
+@storable
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TensorSketchSpecification(SeriesSpecification):
+    """Count sketches of tensor powers: one power for a Polynomial kernel, else several.
+
+    Attributes
+    ----------
+    output, n_sketches
+        The parameters of `TensorSketch`.
+    """
+
+    output: str = "time"
+    n_sketches: int = 1
+
+    @property
+    def function(self) -> DotProductKernel:
+        return function_of(self.kernel)
+
+    def largest_argument(self, rows: Any) -> float:
+        scales = self.inverse_scales()
+        if (scales == 1).all():
+            return float(row_norms(rows, squared=True).max(initial=0.0))
+        return float(squared_norms(rows, scales).max(initial=0.0))
+
+    def inverse_scales(self) -> NDArray[np.float64]:
+        """What the columns of the data are multiplied with: one over the Gaussian's scale."""
+        scale = self.kernel.length_scale if isinstance(self.kernel, Gaussian) else 1.0
+        return np.broadcast_to(1 / np.asarray(scale, dtype=np.float64), self.n_columns)
+
+    def draw(self, dtype: np.dtype[Any]) -> Operator:
+        operators: list[Operator] = []
+        for share in self.shares():
+            if share.degree == 0:
+                constants = np.full(share.size, np.sqrt(share.squared_weight / share.size))
+                operators.append(ExactColumns(self.n_columns, dtype, constants))
+            operators.extend(self._drawn(sketch, dtype) for sketch in self._sketches(share))
+        whole = concatenate(operators, self.n_columns)
+        if isinstance(self.kernel, Gaussian):
+            return GaussianRowFactor(whole, self.inverse_scales())
+        return whole
+
+    def _drawn(self, sketch: Sketch, dtype: np.dtype[Any]) -> Operator:
+        buckets, signs = hash_functions(sketch)
+        return tensor_power_sketch(
+            buckets,
+            signs * sketch.column_scales,
+            sketch.size,
+            dtype,
+            frequency=self.output == "frequency",
+        ).operator()
+
+    # ------------------------------------------------------------ degrees and sizes
+
+    def shares(self) -> list[Share]:
+        """The features of each degree, in the order of their columns."""
+        if isinstance(self.kernel, Polynomial):
+            return [Share(self.last_degree, self.n_components, 1.0)]
+        series = self.series
+        assert self.counts is not None
+        assert self.expected is not None
+        # A degree that shares features with others may have more or fewer than are expected.
+        weights = series.terms * self.counts / self.expected
+        shares = zip(series.degrees.tolist(), self.counts.tolist(), weights.tolist(), strict=True)
+        return [Share(*share) for share in shares if share[1] > 0]
+
+    def sketches(self) -> list[Sketch]:
+        """All count sketches, in the order of their columns."""
+        return [sketch for share in self.shares() for sketch in self._sketches(share)]
+
+    def _sketches(self, share: Share) -> Iterator[Sketch]:
+        """The independent sketches whose mean estimates one power."""
+        p = share.degree
+        if p == 0:
+            return
+        t = min(self.n_sketches, share.size)
+        if isinstance(self.kernel, Polynomial):
+            scales = np.full(self.n_columns, np.sqrt(self.kernel.gamma))
+            if self.kernel.coef0 > 0:
+                scales = np.append(scales, np.sqrt(self.kernel.coef0))
+            seeds = [self.seed, *Stream(self.seed, "sketches").words(1, t - 1)[0].tolist()]
+        else:
+            scales = self.inverse_scales() / np.sqrt(self.largest)
+            seeds = Stream(self.seed, f"sketches of degree {p}").words(1, t)[0].tolist()
+        if t > 1 or share.squared_weight != 1:
+            scales = scales * (share.squared_weight / t) ** (0.5 / p)
+        for i, seed in enumerate(seeds):
+            yield Sketch(p, share.size // t + (i < share.size % t), seed, scales)
+
+    def feature_degrees(self) -> NDArray[np.int32]:
+        """The degree of each feature."""
+        shares = self.shares()
+        degrees = np.array([share.degree for share in shares], dtype=np.int32)
+        return np.repeat(degrees, [share.size for share in shares])
+
+    # ------------------------------------------------------------ files of unknown origin
+
+    def cost(self) -> Cost:
+        n_bytes = n_operations = 0
+        for share in self.shares():
+            t = min(self.n_sketches, share.size)
+            of_one = self._cost_of_one(share.degree, -(-share.size // t))
+            n_bytes, n_operations = n_bytes + t * of_one[0], n_operations + t * of_one[1]
+        return Cost(n_bytes, n_operations)
+
+    def _cost_of_one(self, degree: int, size: int) -> tuple[int, int]:
+        """Bytes and operations of one sketch: its hash functions and tables, and probes."""
+        inputs = degree * (self.n_columns + 1)
+        length, with_chirps = transform_plan(size, degree, self.output == "frequency")
+        transforms = (degree + 1) * (3 if with_chirps else 1) * length * length.bit_length()
+        return (
+            64 * inputs + 128 * (length + size) + 10_000,
+            30 * inputs + 100 * (length + size) + PROBES * (2 * inputs + transforms) + 100_000,
+        )
+
+    def probe_scale(self) -> Any:
+        if isinstance(self.kernel, Polynomial):
+            return 1.0
+        return 0.99 * self.largest**0.5 / self.inverse_scales()
+
+    def check(self) -> None:
+        super().check()
+        check_served("TensorSketch", self.kernel)
+        check_options(self.n_components, self.output, self.n_sketches)
+        if isinstance(self.kernel, Polynomial):
+            if self.last_degree != self.kernel.degree:
+                raise ValueError("last_degree must be the degree of the kernel.")
+            check_room(self.n_components, self.n_sketches)
+        else:
+            self.check_series()
+            self.check_counts(self.series, self.n_components)
+
+
+@storable
+class TensorSketch(SeriesMap):
     """Features for the polynomial kernel (gamma <x, y> + coef0)^degree.
 
     A row's features are a count sketch of its tensor power, which is never formed. Choose
@@ -97,7 +271,8 @@ class TensorSketch(FeatureMap):
     True
     """
 
-    _overflow_advice = "Scale the data down, or lower the kernel's gamma or degree."
+    specification_class = TensorSketchSpecification
+    overflow_advice = "Scale the data down, or lower the kernel's gamma or degree."
 
     def __init__(
         self,
@@ -105,47 +280,160 @@ class TensorSketch(FeatureMap):
         n_components: int = 1024,
         *,
         output: str = "time",
+        n_sketches: int = 1,
         random_state: Any = None,
     ):
         self.kernel = kernel
         self.n_components = n_components
         self.output = output
+        self.n_sketches = n_sketches
         self.random_state = random_state
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_choice("output", self.output, ("time", "frequency"))
-        if not isinstance(self.kernel, Polynomial):
-            raise ValueError(
-                f"TensorSketch serves Polynomial kernels alone, which {self.kernel!r} is not. "
-                "RandomMaclaurin serves other kernels of the inner product, and "
-                "RandomKitchenSinks and Fastfood those of the difference."
-            )
-        if self.n_components >= 2**31:
-            raise ValueError(
-                f"n_components must be less than 2**31 for TensorSketch; got {self.n_components}."
-            )
+    def check_parameters(self) -> None:
+        super().check_parameters()
+        check_options(self.n_components, self.output, self.n_sketches)
+        check_served("TensorSketch", self.kernel)
+        if isinstance(self.kernel, Polynomial):
+            check_room(self.n_components, self.n_sketches)
 
-    def _draw(self, n_columns: int, dtype: DTypeLike) -> None:
-        assert isinstance(self.kernel_, Polynomial)
-        p, D = int(self.kernel_.degree), self._n_features_out
-        scales = np.full(n_columns, np.sqrt(self.kernel_.gamma))
-        if self.kernel_.coef0 > 0:
-            scales = np.append(scales, np.sqrt(self.kernel_.coef0))
-        self.buckets_ = draw_buckets(p, scales.size, D, self.seed_)
-        self.signs_ = draw_signs(p, scales.size, self.seed_)
-        self._sketch = tensor_power_sketch(
-            self.buckets_,
-            self.signs_ * scales,
-            D,
-            dtype,
-            frequency=self.output == "frequency",
+    @property
+    def buckets_(self) -> Any:
+        """The hash functions: an array for one sketch, a list of arrays for several."""
+        return self._hash_functions(0)
+
+    @property
+    def signs_(self) -> Any:
+        """The signs: an array for one sketch, a list of arrays for several."""
+        return self._hash_functions(1)
+
+    def _hash_functions(self, which: int) -> Any:
+        found = [hash_functions(sketch)[which] for sketch in self.fitted().sketches()]
+        return found[0] if len(found) == 1 else found
+
+    @property
+    def observes(self) -> bool:  # type: ignore[override]
+        """Whether the longest row has to be looked for, as for all kernels but Polynomial."""
+        return not isinstance(self.kernel, Polynomial)
+
+    def observe(self, rows: Any) -> float:
+        """The largest |x|^2; for a Gaussian kernel, in units of its scales if there are several."""
+        scale = getattr(self.kernel, "length_scale", 1.0)
+        if isinstance(scale, str) or np.ndim(scale) == 0:
+            return float(row_norms(rows, squared=True).max(initial=0.0))
+        inverse = np.broadcast_to(1 / np.asarray(scale, dtype=np.float64), rows.shape[1])
+        return float(squared_norms(rows, inverse).max(initial=0.0))
+
+    def choose(
+        self, sample: Any, seed: int, sample_weight: Any = None, observed: Any = None
+    ) -> TensorSketchSpecification:
+        kernel = self.resolved_kernel(sample, sample_weight)
+        given: dict[str, Any] = {
+            "n_columns": sample.shape[1],
+            "n_components": int(self.n_components),
+            "seed": seed,
+            "precision": sample.dtype.name,
+            "kernel": kernel,
+            "output": self.output,
+            "n_sketches": int(self.n_sketches),
+        }
+        if isinstance(kernel, Polynomial):
+            return TensorSketchSpecification(last_degree=int(kernel.degree), largest=1.0, **given)
+        scale = np.asarray(getattr(kernel, "length_scale", 1.0), dtype=np.float64)
+        largest = self.observe(sample) if observed is None else observed
+        if scale.ndim == 0:
+            largest = largest / float(scale) ** 2
+        series = cut_series(function_of(kernel), largest)
+        check_range(kernel, series, sample.dtype)
+        rows = sample[Stream(seed, "pairs").sample(sample.shape[0], PAIR_ROWS)]
+        moments = _moments(series.degrees, rows, scale, series.largest, isinstance(kernel, Gaussian))
+        counts, expected = optimal_counts(series.terms, moments, given["n_components"], seed)
+        return TensorSketchSpecification(
+            last_degree=int(series.degrees[-1]),
+            largest=float(series.largest),
+            counts=counts,
+            expected=expected,
+            **given,
         )
 
-    def _drawn_bytes(self, n_columns: int) -> int:
-        assert isinstance(self.kernel_, Polynomial)
-        # Buckets and signs, and the tables of the first transform.
-        return 64 * int(self.kernel_.degree) * (n_columns + 1) + 512 * self.n_components
 
-    def _write(self, X: Any, out: NDArray[Any]) -> bool:
-        return self._sketch.astype(X.dtype).features(X, out)
+def hash_functions(sketch: Sketch) -> tuple[NDArray[np.int32], NDArray[np.int8]]:
+    """Buckets and signs of each input, for each count sketch that is convolved."""
+    n_inputs = sketch.column_scales.size
+    return (
+        draw_buckets(sketch.degree, n_inputs, sketch.size, sketch.seed),
+        draw_signs(sketch.degree, n_inputs, sketch.seed),
+    )
+
+
+def function_of(kernel: Kernel) -> DotProductKernel:
+    """The function that is expanded: of the Gaussian kernel, exp(<x, y>) of scaled rows."""
+    if isinstance(kernel, Gaussian):
+        return Exponential()
+    assert isinstance(kernel, DotProductKernel)
+    return kernel
+
+
+def check_options(n_components: Any, output: Any, n_sketches: Any) -> None:
+    """Refuse options that make no sense."""
+    check_choice("output", output, OUTPUTS)
+    check_count("n_sketches", n_sketches)
+    if n_components >= 2**31:
+        raise ValueError(
+            f"n_components must be less than 2**31 for TensorSketch; got {n_components}."
+        )
+
+
+def check_room(n_components: int, n_sketches: int) -> None:
+    """Refuse more sketches than there are features."""
+    if n_sketches > n_components:
+        raise ValueError(
+            f"n_sketches must be at most n_components, which is {n_components}; got {n_sketches}."
+        )
+
+
+def _moments(
+    degrees: NDArray[np.int64], rows: Any, scale: Any, largest: float, gaussian: bool
+) -> Moments:
+    """Of a sketch with one bucket, for rows in units of the largest norm, at all pairs of rows.
+
+    Only the part of the variance is counted that falls like one over the number of buckets.
+    """
+    rows = rows.astype(np.float64)
+    rows = sp.csr_array(rows.multiply(1 / scale)) if sp.issparse(rows) else rows / scale
+    squares = rows.multiply(rows) if sp.issparse(rows) else rows * rows
+    dots = safe_sparse_dot(rows, rows.T, dense_output=True)
+    common = safe_sparse_dot(squares, squares.T, dense_output=True)
+    norms = np.diag(dots)
+    factors = np.exp(-0.5 * (norms[:, None] + norms)) if gaussian else np.ones_like(dots)
+    dots, common = dots / largest, common / largest**2
+    a, b = dots**2, np.outer(norms, norms) / largest**2 - common
+    c = a - common
+    means = np.stack([(factors * dots**n).ravel() for n in degrees])
+    variances = [
+        np.mean(factors**2 * ((a + b) ** n + (a + c) ** n - 2 * a**n)) for n in degrees.tolist()
+    ]
+    return moments_of(means, np.maximum(variances, 0.0) + np.mean(means**2, axis=1))
+
+
+def _cost(kernel: Kernel, n_columns: int, n_components: int) -> float:
+    degree = function_of(kernel).last_degree or 8
+    return degree * (n_columns + 2.5 * n_components * np.log2(2 * n_components))
+
+
+offer(
+    Offer(
+        map_name="TensorSketch",
+        serves=lambda kernel: (
+            None
+            if isinstance(kernel, DotProductKernel | Gaussian)
+            else "is neither a kernel of inner products nor Gaussian"
+        ),
+        cost=_cost,
+        variance="about ((a + b)^p + (a + c)^p - 2 a^p) / n_components for degree p, with "
+        "a = <x, y>^2, b = |x|^2 |y|^2 - s, c = a - s and s the sum of x_i^2 y_i^2",
+        make=lambda kernel, n_components, random_state: TensorSketch(
+            kernel, n_components, random_state=random_state
+        ),
+        rank=3,
+    )
+)

@@ -21,6 +21,19 @@ class Operator(ABC):
     def write(self, rows: Any, out: NDArray[Any]) -> bool:
         """Features of rows of this precision; False if a number is not finite."""
 
+    def linear(self, weights: NDArray[Any], intercept: NDArray[Any]) -> Any:
+        """TEMPORARY."""
+        outer = self
+
+        class Linear:
+            def write(self, rows: Any, out: NDArray[Any]) -> bool:
+                Z = np.empty((rows.shape[0], outer.n_features), outer.dtype)
+                fine = outer.write(rows, Z)
+                out[:] = Z @ weights.astype(outer.dtype) + intercept
+                return bool(fine and np.isfinite(out).all())
+
+        return Linear()
+
     def collapse(self, weights: NDArray[Any]) -> tuple[Operator, NDArray[Any]]:
         """An operator and weights of its features that predict the same, at less cost."""
         return self, weights
