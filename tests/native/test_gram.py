@@ -12,11 +12,14 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from kitchenette import _core
 from kitchenette.learning.packed import PackedSymmetric
-from kitchenette.learning.threads import one_blas_thread
+from kitchenette.learning.threads import BLAS, one_blas_thread
 
 pytestmark = pytest.mark.native
 
 SHAPES = [(1, 1), (3, 2), (7, 511), (8, 513), (33, 1030), (2049, 70)]
+
+
+ARRAYS = ("gram", "cross", "target_gram", "feature_mean", "target_mean")
 
 
 def rows(shape, dtype, spare=5):
@@ -25,114 +28,262 @@ def rows(shape, dtype, spare=5):
     return A.astype(dtype)[:, : shape[1]]
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_sums_are_added_in_double_precision(simd, shape, dtype):
-    A, weights = rows(shape, dtype), np.random.default_rng(0).random(shape[0])
-    for given, w in ((None, np.ones(shape[0])), (weights, weights)):
-        sums = np.ones(shape[1])
-        peak = _core.add_column_sums(A, sums, given)
-        assert peak == np.abs(A).max()
-        np.testing.assert_allclose(sums, 1 + w @ A.astype(float), rtol=1e-13)
-
-
-def test_numbers_that_are_none_reach_the_sums(simd):
-    for bad in (np.nan, np.inf):
-        A, sums = rows((9, 600), np.float32).copy(), np.zeros(600)
-        A[5, 555] = bad
-        _core.add_column_sums(A, sums)
-        assert np.flatnonzero(~np.isfinite(sums)).tolist() == [555]
-
-
-def add_products(
-    matrix, Z, T, cross, scale, *, mean=None, roots=None, last=None, at_once=None, spare=3
-):
-    """All rows in one product, handed over so many at once, with room for more."""
-    n, D = Z.shape
-    capacity = len(T) + spare
-    memory = np.full(_core.waiting_size(capacity, D), np.nan, Z.dtype)
-    mean = np.zeros(D) if mean is None else mean
-    for start in range(0, max(n, 1), at_once or max(n, 1)):
-        rows = slice(start, start + (at_once or n))
-        some = None if roots is None else roots[rows]
-        end = last if rows.stop >= n else None
-        _core.centre_rows(Z[rows], mean, some, end, memory, start, capacity)
-    letter = "s" if Z.dtype == np.float32 else "d"
-    blas = [cython_blas.__pyx_capi__[letter + name] for name in ("gemm", "syrk")]
+def updated(statistics, Z, Y, weights=None, *, remove=False):
     with one_blas_thread():
-        _core.add_products(memory, capacity, T, matrix.values, cross, scale, *blas)
+        statistics.update(Z, Y, weights, remove=remove, blas=BLAS)
+    return statistics
+
+
+def statistics_of(Z, Y, weights=None):
+    return updated(_core.Statistics(Z.shape[1], Y.shape[1]), Z, Y, weights)
+
+
+def full(statistics):
+    return PackedSymmetric(statistics.n_features, statistics.gram).full()
+
+
+def numbers(statistics):
+    names = (*ARRAYS, "count", "n_rows", "single")
+    return {name: np.copy(getattr(statistics, name)) for name in names}
+
+
+def assert_moments(statistics, Z, Y, weights, tolerance):
+    """Against explicit sums in double precision, relative to the lengths of columns."""
+    Z, n = Z.astype(float), weights.sum()
+    z_mean, y_mean = weights @ Z / n, weights @ Y / n
+    A, B = (Z - z_mean) * np.sqrt(weights)[:, None], (Y - y_mean) * np.sqrt(weights)[:, None]
+    np.testing.assert_allclose(statistics.feature_mean, z_mean, rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(statistics.target_mean, y_mean, rtol=1e-12, atol=1e-13)
+    assert statistics.count == pytest.approx(n, rel=1e-13)
+    long, wide = np.linalg.norm(A, axis=0).max(), np.linalg.norm(B, axis=0).max()
+    np.testing.assert_allclose(full(statistics), np.tril(A.T @ A), atol=tolerance * long**2)
+    np.testing.assert_allclose(statistics.cross, A.T @ B, atol=tolerance * long * wide)
+    np.testing.assert_allclose(statistics.target_gram, B.T @ B, atol=1e-13 * wide**2)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(
     "shape",
-    [*SHAPES, (5, 129), (97, 48), (20, 256), (20, 2100), (2113, 30), (4225, 30), (9000, 9)],
+    [*SHAPES[1:], (5, 129), (97, 48), (20, 256), (20, 1030), (2113, 30), (4225, 30), (9000, 9)],
     ids=str,
 )
-def test_products_are_added_to_one_triangle(simd, shape, dtype):
-    A = rows(shape, dtype)
-    for n_targets in (0, 1, 3, 400):
-        T = rows((shape[0], n_targets), dtype, spare=0)
-        matrix, cross = PackedSymmetric(shape[1]), np.zeros((shape[1], n_targets))
-        add_products(matrix, A, T, cross, 3.0)
-        add_products(matrix, A, T, cross, -1.0)
-        expected = np.tril(2 * A.T.astype(float) @ A)
-        tolerance = expected.max() * (1e-6 if dtype == np.float32 else 1e-14)
-        np.testing.assert_allclose(matrix.full(), expected, atol=tolerance)
-        np.testing.assert_allclose(cross, 2 * A.T.astype(float) @ T, atol=tolerance)
+def test_moments_equal_explicit_sums(simd, shape, dtype):
+    Z, weights = rows(shape, dtype), np.random.default_rng(0).random(shape[0]) + 0.1
+    tolerance = 1e-5 if dtype == np.float32 else 1e-13
+    for n_targets in (1, 3, 50, 130):
+        Y = rows((shape[0], n_targets), np.float64, spare=0)
+        assert_moments(statistics_of(Z, Y), Z, Y, np.ones(shape[0]), tolerance)
+        assert_moments(statistics_of(Z, Y, weights), Z, Y, weights, tolerance)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("at_once", [None, 1, 7, 16, 100])
-@pytest.mark.parametrize("n_rows", [0, 1, 15, 16, 17, 47, 48, 95, 96, 97, 192, 400])
-def test_rows_come_in_any_number_and_one_more_follows(simd, n_rows, at_once, dtype):
-    rng = np.random.default_rng(0)
-    Z, T = rows((n_rows, 50), dtype), rows((n_rows + 1, 5), dtype, spare=0)
-    mean, roots, last = np.linspace(-1, 2, 50), rng.random(n_rows), rng.normal(size=50)
-    matrix, cross = PackedSymmetric(50), np.zeros((50, 5))
-    add_products(matrix, Z, T, cross, 1.0, mean=mean, roots=roots, last=last, at_once=at_once)
-    A = np.vstack([(Z.astype(float) - mean) * roots[:, None], last])
-    tolerance = (n_rows + 1) * (1e-5 if dtype == np.float32 else 1e-14)
-    np.testing.assert_allclose(matrix.full(), np.tril(A.T @ A), atol=tolerance)
-    np.testing.assert_allclose(cross, A.T @ T.astype(float), atol=tolerance)
+@pytest.mark.parametrize("at_once", [1, 7, 16, 100, 4096, 5000])
+@pytest.mark.parametrize("n_rows", [1, 15, 17, 97, 400, 4500])
+def test_rows_come_in_any_number(simd, n_rows, at_once, dtype):
+    if n_rows // at_once > 500:
+        pytest.skip("would take long")
+    Z, Y = rows((n_rows, 50), dtype), rows((n_rows, 5), np.float64, spare=0)
+    weights = np.random.default_rng(0).random(n_rows) + 0.1
+    batches = [slice(start, start + at_once) for start in range(0, n_rows, at_once)]
+    accumulator = _core.Accumulator(50, 5, n_rows + len(batches), single=dtype == np.float32)
+    added = _core.Statistics(50, 5)
+    for batch in batches:
+        with one_blas_thread():
+            accumulator.add(Z[batch], Y[batch], weights[batch], blas=BLAS)
+        if len(batches) < 50:
+            updated(added, Z[batch], Y[batch], weights[batch])
+    finished = accumulator.finish(blas=BLAS)
+    tolerance = 1e-5 if dtype == np.float32 else 1e-12
+    assert_moments(finished, Z, Y, weights, tolerance)
+    assert finished.n_rows == n_rows
+    assert finished.single == (dtype == np.float32)
+    if len(batches) < 50:
+        assert_moments(added, Z, Y, weights, tolerance)
+        assert added.version == len(batches)
+
+
+def test_an_accumulator_takes_batches_of_both_precisions_and_more_than_expected(simd):
+    Z, Y = rows((300, 20), np.float32), rows((300, 2), np.float64, spare=0)
+    accumulator = _core.Accumulator(20, 2, 1, single=True)
+    for start in range(0, 300, 50):
+        batch = slice(start, start + 50)
+        some = Z[batch] if start % 100 else Z[batch].astype(np.float64)
+        accumulator.add(some, Y[batch], blas=BLAS)
+    assert_moments(accumulator.finish(blas=BLAS), Z, Y, np.ones(300), 1e-5)
+    with pytest.raises(ValueError, match="has handed over"):
+        accumulator.finish(blas=BLAS)
+    with pytest.raises(ValueError, match="has handed over"):
+        accumulator.add(Z, Y, blas=BLAS)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("D", [24, 50, 100])
-def test_rows_that_pass_the_caches_are_the_same_rows(simd, D, dtype):
-    Z, T = rows((300, D), dtype), rows((301, 3), dtype, spare=0)
-    mean, last = np.linspace(-1, 2, D), np.ones(D)
-    results = []
-    for spare in (3, 2**25 // Z.itemsize // D):
-        matrix, cross = PackedSymmetric(D), np.zeros((D, 3))
-        add_products(matrix, Z, T, cross, 1.0, mean=mean, last=last, at_once=90, spare=spare)
-        results.append((matrix.values, cross))
-    for small, large in zip(*results, strict=True):
-        np.testing.assert_array_equal(small, large)
+def test_rows_that_pass_the_caches_are_the_same_rows(simd, dtype):
+    # The memory of a product of 4096 rows of so many columns is larger than what is kept there.
+    D = 2**25 // np.dtype(dtype).itemsize // 4096 + 40
+    Z, Y = rows((4096, D), dtype), rows((4096, 2), np.float64, spare=0)
+    columns = [0, 1, 47, 48, D - 41, D - 1]
+    matrix = full(statistics_of(Z, Y))[np.ix_(columns, columns)]
+    narrow = full(statistics_of(np.ascontiguousarray(Z[:, columns]), Y))
+    rounding = 1e-12 if _core.products_call_blas() and dtype == np.float64 else 0
+    rounding = 1e-5 if _core.products_call_blas() and dtype == np.float32 else rounding
+    np.testing.assert_allclose(matrix, narrow, atol=rounding * narrow.max(), rtol=0)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_rows_are_centred_at_more_digits_than_they_have(simd, dtype):
-    spread = rows((300, 70), np.float64) * 1e-3
-    Z = (1000 + spread).astype(dtype)
-    mean, exact = Z.mean(axis=0, dtype=np.float64), Z.astype(float)
-    exact -= mean
-    matrix = PackedSymmetric(70)
-    add_products(matrix, Z, np.zeros((300, 0), dtype), np.zeros((70, 0)), 1.0, mean=mean)
-    np.testing.assert_allclose(matrix.diagonal(), (exact**2).sum(axis=0), rtol=1e-5)
+    Z = (1000 + rows((300, 70), np.float64) * 1e-3).astype(dtype)
+    exact = Z.astype(float) - Z.mean(axis=0, dtype=np.float64)
+    statistics = statistics_of(Z, np.ones((300, 1)))
+    diagonal = PackedSymmetric(70, statistics.gram).diagonal()
+    np.testing.assert_allclose(diagonal, (exact**2).sum(axis=0), rtol=1e-5)
+
+
+@pytest.mark.parametrize("D", [1, 2, 5, 6, 41, 130])
+def test_merging_equals_adding_the_rows(simd, D):
+    Z, Y = rows((90, D), np.float64), rows((90, 3), np.float64, spare=0)
+    a, b = statistics_of(Z[:30], Y[:30]), statistics_of(Z[30:] + 5, Y[30:])
+    before = numbers(b)
+    a.merge(b)
+    both = np.vstack([Z[:30], Z[30:] + 5])
+    assert_moments(a, both, Y, np.ones(90), 1e-13)
+    assert all(np.array_equal(value, before[name]) for name, value in numbers(b).items())
+    b.merge(b)
+    twice = np.tile(Z[30:] + 5, (2, 1))
+    assert_moments(b, twice, np.tile(Y[30:], (2, 1)), np.ones(120), 1e-13)
+
+
+def test_statistics_get_more_targets():
+    Z, Y = rows((40, 5), np.float64), rows((40, 2), np.float64, spare=0)
+    statistics = statistics_of(Z, Y)
+    wider = statistics.with_targets(np.array([1, 3]), 4)
+    expected = np.zeros((40, 4))
+    expected[:, [1, 3]] = Y
+    assert_moments(wider, Z, expected, np.ones(40), 1e-13)
+    assert not np.shares_memory(wider.gram, statistics.gram)
+    for columns, n_targets in (([1], 4), ([1, 1], 4), ([1, 4], 4), ([-1, 2], 4), ([2, 1], 4)):
+        with pytest.raises(ValueError, match="column"):
+            statistics.with_targets(np.array(columns), n_targets)
 
 
 def test_products_do_not_depend_on_threads(simd):
     A = rows((300, 600), np.float64)
-    parallel, alone = PackedSymmetric(600), PackedSymmetric(600)
-    crosses = np.zeros((2, 600, 3))
-    add_products(parallel, A, A[:, :3].copy(), crosses[0], 1.0)
+    parallel = statistics_of(A, A[:, :3].copy())
     with threadpool_limits(1):
-        add_products(alone, A, A[:, :3].copy(), crosses[1], 1.0)
+        alone = statistics_of(A, A[:, :3].copy())
     # The BLAS may sum in another order for tiles of another size.
-    rounding = 1e-13 if _core.products_call_blas() else 0
-    np.testing.assert_allclose(parallel.values, alone.values, rtol=rounding)
-    np.testing.assert_allclose(*crosses, rtol=rounding)
+    rounding = 1e-11 if _core.products_call_blas() else 0
+    for name in ARRAYS:
+        np.testing.assert_allclose(
+            getattr(parallel, name), getattr(alone, name), rtol=rounding, atol=rounding
+        )
+
+
+def test_threads_of_python_may_use_the_same_statistics():
+    Z, Y = rows((200, 40), np.float64), rows((200, 2), np.float64, spare=0)
+    a, b = statistics_of(Z, Y), statistics_of(Z, Y)
+    all_at_once = Barrier(4)
+
+    def work(caller):
+        all_at_once.wait()
+        for _ in range(20):
+            if caller < 2:
+                a.copy().merge(a)
+                updated((a, b)[caller], Z, Y)
+            else:
+                (a, b)[caller - 2].merge(statistics_of(Z, Y))
+                assert a.gram.size == 820
+
+    def merge(first, second):
+        for _ in range(5):
+            first.merge(second)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(4)))
+        assert a.n_rows == b.n_rows == 200 * 41
+        assert_moments(a, np.tile(Z, (41, 1)), np.tile(Y, (41, 1)), np.ones(8200), 1e-12)
+        for done in [pool.submit(merge, a, b), pool.submit(merge, b, a)]:
+            done.result()
+
+
+def test_what_is_wrong_with_a_batch_gets_a_sentence_and_changes_nothing(simd):
+    Z, Y = rows((60, 7), np.float64).copy(), rows((60, 2), np.float64, spare=0)
+    statistics = statistics_of(Z, Y)
+    before = numbers(statistics)
+
+    def with_number(array, value):
+        changed = array.copy()
+        changed[-1, -1] = value
+        return changed
+
+    for arguments, sentence in [
+        ((with_number(Z, np.nan), Y), "Input Z contains NaN"),
+        ((with_number(Z, np.inf).astype(np.float32), Y), "Z contains infinity .*float32"),
+        ((Z, with_number(Y, np.nan)), "Input Y contains NaN"),
+        ((Z, with_number(Y, -np.inf)), "Input Y contains infinity"),
+        ((Z, Y, -np.ones(60)), "sample_weight must be finite and not negative"),
+        ((Z, Y, np.full(60, np.nan)), "sample_weight must be finite"),
+        ((Z * 1e150, Y), "too large for sums of squares in float64.*e\\+150"),
+        ((Z, Y, np.full(60, 1e300)), "too large for sums of squares"),
+        ((Z[:, :6], Y), "column for every feature"),
+        ((Z, Y[:, :1].copy()), "column for every target"),
+        ((Z, Y[:50]), "as many rows as Z"),
+        ((Z, Y, np.ones(59)), "weight for every row"),
+        ((np.repeat(Z, 2, axis=1)[:, ::2], Y), "contiguous"),
+    ]:
+        for remove in (False, True):
+            with pytest.raises(ValueError, match=sentence):
+                statistics.update(*arguments, remove=remove, blas=BLAS)
+    with pytest.raises(ValueError, match="Cannot remove 60 rows of total weight 90: only 60"):
+        statistics.update(Z, Y, np.full(60, 1.5), remove=True, blas=BLAS)
+    with pytest.raises(ValueError, match="of 6 features and 2 targets into those of 7 and 2"):
+        statistics.merge(_core.Statistics(6, 2))
+    assert all(np.array_equal(value, before[name]) for name, value in numbers(statistics).items())
+    assert statistics.version == 1
+
+
+def test_sizes_that_make_no_sense_are_refused():
+    for sizes in ((0, 1), (1, 0), (-3, 1), (1 << 31, 1), (1, 1 << 40)):
+        with pytest.raises(ValueError, match="feature"):
+            _core.Statistics(*sizes)
+        with pytest.raises(ValueError, match="feature"):
+            _core.Accumulator(*sizes, 10, single=True)
+    with pytest.raises(MemoryError):
+        _core.Statistics((1 << 31) - 1, 1)
+    with pytest.raises(ValueError, match="At least one row"):
+        _core.Accumulator(3, 1, 0, single=True)
+
+
+def test_adopted_arrays_are_those_that_were_given():
+    given = numbers(statistics_of(rows((40, 5), np.float64), np.ones((40, 2))))
+    given |= {"count": 40.0, "n_rows": 40, "single": False}
+    statistics = _core.Statistics.adopt(**given)
+    assert np.shares_memory(statistics.gram, given["gram"])
+    updated(statistics, rows((40, 5), np.float64), np.ones((40, 2)))
+    assert np.array_equal(statistics.gram, given["gram"])
+    assert np.array_equal(statistics.feature_mean, given["feature_mean"])
+    gram = statistics.gram
+    del statistics, given
+    assert np.isfinite(gram).all()
+
+
+def test_arrays_that_do_not_fit_are_not_adopted():
+    good = numbers(_core.Statistics(5, 2)) | {"count": 0.0, "n_rows": 0, "single": False}
+    read_only = np.zeros(15)
+    read_only.flags.writeable = False
+    for name, bad, error in [
+        ("gram", np.zeros(14), ValueError),
+        ("target_gram", np.zeros((2, 3)), ValueError),
+        ("feature_mean", np.zeros(4), ValueError),
+        ("target_mean", np.zeros(3), ValueError),
+        ("count", -1.0, ValueError),
+        ("count", np.inf, ValueError),
+        ("n_rows", -1, ValueError),
+        ("gram", np.zeros(15, np.float32), TypeError),
+        ("cross", np.zeros((5, 2), order="F"), TypeError),
+        ("gram", read_only, TypeError),
+    ]:
+        with pytest.raises(error):
+            _core.Statistics.adopt(**{**good, name: bad})
 
 
 def blas_threads():
@@ -160,20 +311,18 @@ def test_the_blas_has_one_thread_while_we_call_it(simd):
 
 def test_several_threads_of_python_leave_the_blas_as_it_was(simd):
     before = blas_threads()
-    A = rows((50, 300), np.float64)
-    expected = np.tril(A.T @ A)
+    Z, Y = rows((50, 300), np.float64), np.ones((50, 1))
+    expected = full(statistics_of(Z, Y))
     all_at_once = Barrier(4)
 
     def work(_):
         all_at_once.wait()
-        matrix, cross = PackedSymmetric(300), np.zeros((300, 1))
-        for _ in range(20):
-            add_products(matrix, A, A[:, :1].copy(), cross, 0.05)
-        return matrix.full()
+        return [full(statistics_of(Z, Y)) for _ in range(20)]
 
     with ThreadPoolExecutor(4) as pool:
-        for product in pool.map(work, range(4)):
-            np.testing.assert_allclose(product, expected)
+        for products in pool.map(work, range(4)):
+            for product in products:
+                np.testing.assert_allclose(product, expected, atol=1e-10)
     assert blas_threads() == before
 
 
@@ -181,68 +330,12 @@ def test_short_vectors_leave_products_to_the_blas(simd):
     assert _core.products_call_blas() == (simd not in ("avx2", "avx512", "wide"))
 
 
-def centre(**changed):
-    arguments = {
-        "z": rows((4, 3), np.float64),
-        "mean": np.zeros(3),
-        "roots": None,
-        "last": None,
-        "memory": np.zeros(_core.waiting_size(5, 3)),
-        "first": 0,
-        "capacity": 5,
-    }
-    _core.centre_rows(**arguments | changed)
-
-
-def multiply(**changed):
-    arguments = {
-        "memory": np.zeros(_core.waiting_size(5, 3)),
-        "capacity": 5,
-        "targets": np.ones((4, 2)),
-        "packed": np.zeros(6),
-        "cross": np.zeros((3, 2)),
-        "scale": 1.0,
-        "gemm": cython_blas.__pyx_capi__["dgemm"],
-        "syrk": cython_blas.__pyx_capi__["dsyrk"],
-    }
-    _core.add_products(**arguments | changed)
-
-
-def test_shapes_that_do_not_fit_are_refused():
-    A = rows((4, 3), np.float64)
-    centre(first=1)
-    centre(last=np.ones(3))
-    multiply()
-    for action, sentence in [
-        (lambda: _core.add_column_sums(A, np.zeros(2)), "sum for every column"),
-        (lambda: _core.add_column_sums(A, np.zeros(3), np.ones(3)), "weight for every row"),
-        (lambda: centre(mean=np.zeros(2)), "mean for every column"),
-        (lambda: centre(roots=np.ones(5)), "root for every row"),
-        (lambda: centre(last=np.ones(2)), "number per column"),
-        (lambda: centre(first=2), "exceed the capacity"),
-        (lambda: centre(first=-1), "exceed the capacity"),
-        (lambda: centre(first=1, last=np.ones(3)), "exceed the capacity"),
-        (lambda: centre(capacity=-1), "exceed the capacity"),
-        (lambda: centre(capacity=1 << 31), "too large"),
-        (lambda: centre(memory=np.zeros(15)), "waiting_size"),
-        (lambda: centre(z=A.T), "contiguous"),
-        (lambda: multiply(targets=np.ones((6, 2))), "exceed the capacity"),
-        (lambda: multiply(capacity=-1), "too large"),
-        (lambda: multiply(capacity=100), "waiting_size"),
-        (lambda: multiply(memory=np.zeros(15)), "waiting_size"),
-        (lambda: multiply(packed=np.zeros(5)), "packed matrix"),
-        (lambda: multiply(cross=np.zeros((3, 1))), "cross must have"),
-        (lambda: multiply(cross=np.zeros((2, 2))), "packed matrix"),
-    ]:
-        with pytest.raises(ValueError, match=sentence):
-            action()
-
-
 @pytest.mark.parametrize(
-    ("gemm", "syrk"),
-    [("sgemm", "dsyrk"), ("dsyrk", "dsyrk"), ("dgemm", "dgemm"), ("dgemm", "ddot")],
+    "changed",
+    [{"sgemm": "dgemm"}, {"ssyrk": "sgemm"}, {"dgemm": "dsyrk"}, {"dsyrk": "ddot"}],
+    ids=str,
 )
-def test_other_functions_of_the_blas_are_refused(gemm, syrk):
-    functions = cython_blas.__pyx_capi__
+def test_other_functions_of_the_blas_are_refused(changed):
+    names = {name: name for name in ("sgemm", "ssyrk", "dgemm", "dsyrk")} | changed
     with pytest.raises(ValueError, match="not the function"):
-        multiply(gemm=functions[gemm], syrk=functions[syrk])
+        _core.Blas(**{key: cython_blas.__pyx_capi__[name] for key, name in names.items()})

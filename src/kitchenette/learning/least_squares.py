@@ -394,11 +394,12 @@ class LeastSquares:
         state : dict
             The numbers ``n_features``, ``n_targets``, ``n_rows``, ``count`` and ``has_float32``, and
             the float64 arrays ``feature_mean``, ``target_mean``, ``gram`` (one triangle, in
-            rectangular full packed format), ``cross`` and ``target_gram``. The arrays are
+            rectangular full packed format), ``cross`` and ``target_gram``. The large arrays are
             those in use, not copies.
         """
-        state = {name: getattr(self, name) for name in (*_NUMBERS, *_ARRAYS)}
-        state["gram"] = self.gram.values
+        state = {name: getattr(self._statistics, name) for name in (*_NUMBERS, *_ARRAYS)}
+        for name in _ARRAYS:
+            state[name].flags.writeable = False  # so that `from_state` does not take it over
         return state
 
     @classmethod
