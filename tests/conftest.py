@@ -13,6 +13,14 @@ import pytest
 from kitchenette import _core
 
 
+@pytest.hookimpl(tryfirst=True)  # before -m selects
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All tests of the room `native` run under sanitizers."""
+    for item in items:
+        if item.path.parent.name == "native":
+            item.add_marker(pytest.mark.native)
+
+
 @pytest.fixture(params=_core.simd_variants())
 def simd(request: pytest.FixtureRequest) -> Iterator[str]:
     """Every instruction set that this machine can run, one after the other."""

@@ -47,9 +47,10 @@ VALUES = [
     {"tuple": [1, 2]}, {"mapping": {}}, {"mapping": {"features": "local"}}, {"strings": ["a"]},
 ]  # fmt: skip
 CLASSES = [
-    "Fastfood", "Gaussian", "Polynomial", "LeastSquares", "FastfoodSpecification", "KernelRegressor",
-    "SRHTSpecification", "os",
+    "Fastfood", "Gaussian", "Polynomial", "LeastSquares", "FastfoodSpecification",
+    "KernelRegressor", "SRHTSpecification", "os",
 ]  # fmt: skip
+NAMES = ["class", "state", "fitted", "parameters", "x"]
 
 
 def models() -> list[object]:
@@ -147,7 +148,9 @@ def edited(content: bytes, rng: random.Random) -> bytes:
         elif kind == 3:
             del container[key]
         elif kind == 4 and isinstance(container, dict):
-            container[rng.choice(["class", "state", "fitted", "parameters", "x"])] = container.pop(key)
+            container[rng.choice(["class", "state", "fitted", "parameters", "x"])] = container.pop(
+                key
+            )
         elif kind == 5 and isinstance(container, list):
             container.insert(key, deepcopy(container[key]))
         elif isinstance(container[key], int) and rng.random() < 0.5:

@@ -37,7 +37,7 @@ def relative_error(a, b):
 
 def assert_same_statistics(a, b, *, rtol=1e-9):
     assert a.n_rows == b.n_rows
-    assert a.single == b.single
+    assert a.has_float32 == b.has_float32
     assert a.count == pytest.approx(b.count)
     for name in ("feature_mean", "target_mean", "cross", "target_gram"):
         x, y = getattr(a, name), getattr(b, name)
@@ -753,7 +753,7 @@ def test_state_makes_the_same_statistics():
         ({"count": -1.0}, "count must be a finite number and not negative"),
         ({"count": np.inf}, "count must be a finite number"),
         ({"n_rows": 1.5}, "n_rows must be a whole number of at least 0"),
-        ({"single": 2}, "single must be True or False"),
+        ({"has_float32": 2}, "has_float32 must be True or False"),
         ({"extra": 1}, "extra missing or too many"),
     ],
 )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib.util
 from pathlib import Path
 
+import pytest
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
@@ -15,6 +17,7 @@ def load(name: str):
     return module
 
 
+@pytest.mark.slow
 def test_a_kernel_on_permutations_sees_more_than_single_ranks():
     accuracy = load("permutations").accuracies()
     linear = accuracy["linear in the permutation matrix"]

@@ -9,6 +9,7 @@ import pytest
 from peak_memory import SOURCE
 
 resource = pytest.importorskip("resource", reason="peak memory is read with resource, on Unix only")
+pytestmark = pytest.mark.slow
 
 MEASURE = (
     SOURCE

@@ -214,8 +214,9 @@ def _described(
     if not isinstance(code, str) or code not in DTYPES or len(offsets) != 2 or len(shape) > 8:
         raise ValueError(f"its array {name!r:.80} has no type or place that is known.")
     dtype = np.dtype(DTYPES[code])
-    # The shape of an array without numbers may have large factors beside a zero.
-    if offsets[1] - offsets[0] != dtype.itemsize * prod(shape) or prod(filter(None, shape)) > size:
+    # An array without numbers may have large factors beside a zero in its shape.
+    extent = prod(filter(None, shape))
+    if offsets[1] - offsets[0] != dtype.itemsize * prod(shape) or extent > max(size, 1):
         raise ValueError(f"its array {name!r:.80} has another size than its shape.")
     return (offsets[0], offsets[1]), name, dtype, tuple(shape)
 

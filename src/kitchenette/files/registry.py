@@ -34,12 +34,16 @@ class Budget:
         The most memory.
     max_operations : float
         The most arithmetic operations, of about two nanoseconds each.
+
+    Attributes
+    ----------
+    spent_bytes, spent_operations : float
+        What has been asked for and granted.
     """
 
     def __init__(self, max_bytes: float, max_operations: float):
-        self._bytes = max_bytes
-        self._operations = max_operations
-        self.spent_operations = 0.0
+        self._max_bytes, self._max_operations = max_bytes, max_operations
+        self.spent_bytes = self.spent_operations = 0.0
 
     def spend(self, n_bytes: float, n_operations: float, what: str) -> None:
         """Refuse with a sentence if this is more than what is left.
@@ -51,20 +55,16 @@ class Budget:
         what : str
             What it is used for, the subject of the sentence.
         """
-        # Turned around, so that NaN is refused.
-        if not n_bytes <= self._bytes:
-            raise ValueError(
-                f"{what} may take {_rounded(n_bytes)} bytes, and {_rounded(self._bytes)} are "
-                "left. Load it with a larger max_bytes if you trust it."
-            )
-        if not n_operations <= self._operations:
-            raise ValueError(
-                f"{what} may take {_rounded(n_operations)} operations, and "
-                f"{_rounded(self._operations)} are left. Load it with a larger max_operations if "
-                "you trust it."
-            )
-        self._bytes -= n_bytes
-        self._operations -= n_operations
+        for number, limit, spent, unit in (
+            (n_bytes, self._max_bytes, self.spent_bytes, "bytes"),
+            (n_operations, self._max_operations, self.spent_operations, "operations"),
+        ):
+            if not number <= limit - spent:  # turned around, so that NaN is refused
+                raise ValueError(
+                    f"{what} may take {_rounded(number)} {unit}, and {_rounded(limit - spent)} "
+                    f"are left. Load it with a larger max_{unit} if you trust it."
+                )
+        self.spent_bytes += n_bytes
         self.spent_operations += n_operations
 
 
@@ -210,7 +210,6 @@ def stored_parameters(estimator: Any, fitted: Any = None) -> dict[str, Any]:
     fitted = estimator if fitted is None else fitted
     parameters: dict[str, Any] = estimator.get_params(deep=False)
     for name, value in parameters.items():
-        counterpart = getattr(fitted, f"{name}_", None)
         if isinstance(value, Generators):
             if not hasattr(fitted, "seed_"):
                 raise ValueError(
@@ -218,7 +217,8 @@ def stored_parameters(estimator: Any, fitted: Any = None) -> dict[str, Any]:
                     "stored; use a whole number, or fit the model first."
                 )
             parameters[name] = fitted.seed_
-        elif counterpart is not None and _has_generator(value):
+        elif _has_generator(value) and hasattr(fitted, f"{name}_"):
+            counterpart = getattr(fitted, f"{name}_")
             parameters[name] = type(value)(**stored_parameters(value, counterpart))
     return parameters
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from sklearn.base import clone
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
@@ -42,7 +42,7 @@ from kitchenette.maps.specification import PROBES, Cost, Specification
 from kitchenette.maps.tensor_sketch import TensorSketch
 from kitchenette.parameters import check_choice
 from kitchenette.sketching.combinations import ColumnProducts, ExactColumns, concatenate
-from kitchenette.sketching.gaussian_products import gaussian_products
+from kitchenette.sketching.gaussian_products import draw_gaussian_products
 from kitchenette.sketching.operators import Operator
 from kitchenette.sketching.products import (
     PANEL,
@@ -52,7 +52,11 @@ from kitchenette.sketching.products import (
 from kitchenette.sketching.random import Stream
 from kitchenette.sketching.structured import padded_block, whole_tiles
 
-PROJECTIONS = ("hadamard", "rademacher", "gaussian")
+DRAW: dict[str, Any] = {
+    "hadamard": draw_hadamard_products,
+    "rademacher": draw_rademacher_products,
+    "gaussian": draw_gaussian_products,
+}
 PILOT_COLUMNS = 1024  # columns of a user's inner map that tell its second moment
 
 
@@ -100,21 +104,24 @@ class MaclaurinSpecification(SeriesSpecification):
         return concatenate(operators, self.n_columns)
 
     def _draw_products(self, dtype: np.dtype[Any]) -> Operator:
+        if parts(self.kernel)[1] is None:
+            return self.products(dtype).operator()
         degrees, weights = self.random_degrees()
-        if parts(self.kernel)[1] is not None:
-            weights = weights * self.largest ** (-0.5 * degrees)
-            # One column of an inner map, without the division by their number, is an estimate.
-            gains = [float(np.sqrt(inner.n_components)) for inner in self.inner_maps]
-            operators = [inner.operator(dtype) for inner in self.inner_maps]
-            return ColumnProducts(weights.astype(dtype), degrees, operators, gains, self.n_columns)
+        weights = weights * self.largest ** (-0.5 * degrees)
+        # One column of an inner map, without the division by their number, is an estimate.
+        gains = [float(np.sqrt(inner.n_components)) for inner in self.inner_maps]
+        operators = [inner.operator(dtype) for inner in self.inner_maps]
+        return ColumnProducts(weights.astype(dtype), degrees, operators, gains, self.n_columns)
+
+    def products(self, dtype: DTypeLike = np.float64) -> Any:
+        """The random projections of a dot-product kernel, whose products are the features."""
+        degrees, weights = self.random_degrees()
         # Rows are brought to norms around one by a power of two, which rounds nothing.
         scale = float(2.0 ** -np.round(np.log2(self.largest) / 2))
         weights = weights * (self.largest**-0.5 / scale) ** degrees
-        given: Any = (degrees, weights, self.n_columns, self.seed, dtype, scale)
-        if self.projection == "gaussian":
-            return gaussian_products(*given)
-        draw = draw_hadamard_products if self.projection == "hadamard" else draw_rademacher_products
-        return draw(*given).operator()
+        return DRAW[self.projection](
+            degrees, weights, self.n_columns, self.seed, dtype, input_scale=scale
+        )
 
     # ------------------------------------------------------------ degrees
 
@@ -144,6 +151,7 @@ class MaclaurinSpecification(SeriesSpecification):
         else:
             # High degrees first, so that features that are computed together are alike.
             assert self.counts is not None
+            assert self.expected is not None
             picks = np.repeat(np.arange(series.degrees.size), self.counts)[::-1]
             weights = np.sqrt(series.terms / self.expected)
         return series.degrees[picks].astype(np.int32), weights[picks]
@@ -389,8 +397,8 @@ class RandomMaclaurin(SeriesMap):
             )
         if not np.isfinite(series.terms * moments.second_moment).all():
             raise ValueError(
-                f"The variance of features of {chosen.kernel!r} overflows on these rows, so that no "
-                "number of them would do. Use a kernel of a lower degree, or scale the rows down."
+                f"The variance of features of {chosen.kernel!r} overflows on these rows, so that "
+                "no number of them would do. Use a kernel of a lower degree, or shorter rows."
             )
         exact_at = {}
         if inner is None and self.projection == "hadamard":
@@ -455,11 +463,11 @@ class RandomMaclaurin(SeriesMap):
 
 def check_options(kernel: Kernel, h01: Any, projection: Any, degrees: Any, base: Any) -> None:
     """Refuse options that make no sense."""
-    check_choice("projection", projection, PROJECTIONS)
+    check_choice("projection", projection, tuple(DRAW))
     check_choice("degrees", degrees, ("optimal", "geometric"))
     if not isinstance(h01, bool | np.bool_):
         raise ValueError(f"h01 must be True or False; got {h01!r}.")
-    if not isinstance(base, numbers.Real) or not 1 < base < np.inf:
+    if not isinstance(base, numbers.Real) or not 1 < float(base) < np.inf:
         raise ValueError(f"base must be a number greater than 1; got {base!r}.")
     if h01 and isinstance(kernel, Composition):
         raise ValueError(
@@ -502,7 +510,9 @@ def check_inner_map(inner_map: Any, kernel: Kernel) -> None:
             advice = "Use RandomMaclaurin(degrees='geometric')"
         elif inner_map.features == "sincos":
             advice = "Use features='offset'"
-    if isinstance(inner_map, RandomMaclaurin) and (inner_map.degrees != "geometric" or inner_map.h01):
+    if isinstance(inner_map, RandomMaclaurin) and (
+        inner_map.degrees != "geometric" or inner_map.h01
+    ):
         advice = "Use degrees='geometric' without h01"
     if isinstance(inner_map, TensorSketch) and (
         inner_map.n_sketches != 1 or not isinstance(kernel.inner, Polynomial)

@@ -345,7 +345,8 @@ class TensorSketch(SeriesMap):
         series = cut_series(function_of(kernel), largest)
         check_range(kernel, series, sample.dtype)
         rows = sample[Stream(seed, "pairs").sample(sample.shape[0], PAIR_ROWS)]
-        moments = _moments(series.degrees, rows, scale, series.largest, isinstance(kernel, Gaussian))
+        gaussian = isinstance(kernel, Gaussian)
+        moments = _moments(series.degrees, rows, scale, series.largest, gaussian)
         counts, expected = optimal_counts(series.terms, moments, given["n_components"], seed)
         return TensorSketchSpecification(
             last_degree=int(series.degrees[-1]),

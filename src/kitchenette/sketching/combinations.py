@@ -41,7 +41,7 @@ class ExactColumns(Operator):
     def __init__(self, n_columns: int, dtype: DTypeLike, constants: Any, slope: float = 0.0):
         self.n_columns, self.dtype = n_columns, np.dtype(dtype)
         self._constants = np.asarray(constants, dtype=self.dtype)
-        self._slope = self.dtype.type(slope)
+        self._slope: Any = np.asarray(slope, dtype=self.dtype)[()]
         self.n_features = self._constants.size + n_columns * (slope != 0)
 
     def write(self, rows: Any, out: NDArray[Any]) -> bool:
@@ -126,5 +126,6 @@ def squared_norms(rows: Any, column_scales: NDArray[np.float64]) -> NDArray[np.f
     else:
         owners = np.repeat(np.arange(rows.shape[0]), rows.shape[1])
         squares = ((rows * column_scales) ** 2).ravel()
-    # It adds one number after the other, so that zeros change nothing.
-    return np.bincount(owners, weights=squares, minlength=rows.shape[0])
+    # One number after the other is added, so that zeros change nothing.
+    sums: NDArray[np.float64] = np.bincount(owners, squares, rows.shape[0])  # type: ignore[assignment]
+    return sums

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,40 +15,62 @@ from kitchenette.sketching.operators import Operator
 from kitchenette.sketching.random import Stream
 
 
-def gaussian_directions(
-    degrees: NDArray[np.int32], j: int, n_columns: int, seed: int
-) -> NDArray[np.float64]:
-    """The normal vectors of factor j, a row for each feature whose degree is above j.
+@dataclass(frozen=True, eq=False)
+class GaussianProducts:
+    """Features weight * z_1 ... z_n, where n is the degree and z_j = <g_j, x> for normal g_j.
 
-    Those of a feature depend on its number and j alone, not on how many features there are.
+    Attributes
+    ----------
+    degrees : ndarray of shape (n_features,)
+        The number of factors of each feature.
+    n_columns : int
+        The width of the data.
+    weights : ndarray of shape (n_features,)
+        What the products are multiplied with.
+    seed : int
+        The seed of the normal vectors, which are made when the operator is.
+    input_scale : float
+        What the data is multiplied with.
     """
-    stream, users = Stream(seed, f"gaussian factor {j}"), degrees > j
-    panels = [
-        stream.normals(PANEL, n_columns, first=first)[: users.size - first][users[first:][:PANEL]]
-        for first in range(0, users.size, PANEL)
-        if users[first : first + PANEL].any()
-    ]
-    return np.concatenate(panels)
+
+    degrees: NDArray[np.int32]
+    n_columns: int
+    weights: NDArray[Any]
+    seed: int
+    input_scale: float
+
+    def factor(self, j: int) -> NDArray[np.float64]:
+        """The normal vectors of factor j, a row for each feature whose degree is above j.
+
+        Those of a feature depend on its number and j alone, not on how many features there are.
+        """
+        stream, users = Stream(self.seed, f"gaussian factor {j}"), self.degrees > j
+        panels = [np.empty((0, self.n_columns))]
+        for first in range(0, users.size, PANEL):
+            of_panel = np.flatnonzero(users[first : first + PANEL])
+            if of_panel.size:
+                panels.append(stream.normals(PANEL, self.n_columns, first=first)[of_panel])
+        return np.concatenate(panels)
+
+    def operator(self) -> Operator:
+        """What writes the features."""
+        tail: Any = _core.Tail("identity")
+        operators = []
+        for j in range(int(self.degrees.max(initial=0))):
+            directions = self.factor(j)
+            panels = in_panels(self.input_scale * directions.T, self.weights.dtype)
+            operators.append(dense_operator(tail, panels, directions.shape[0]))
+        gains = [1.0] * len(operators)
+        return ColumnProducts(self.weights, self.degrees, operators, gains, self.n_columns)
 
 
-def gaussian_products(
+def draw_gaussian_products(
     degrees: NDArray[np.int32],
     weights: NDArray[np.float64],
     n_columns: int,
     seed: int,
     dtype: DTypeLike,
     input_scale: float = 1.0,
-) -> Operator:
-    """Features weight * z_1 ... z_n, where n is the degree and z_j = <g_j, x> for normal g_j.
-
-    Rows are multiplied with ``input_scale`` first.
-    """
-    tail: Any = _core.Tail("identity")
-    operators = []
-    for j in range(int(degrees.max(initial=0))):
-        directions = gaussian_directions(degrees, j, n_columns, seed)
-        panels = in_panels(input_scale * directions.T, dtype)
-        operators.append(dense_operator(tail, panels, directions.shape[0]))
-    return ColumnProducts(
-        weights.astype(dtype), degrees, operators, [1.0] * len(operators), n_columns
-    )
+) -> GaussianProducts:
+    """Normal vectors that are independent from feature to feature and from factor to factor."""
+    return GaussianProducts(degrees, n_columns, weights.astype(dtype), seed, input_scale)

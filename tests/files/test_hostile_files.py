@@ -1,0 +1,276 @@
+"""Small files that ask for much memory or work: they are refused in words, and soon."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kitchenette import ModelFileError, load
+from kitchenette.files import container
+from kitchenette.files.codec import encode
+from kitchenette.kernels import (
+    BesselMatern,
+    Composition,
+    Exponential,
+    Gaussian,
+    Laplacian,
+    Matern,
+    Polynomial,
+    VovkPolynomial,
+)
+from kitchenette.maps.craft import CRAFTSpecification
+from kitchenette.maps.fastfood import FastfoodSpecification
+from kitchenette.maps.kitchen_sinks import KitchenSinksSpecification
+from kitchenette.maps.random_maclaurin import MaclaurinSpecification
+from kitchenette.maps.srht import SRHTSpecification
+from kitchenette.maps.tensor_sketch import TensorSketchSpecification
+
+SECONDS = 20  # of processor time, for what takes about two on a quiet machine
+BYTES = 2**30
+
+
+def sinks(n_columns: int, n_components: int, kernel: Any = Gaussian(1.0), **options: Any) -> Any:
+    return KitchenSinksSpecification(
+        n_columns=n_columns, n_components=n_components, seed=0, kernel=kernel, **options
+    )
+
+
+def fastfood(n_columns: int, n_components: int, kernel: Any = Gaussian(1.0), **options: Any) -> Any:
+    return FastfoodSpecification(
+        n_columns=n_columns, n_components=n_components, seed=0, kernel=kernel, **options
+    )
+
+
+def maclaurin(kernel: Any, n_columns: int, n_components: int, last: int, **options: Any) -> Any:
+    return MaclaurinSpecification(
+        n_columns=n_columns,
+        n_components=n_components,
+        seed=0,
+        kernel=kernel,
+        last_degree=last,
+        largest=1.0,
+        **options,
+    )
+
+
+def spread_counts(n_terms: int, n_components: int) -> dict[str, Any]:
+    """Equally many features for all degrees."""
+    share = n_components // n_terms
+    counts = np.full(n_terms, share)
+    counts[0] += n_components - share * n_terms
+    return {"counts": counts, "expected": counts.astype(np.float64)}
+
+
+def srht(n_columns: int, n_components: int) -> SRHTSpecification:
+    return SRHTSpecification(n_columns=n_columns, n_components=n_components, seed=0)
+
+
+def sketch(kernel: Polynomial, n_columns: int, n_components: int) -> Any:
+    return TensorSketchSpecification(
+        n_columns=n_columns,
+        n_components=n_components,
+        seed=0,
+        kernel=kernel,
+        last_degree=kernel.degree,
+        largest=1.0,
+    )
+
+
+def craft(up: Any, n_components: int) -> CRAFTSpecification:
+    return CRAFTSpecification(
+        n_columns=up.n_columns,
+        n_components=n_components,
+        seed=0,
+        up=up,
+        down=srht(up.n_components, n_components),
+    )
+
+
+# The specification, and the name of its map's class.
+TOO_MUCH: dict[str, tuple[Any, str]] = {
+    "sketch of a high degree": (sketch(Polynomial(10**3), 5, 2**20), "TensorSketch"),
+    "orthogonal sinks": (sinks(3000, 6000, kind="orthogonal"), "RandomKitchenSinks"),
+    "Vovk composition": (
+        maclaurin(Composition(VovkPolynomial(10**7), Polynomial(1)), 5, 64, 10**7),
+        "RandomMaclaurin",
+    ),
+    "Vovk composition, truncated": (
+        maclaurin(
+            Composition(VovkPolynomial(10**7), Polynomial(1)), 5, 64, 3, **spread_counts(4, 64)
+        ),
+        "RandomMaclaurin",
+    ),
+    "500 degrees": (
+        maclaurin(Exponential(), 10**5, 10**6, 499, **spread_counts(500, 10**6)),
+        "RandomMaclaurin",
+    ),
+    "500 degrees, rademacher": (
+        maclaurin(Polynomial(499), 10**4, 10**4, 499, projection="rademacher", degrees="geometric"),
+        "RandomMaclaurin",
+    ),
+    "local templates of many columns": (
+        fastfood(10**5, 10**5, features="local", template_spread=0.5),
+        "Fastfood",
+    ),
+    "many components": (fastfood(10, 10**9), "Fastfood"),
+    "many columns": (fastfood(10**9, 10), "Fastfood"),
+    "Bessel functions of a high order": (
+        fastfood(10, 10**4, kernel=BesselMatern(10**6, 1.0)),
+        "Fastfood",
+    ),
+    "wide SRHT": (srht(10**9, 1), "SRHT"),
+    "a huge map inside": (craft(sinks(10**5, 10**5), 10), "CRAFTMap"),
+}
+# Whether these are refused is a matter of their estimated cost, but they cannot be expensive.
+NEAR_THE_LIMIT: dict[str, tuple[Any, str]] = {
+    "sinks": (sinks(1000, 80_000), "RandomKitchenSinks"),
+    "sinks of one column": (sinks(1, 8_000_000), "RandomKitchenSinks"),
+    "sinks of Laplacian": (sinks(1000, 90_000, Laplacian(1.0)), "RandomKitchenSinks"),
+    "orthogonal sinks of two columns": (
+        sinks(2, 2_000_000, kind="orthogonal"),
+        "RandomKitchenSinks",
+    ),
+    "quasi-random sinks": (sinks(50, 1_500_000, kind="quasi"), "RandomKitchenSinks"),
+    "fastfood": (fastfood(100, 1_900_000), "Fastfood"),
+    "fastfood of Matern": (fastfood(100, 1_200_000, Matern(1.5, 1.0)), "Fastfood"),
+    "local": (fastfood(8192, 50_000, features="local", template_spread=0.5), "Fastfood"),
+    "wide fastfood": (fastfood(1_900_000, 1), "Fastfood"),
+    "srht": (srht(10, 30_000_000), "SRHT"),
+    "wide srht": (srht(16_000_000, 10), "SRHT"),
+    "maclaurin": (
+        maclaurin(Exponential(), 100, 10**6, 19, **spread_counts(20, 10**6)),
+        "RandomMaclaurin",
+    ),
+    "maclaurin rademacher": (
+        maclaurin(Polynomial(5), 100, 10**5, 5, projection="rademacher", degrees="geometric"),
+        "RandomMaclaurin",
+    ),
+    "sketch": (sketch(Polynomial(10), 100, 2**18), "TensorSketch"),
+}
+
+
+def write(path: Path, specification: Any, class_name: str, repeated: int = 1) -> None:
+    """A file with maps of this specification, whose features nobody has computed."""
+    document, arrays = encode(specification)
+    number = {"object": len(document["objects"]) - 1}
+    fitted = {"mapping": {"specification_": number}}
+    state = {"parameters": {"mapping": {}}, "fitted": fitted, "fingerprint": [0.0] * 8}
+    if class_name == "SRHT":
+        state["parameters"] = {"mapping": {"n_components": 1}}
+    document["objects"] += [{"class": class_name, "state": state}] * repeated
+    with path.open("wb") as file:
+        container.write(file, document, arrays)
+    assert path.stat().st_size < 10_000
+
+
+LOADING = """
+import json, resource, sys
+resource.setrlimit(resource.RLIMIT_AS, (2**32, 2**32))
+import kitchenette
+from peak_memory import peak
+before, start = peak(), resource.getrusage(resource.RUSAGE_SELF)
+answers = {}
+for path in sys.argv[1:]:
+    try:
+        kitchenette.load(path)
+        answers[path] = ""
+    except kitchenette.ModelFileError as error:
+        answers[path] = str(error)
+end = resource.getrusage(resource.RUSAGE_SELF)
+seconds = end.ru_utime + end.ru_stime - start.ru_utime - start.ru_stime
+print(json.dumps({"answers": answers, "grown": peak() - before, "seconds": seconds}))
+"""
+
+
+def loaded_elsewhere(*paths: Path) -> dict[str, Any]:
+    """What loading says and costs, in a process whose memory is limited."""
+    pytest.importorskip("resource", reason="memory is limited with resource, on Unix only")
+    done = subprocess.run(
+        [sys.executable, "-c", LOADING, *map(str, paths)],
+        cwd=Path(__file__).parents[1],
+        env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30 * SECONDS,
+    )
+    assert done.returncode == 0, done.stderr
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+def test_small_files_that_ask_for_much_are_refused_in_words(tmp_path):
+    paths = {tmp_path / name: given for name, given in TOO_MUCH.items()}
+    for path, (specification, class_name) in paths.items():
+        write(path, specification, class_name)
+    found = loaded_elsewhere(*paths)
+    for path, (specification, _) in paths.items():
+        sentence = found["answers"][str(path)]
+        assert "gives other features" not in sentence
+        assert type(specification).__name__ in sentence or "Specification" in sentence, sentence
+        assert "larger max_" in sentence or "degree" in sentence, sentence
+    assert found["grown"] < BYTES / 4
+    assert found["seconds"] < SECONDS
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NEAR_THE_LIMIT)
+def test_what_is_not_refused_is_cheap(name, tmp_path):
+    write(tmp_path / "model", *NEAR_THE_LIMIT[name])
+    found = loaded_elsewhere(tmp_path / "model")
+    [sentence] = found["answers"].values()
+    assert "gives other features" in sentence or "larger max_" in sentence, sentence
+    assert found["grown"] < BYTES
+    assert found["seconds"] < SECONDS
+
+
+@pytest.mark.slow
+def test_many_maps_of_one_specification_are_counted_each(tmp_path):
+    path = tmp_path / "model"
+    write(path, fastfood(100, 1_000_000), "Fastfood", repeated=30)
+    # Correct fingerprints, so that loading goes on from map to map.
+    numbers = fastfood(100, 1_000_000).fingerprint()
+    rounded = [round(number, 6) for number in numbers]
+    content = path.read_bytes()
+    document, arrays = encode(fastfood(100, 1_000_000))
+    fitted = {"mapping": {"specification_": {"object": len(document["objects"]) - 1}}}
+    state = {"parameters": {"mapping": {}}, "fitted": fitted, "fingerprint": rounded}
+    document["objects"] += [{"class": "Fastfood", "state": state}] * 30
+    with path.open("wb") as file:
+        container.write(file, document, arrays)
+    assert len(content) < 10_000
+    found = loaded_elsewhere(path)
+    assert "once more may take" in next(iter(found["answers"].values()))
+    assert found["seconds"] < SECONDS
+
+
+def test_a_larger_limit_lets_a_large_map_in(tmp_path):
+    path = tmp_path / "model"
+    write(path, fastfood(10, 2000), "Fastfood")
+    with pytest.raises(ModelFileError, match="larger max_operations if you trust it"):
+        load(path, max_operations=1e5)
+    with pytest.raises(ModelFileError, match="gives other features"):
+        load(path, max_operations=np.inf)
+
+
+def test_objects_that_refer_to_each_other_do_not_multiply(tmp_path):
+    """A message about a chain of 40 pairs of kernels would be a text of 2^40 kernels."""
+    path = tmp_path / "model"
+    entries: list[dict[str, Any]] = [{"class": "Gaussian", "state": {"length_scale": 1.0}}]
+    for number in range(40):
+        pair = {"outer": {"object": number}, "inner": {"object": number}}
+        entries.append({"class": "Composition", "state": pair})
+    kernel = {"object": len(entries) - 1}
+    values = {"n_columns": 3, "n_components": 4, "seed": 0, "kernel": kernel}
+    entries.append({"class": "KitchenSinksSpecification", "state": values})
+    with path.open("wb") as file:
+        container.write(file, {"objects": entries}, {})
+    with pytest.raises(ModelFileError, match="refer to each other too often"):
+        load(path)
