@@ -151,13 +151,13 @@ class KernelMachine(ValueParameters, ABC):
             n_features, n_targets, n_rows + len(blocks), single=one.dtype == np.float32
         )
         progress = with_progress(blocks, n_rows, type(self).__name__) if self.verbose else blocks
-        empty = LeastSquares(n_features, n_targets)
         memory = None
         for rows in progress:
             # Kept: new memory costs the operating system a good part of a block's time.
             Z = memory = features_of(self.feature_map_, rows_of(X, rows), memory)
             Y = self._columns(targets[rows])
-            block = checked_rows(empty, Z, Y, None if weights is None else weights[rows])
+            some = None if weights is None else weights[rows]
+            block = checked_rows(Z, Y, some, n_features, n_targets)
             with one_blas_thread():
                 accumulator.add(*block, blas=BLAS)
         with one_blas_thread():
