@@ -236,9 +236,9 @@ class LeastSquares:
         return self
 
     def _change(self, Z: Any, Y: Any, sample_weight: Any, *, remove: bool) -> None:
-        rows, targets, weights = checked_rows(self, Z, Y, sample_weight)
+        batch = checked_rows(Z, Y, sample_weight, self.n_features, self.n_targets)
         with one_blas_thread():
-            self._statistics.update(rows, targets, weights, remove=remove, blas=BLAS)
+            self._statistics.update(*batch, remove=remove, blas=BLAS)
 
     def merge(self, other: LeastSquares) -> Self:
         """Add the rows that other statistics have seen; those do not change.
@@ -535,7 +535,7 @@ def checked_penalties(name: str, given: Any, expected: str) -> Array:
 
 
 def checked_rows(
-    statistics: LeastSquares, Z: Any, Y: Any, sample_weight: Any
+    Z: Any, Y: Any, sample_weight: Any, n_features: int, n_targets: int
 ) -> tuple[NDArray[Any], Array, Array | None]:
     """Features, targets and weights of rows, in types and shapes that the native core takes.
 
@@ -545,7 +545,7 @@ def checked_rows(
     Y = check_array(Y, dtype=np.float64, ensure_2d=False, ensure_all_finite=False, input_name="Y")
     Y = Y[:, None] if Y.ndim == 1 else Y
     check_consistent_length(Z, Y)
-    for name, array, width in (("Z", Z, statistics.n_features), ("Y", Y, statistics.n_targets)):
+    for name, array, width in (("Z", Z, n_features), ("Y", Y, n_targets)):
         if array.ndim != 2 or array.shape[1] != width:
             raise ValueError(
                 f"{name} must have {width} columns; got an array of shape {array.shape}."
