@@ -11,14 +11,14 @@ namespace kitchenette {
 
 template <class T> double add_column_sums(const T* z, Size stride, Size n_rows, Size n_columns,
                                           const double* weights, double* sums) {
-    const Kernels<T>& kernels = kernels_of<T>(current_variant());
+    const VectorCode<T>& code = vector_code<T>();
     const Size width = std::clamp(n_columns / (2 * max_threads()), Size{64}, most_sums);
     const Size tasks = (n_columns + width - 1) / width;
     std::atomic<double> largest{0};
     parallel<T>(tasks, n_rows * n_columns, 0, [&](Size task, T*) {
         const Size begin = task * width, count = std::min(width, n_columns - begin);
         const double mine = static_cast<double>(
-            kernels.add_sums(z + begin, stride, n_rows, count, weights, sums + begin));
+            code.add_sums(z + begin, stride, n_rows, count, weights, sums + begin));
         double seen = largest.load();
         while (seen < mine && !largest.compare_exchange_weak(seen, mine)) {
         }
@@ -49,9 +49,9 @@ struct Layout {
 
 // One strip and one chunk are rows as the BLAS knows them.
 template <class T> Layout layout_of(Size capacity, Size n_columns) {
-    const Kernels<T>& kernels = kernels_of<T>(current_variant());
-    if (!kernels.multiply_strips) return {n_columns, n_columns, capacity};
-    const Size width = kernels.strip_width;
+    const VectorCode<T>& code = vector_code<T>();
+    if (!code.multiply_strips) return {n_columns, n_columns, capacity};
+    const Size width = code.strip_width;
     return {n_columns, width, strip_bytes / (width * static_cast<Size>(sizeof(T)))};
 }
 
@@ -71,11 +71,11 @@ template <class T> void centre_rows(const T* z, Size stride, Size n_rows, const 
                                     const double* roots, const double* last, Size first,
                                     const WaitingRows<T>& waiting) {
     const Size n_columns = waiting.n_columns;
-    const Kernels<T>& kernels = kernels_of<T>(current_variant());
+    const VectorCode<T>& code = vector_code<T>();
     const Layout layout = layout_of<T>(waiting.capacity, n_columns);
     T* memory = on_a_cache_line(waiting.memory);
-    const bool past_caches = kernels.multiply_strips &&
-                             waiting.capacity * n_columns > largest_in_caches / Size{sizeof(T)};
+    const bool past_caches =
+        code.multiply_strips && waiting.capacity * n_columns > largest_in_caches / Size{sizeof(T)};
     // The mean as a sum of two numbers of this precision: the first difference is exact if
     // the mean is large, so that the second can take the rest away.
     const AlignedBuffer<T> parts(2 * n_columns);
@@ -93,9 +93,9 @@ template <class T> void centre_rows(const T* z, Size stride, Size n_rows, const 
     parallel<T>(last_task - first_task, n_rows * n_columns, 0, [&](Size task, T*) {
         const Size row = std::max(first, (first_task + task) * rows_of_a_task);
         const Size count = std::min(end, (first_task + task + 1) * rows_of_a_task) - row;
-        kernels.centre_rows(z + (row - first) * stride, stride, count, n_columns, high, low,
-                            roots ? roots + (row - first) : nullptr, place(row), layout.width,
-                            distance, past_caches);
+        code.centre_rows(z + (row - first) * stride, stride, count, n_columns, high, low,
+                         roots ? roots + (row - first) : nullptr, place(row), layout.width,
+                         distance, past_caches);
     });
     for (Size j = 0; last && j < layout.strips() * layout.width; ++j)
         place(end)[j / layout.width * distance + j % layout.width] =
@@ -192,7 +192,7 @@ struct Range {
 // matrix, only what is on and below the diagonal is asked for.
 template <class T> void multiply(const Factor<T>& left, const Factor<T>& right, const Range& rows,
                                  const Tile& tile, bool square, T* product, Size stride) {
-    const Kernels<T>& kernels = kernels_of<T>(current_variant());
+    const VectorCode<T>& code = vector_code<T>();
     const Size width = left.layout.width, depth = left.layout.depth;
     const Size first_left = tile.row / width, first_right = tile.column / width;
     const Size last_left = (tile.row + tile.n_rows + width - 1) / width;
@@ -207,10 +207,10 @@ template <class T> void multiply(const Factor<T>& left, const Factor<T>& right, 
                                                  : right.layout.begin(chunk + 1, first_right));
             for (Size i = square ? j : first_left; i < last_left; ++i) {
                 const T* strip = left.data + left.layout.begin(chunk, i);
-                kernels.multiply_strips(
-                    strip, right.data + right.layout.begin(chunk, j), n_rows,
-                    right.layout.columns_of(j), columns + (i - first_left) * width, stride,
-                    row > rows.begin, i + 1 < last_left ? strip + depth * width : next_right);
+                code.multiply_strips(strip, right.data + right.layout.begin(chunk, j), n_rows,
+                                     right.layout.columns_of(j), columns + (i - first_left) * width,
+                                     stride, row > rows.begin,
+                                     i + 1 < last_left ? strip + depth * width : next_right);
             }
         }
     }
@@ -238,7 +238,7 @@ template <class T> void multiply(const Blas<T>& blas, const Factor<T>& left, con
 }  // namespace
 
 bool products_call_blas() {
-    return !current_variant().kernels_float->multiply_strips;
+    return !vector_code<float>().multiply_strips;
 }
 
 template <class T> void add_products(const WaitingRows<T>& waiting, Size n_rows, const T* targets,

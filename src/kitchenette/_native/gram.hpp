@@ -2,7 +2,7 @@
 // their mean, added to one triangle of it.
 #pragma once
 
-#include "kernels.hpp"
+#include "variants.hpp"
 
 namespace kitchenette {
 

@@ -149,7 +149,9 @@ class RandomKitchenSinks(FourierFeatureMap):
 
     def _write(self, X: Any, out: NDArray[Any]) -> bool:
         panels = self._panels.astype(X.dtype, copy=False)
-        return _core.dense_features(native_rows(X), out, self._fourier_tail(X.dtype), panels=panels)
+        tail = self._fourier_tail(X.dtype)
+        operator = _core.dense(tail, panels=panels, n_features=self._n_features_out)
+        return bool(operator.write(native_rows(X), out))
 
 
 # Each of these yields PANEL frequencies after PANEL frequencies, at least n in all.

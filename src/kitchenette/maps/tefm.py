@@ -365,10 +365,11 @@ class TEFM(RowTransformer):
         start = 0
         fine = True
         identity = _core.Tail("identity")
+        multiply = _core.dense(identity, panels=panels, n_features=self._n_features_out)
         for Z in self._base_features(X):
             target = out[start : start + len(Z)]
             # Not a call to a BLAS, whose sums would depend on the size of the batch.
-            fine &= _core.dense_features(Z, target, identity, panels=panels)
+            fine &= multiply.write(Z, target)
             start += len(Z)
         return fine
 
