@@ -145,13 +145,16 @@ def draw(curves: dict[str, dict[str, list[tuple[int, float]]]], path: str) -> No
 def figures() -> dict[str, Action]:
     """A few cases whose times tell versions apart."""
     actions: dict[str, Action] = {}
-    for d, D, n in [(64, 1024, 4096), (784, 4096, 1024), (8192, 65536, 32), (1024, 32768, 1)]:
-        X, maps = rows(n, d), fitted_maps(d, D)
-        del maps["RBFSampler"]
-        if n * d > 2**17 and D > 4096:
-            del maps["RandomKitchenSinks"]
-        named = {f"{n} x {d} to {D}, {name}": maps[name] for name in maps}
-        actions.update(transforming(named, X))
+    for d, D, n in [(64, 1024, 4096), (784, 4096, 1024), (1024, 32768, 1), (8192, 65536, 32)]:
+        X, kernel = rows(n, d), Gaussian(float(np.sqrt(d)))
+        maps: dict[str, Any] = {
+            "Fastfood, hadamard": fastfood(kernel, D, "hadamard"),
+            "Fastfood, orthogonal": fastfood(kernel, D),
+        }
+        if D <= 4096:
+            maps["RandomKitchenSinks"] = RandomKitchenSinks(kernel, D, random_state=0)
+        fitted = {f"{n} x {d} to {D}, {name}": maps[name].fit(X) for name in maps}
+        actions.update(transforming(fitted, X))
     X = np.zeros((4096, 1024), np.float32)
     actions["fwht of 4096 x 1024"] = partial(fwht, X, overwrite_x=True)
     return actions

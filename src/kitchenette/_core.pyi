@@ -30,127 +30,118 @@ class Tail:
     ) -> None: ...
 
 def fwht(x: NDArray[Any]) -> None: ...
-@overload
-def structured_features(
-    x: NDArray[np.float32] | Csr32,
-    out: NDArray[np.float32],
+
+class Operator32:
+    @property
+    def n_columns(self) -> int: ...
+    @property
+    def n_features(self) -> int: ...
+    def write(self, x: NDArray[np.float32] | Csr32, out: NDArray[np.float32]) -> bool: ...
+
+class Operator64:
+    @property
+    def n_columns(self) -> int: ...
+    @property
+    def n_features(self) -> int: ...
+    def write(self, x: NDArray[np.float64] | Csr64, out: NDArray[np.float64]) -> bool: ...
+
+class Linear32:
+    @property
+    def n_columns(self) -> int: ...
+    @property
+    def n_targets(self) -> int: ...
+    def write(self, x: NDArray[np.float32] | Csr32, out: NDArray[np.float64]) -> bool: ...
+
+class Linear64:
+    @property
+    def n_columns(self) -> int: ...
+    @property
+    def n_targets(self) -> int: ...
+    def write(self, x: NDArray[np.float64] | Csr64, out: NDArray[np.float64]) -> bool: ...
+
+def structured(
     tail: Tail,
     *,
+    n_columns: int,
+    n_features: int,
     block: int,
     signs: NDArray[np.int8],
+    scales: NDArray[Any],
     permutation: NDArray[np.int32] | None = None,
-    gaussians: NDArray[np.float32] | None = None,
-    cosines: NDArray[np.float32] | None = None,
-    sines: NDArray[np.float32] | None = None,
-    scales: NDArray[np.float32],
-    column_scales: NDArray[np.float32] | None = None,
+    gaussians: NDArray[Any] | None = None,
+    cosines: NDArray[Any] | None = None,
+    sines: NDArray[Any] | None = None,
+    column_scales: NDArray[Any] | None = None,
     constant: float = 0.0,
-) -> bool: ...
-@overload
-def structured_features(
-    x: NDArray[np.float64] | Csr64,
-    out: NDArray[np.float64],
-    tail: Tail,
-    *,
-    block: int,
-    signs: NDArray[np.int8],
-    permutation: NDArray[np.int32] | None = None,
-    gaussians: NDArray[np.float64] | None = None,
-    cosines: NDArray[np.float64] | None = None,
-    sines: NDArray[np.float64] | None = None,
-    scales: NDArray[np.float64],
-    column_scales: NDArray[np.float64] | None = None,
-    constant: float = 0.0,
-) -> bool: ...
-@overload
-def dense_features(
-    x: NDArray[np.float32] | Csr32,
-    out: NDArray[np.float32],
-    tail: Tail,
-    *,
-    panels: NDArray[np.float32],
-) -> bool: ...
-@overload
-def dense_features(
-    x: NDArray[np.float64] | Csr64,
-    out: NDArray[np.float64],
-    tail: Tail,
-    *,
-    panels: NDArray[np.float64],
-) -> bool: ...
-@overload
+) -> Operator32 | Operator64: ...
+def dense(tail: Tail, *, panels: NDArray[Any], n_features: int) -> Operator32 | Operator64: ...
 def hadamard_products(
-    x: NDArray[np.float32] | Csr32,
-    out: NDArray[np.float32],
     *,
+    n_columns: int,
+    n_features: int,
     block: int,
     signs: NDArray[np.int8],
     indices: NDArray[np.int32],
     depths: NDArray[np.int32],
-    weights: NDArray[np.float32],
-    column_scales: NDArray[np.float32] | None = None,
-) -> bool: ...
-@overload
-def hadamard_products(
-    x: NDArray[np.float64] | Csr64,
-    out: NDArray[np.float64],
-    *,
-    block: int,
-    signs: NDArray[np.int8],
-    indices: NDArray[np.int32],
-    depths: NDArray[np.int32],
-    weights: NDArray[np.float64],
-    column_scales: NDArray[np.float64] | None = None,
-) -> bool: ...
-@overload
+    weights: NDArray[Any],
+    column_scales: NDArray[Any] | None = None,
+) -> Operator32 | Operator64: ...
 def sign_products(
-    x: NDArray[np.float32] | Csr32,
-    out: NDArray[np.float32],
     *,
+    n_columns: int,
+    n_features: int,
     bits: NDArray[np.uint64],
     used: NDArray[np.uint64],
     starts: NDArray[np.int64],
-    weights: NDArray[np.float32],
-    column_scales: NDArray[np.float32] | None = None,
-) -> bool: ...
-@overload
-def sign_products(
-    x: NDArray[np.float64] | Csr64,
-    out: NDArray[np.float64],
+    weights: NDArray[Any],
+    column_scales: NDArray[Any] | None = None,
+) -> Operator32 | Operator64: ...
+def tensor_sketch(
     *,
-    bits: NDArray[np.uint64],
-    used: NDArray[np.uint64],
-    starts: NDArray[np.int64],
-    weights: NDArray[np.float64],
-    column_scales: NDArray[np.float64] | None = None,
-) -> bool: ...
+    n_columns: int,
+    n_buckets: int,
+    buckets: NDArray[np.int32],
+    weights: NDArray[Any],
+    length: int,
+    roots: NDArray[Any],
+    chirp: NDArray[Any] | None = None,
+    filter: NDArray[Any] | None = None,
+    order: NDArray[np.int32] | None = None,
+    factors: NDArray[Any] | None = None,
+) -> Operator32 | Operator64: ...
+def affine32(*, n_columns: int, constant: float, slope: float) -> Operator32: ...
+def affine64(*, n_columns: int, constant: float, slope: float) -> Operator64: ...
 @overload
-def tensor_sketch_features(
+def chain(first: Operator32, second: Operator32) -> Operator32: ...
+@overload
+def chain(first: Operator64, second: Operator64) -> Operator64: ...
+@overload
+def concatenate(operators: list[Operator32]) -> Operator32: ...
+@overload
+def concatenate(operators: list[Operator64]) -> Operator64: ...
+@overload
+def linear(
+    operator: Operator32,
+    weights: NDArray[np.float32] | NDArray[np.float64],
+    intercept: NDArray[np.float64],
+) -> Linear32: ...
+@overload
+def linear(
+    operator: Operator64, weights: NDArray[np.float64], intercept: NDArray[np.float64]
+) -> Linear64: ...
+@overload
+def transposed(
+    operator: Operator32,
     x: NDArray[np.float32] | Csr32,
-    out: NDArray[np.float32],
-    *,
-    buckets: NDArray[np.int32],
-    weights: NDArray[np.float32],
-    length: int,
-    roots: NDArray[np.float32],
-    chirp: NDArray[np.float32] | None = None,
-    filter: NDArray[np.float32] | None = None,
-    order: NDArray[np.int32] | None = None,
-    factors: NDArray[np.float32] | None = None,
+    factors: NDArray[np.float32],
+    out: NDArray[np.float64],
 ) -> bool: ...
 @overload
-def tensor_sketch_features(
+def transposed(
+    operator: Operator64,
     x: NDArray[np.float64] | Csr64,
+    factors: NDArray[np.float64],
     out: NDArray[np.float64],
-    *,
-    buckets: NDArray[np.int32],
-    weights: NDArray[np.float64],
-    length: int,
-    roots: NDArray[np.float64],
-    chirp: NDArray[np.float64] | None = None,
-    filter: NDArray[np.float64] | None = None,
-    order: NDArray[np.int32] | None = None,
-    factors: NDArray[np.float64] | None = None,
 ) -> bool: ...
 @overload
 def finish_features(z: NDArray[np.float32], out: NDArray[np.float32], tail: Tail) -> bool: ...

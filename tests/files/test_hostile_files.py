@@ -156,15 +156,18 @@ NEAR_THE_LIMIT: dict[str, tuple[Any, str]] = {
 }
 
 
-def write(path: Path, specification: Any, class_name: str, repeated: int = 1) -> None:
-    """A file with maps of this specification, whose features nobody has computed."""
+def write(
+    path: Path, specification: Any, class_name: str, fingerprint: Any = (0.0,) * 8, count: int = 1
+) -> None:
+    """A file with maps of this specification, by default with features that it does not have."""
     document, arrays = encode(specification)
-    number = {"object": len(document["objects"]) - 1}
-    fitted = {"mapping": {"specification_": number}}
-    state = {"parameters": {"mapping": {}}, "fitted": fitted, "fingerprint": [0.0] * 8}
-    if class_name == "SRHT":
-        state["parameters"] = {"mapping": {"n_components": 1}}
-    document["objects"] += [{"class": class_name, "state": state}] * repeated
+    fitted = {"specification_": {"object": len(document["objects"]) - 1}}
+    state = {
+        "parameters": {"mapping": {"n_components": 1}},
+        "fitted": {"mapping": fitted},
+        "fingerprint": [*fingerprint],
+    }
+    document["objects"] += [{"class": class_name, "state": state}] * count
     with path.open("wb") as file:
         container.write(file, document, arrays)
     assert path.stat().st_size < 10_000
@@ -233,21 +236,13 @@ def test_what_is_not_refused_is_cheap(name, tmp_path):
 
 @pytest.mark.slow
 def test_many_maps_of_one_specification_are_counted_each(tmp_path):
-    path = tmp_path / "model"
-    write(path, fastfood(100, 1_000_000), "Fastfood", repeated=30)
-    # Correct fingerprints, so that loading goes on from map to map.
-    numbers = fastfood(100, 1_000_000).fingerprint()
-    rounded = [round(number, 6) for number in numbers]
-    content = path.read_bytes()
-    document, arrays = encode(fastfood(100, 1_000_000))
-    fitted = {"mapping": {"specification_": {"object": len(document["objects"]) - 1}}}
-    state = {"parameters": {"mapping": {}}, "fitted": fitted, "fingerprint": rounded}
-    document["objects"] += [{"class": "Fastfood", "state": state}] * 30
-    with path.open("wb") as file:
-        container.write(file, document, arrays)
-    assert len(content) < 10_000
+    path, specification = tmp_path / "model", fastfood(100, 1_000_000)
+    # The right features, so that loading goes on from map to map.
+    fingerprint = [round(number, 6) for number in specification.fingerprint()]
+    write(path, specification, "Fastfood", fingerprint, count=30)
     found = loaded_elsewhere(path)
-    assert "once more may take" in next(iter(found["answers"].values()))
+    [sentence] = found["answers"].values()
+    assert "using a FastfoodSpecification once more may take" in sentence
     assert found["seconds"] < SECONDS
 
 

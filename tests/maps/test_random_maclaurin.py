@@ -9,7 +9,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.linalg import hadamard
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.datasets import load_digits
+from sklearn.kernel_approximation import RBFSampler
+from sklearn.preprocessing import StandardScaler
 from unbiased import (
     assert_spread,
     assert_unbiased,
@@ -18,11 +21,13 @@ from unbiased import (
     leaning_pairs,
 )
 
-from kitchenette import RandomMaclaurin
+import kitchenette
+from kitchenette import SRHT, Fastfood, RandomKitchenSinks, RandomMaclaurin, TensorSketch
 from kitchenette.kernels import (
     Composition,
     Exponential,
     Gaussian,
+    Kernel,
     Laplacian,
     Maclaurin,
     Polynomial,
@@ -31,10 +36,11 @@ from kitchenette.kernels import (
 )
 from kitchenette.maps.degrees import TOLERANCE, Moments, cut_series, optimal_counts
 from kitchenette.metrics import kernel_error
+from kitchenette.sketching.gaussian_products import draw_gaussian_products
 from kitchenette.sketching.products import draw_hadamard_products, draw_rademacher_products
 
 DRAWS = [draw_hadamard_products, draw_rademacher_products]
-PROJECTIONS = ["hadamard", "rademacher"]
+PROJECTIONS = ["hadamard", "rademacher"]  # of signs
 ALLOCATIONS = ["optimal", "geometric"]
 
 # ---------------------------------------------------------------- oracles
@@ -529,3 +535,223 @@ def test_rows_of_zeros_have_the_constant_alone(options):
             continue
         Z = RandomMaclaurin(kernel, 40, random_state=0, **options).fit_transform(X)
         np.testing.assert_allclose(Z @ Z.T, kernel(X), rtol=1e-6)
+
+
+def test_degrees_that_no_number_of_features_could_serve_get_a_sentence():
+    X = np.random.default_rng(0).normal(size=(20, 30)) / 5
+    for kernel in (Polynomial(5000), Polynomial(5000, coef0=0.0), VovkPolynomial(5001)):
+        with pytest.raises(ValueError, match=r"needs more than 500 terms .* of a lower degree"):
+            RandomMaclaurin(kernel, 64).fit(3 * X)
+    with pytest.raises(ValueError, match="too high; 500 is a sensible limit"):
+        RandomMaclaurin(Polynomial(10**9), 64).fit(X)
+
+
+def test_a_high_degree_whose_low_terms_suffice_is_served():
+    # (1 + t / 5000)^5000 is next to exp(t).
+    X, Y = leaning_pairs(3)
+    kernel = Polynomial(5000, gamma=1 / 5000)
+    values = estimates(lambda s: RandomMaclaurin(kernel, 256, random_state=s), X, Y, 64)
+    assert_unbiased(values, np.diag(kernel(X, Y)))
+    fitted = RandomMaclaurin(kernel, 256).fit(X)
+    assert fitted.degrees_.max() < 20
+    assert 0 < fitted.truncation_ < TOLERANCE
+
+
+def test_truncation_is_what_is_missing_where_there_is_no_variance():
+    X = np.array([[0.5], [1.0]])
+    fitted = RandomMaclaurin(Exponential(), 64, random_state=0).fit(X)
+    Z = fitted.transform(X)
+    missing = 1 - (Z[1] @ Z[1]) / np.e
+    assert fitted.truncation_ == pytest.approx(missing, rel=1e-6)
+    assert 1e-9 < missing < TOLERANCE
+    assert RandomMaclaurin(Polynomial(3), 64).fit(X).truncation_ == 0
+
+
+# ---------------------------------------------------------------- normal directions
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("d", "n_features"), [(1, 1), (3, 7), (40, 333)])
+def test_gaussian_features_equal_explicit_products(d, n_features, dtype):
+    rng = np.random.default_rng(d)
+    degrees = rng.integers(0, 4, size=n_features).astype(np.int32)
+    weights = rng.normal(size=n_features)
+    X = (rng.normal(size=(21, d)) / np.sqrt(d)).astype(dtype)
+    products = draw_gaussian_products(degrees, weights, d, seed=5, dtype=dtype, input_scale=0.5)
+    out = np.empty((21, n_features), dtype=dtype)
+    assert products.operator().write(X, out)
+    expected = np.tile(weights, (21, 1))
+    for j in range(degrees.max()):
+        expected[:, degrees > j] *= 0.5 * X.astype(float) @ products.factor(j).T
+    tolerance = 1e-5 if dtype == np.float32 else 1e-13
+    np.testing.assert_allclose(out, expected, rtol=tolerance, atol=tolerance)
+    sparse = np.empty_like(out)
+    assert products.operator().write(sp.csr_array(X), sparse)
+    assert out.tobytes() == sparse.tobytes()
+
+
+@pytest.mark.parametrize("degrees", ALLOCATIONS)
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"h01": True}, {"kernel": Exponential(1.5)}, {"kernel": Maclaurin([0.0, 1.0, 0.0, 2.0])}],
+    ids=str,
+)
+def test_gaussian_directions_are_unbiased(options, degrees):
+    X, Y = close_pairs(4, distance=0.7)
+    options = {"kernel": Polynomial(3), **options}
+    values = estimates(
+        lambda s: RandomMaclaurin(
+            n_components=512, projection="gaussian", degrees=degrees, random_state=s, **options
+        ),
+        X,
+        Y,
+        100,
+    )
+    expected = np.diag(options["kernel"](X, Y))
+    assert_unbiased(values, expected)
+    with pytest.raises(AssertionError, match="z-scores"):
+        assert_unbiased(values, 1.15 * expected)
+
+
+@pytest.mark.parametrize("n_components", [1, 3])
+def test_a_few_gaussian_features_are_unbiased(n_components):
+    X, Y = close_pairs(3, distance=0.5)
+    kernel = Polynomial(2)
+    values = estimates(
+        lambda s: RandomMaclaurin(kernel, n_components, projection="gaussian", random_state=s),
+        X,
+        Y,
+        1500,
+    )
+    assert_unbiased(values, np.diag(kernel(X, Y)))
+
+
+def test_the_variance_of_gaussian_directions_is_as_stated():
+    X, Y = leaning_pairs(6, lean=0.9)
+    t, of_signs = pair_moments(X, Y)
+    m = (X**2).sum(axis=1) * (Y**2).sum(axis=1) + 2 * t**2
+    values = estimates(
+        lambda s: RandomMaclaurin(
+            Polynomial(2, coef0=0.0), 64, projection="gaussian", random_state=s
+        ),
+        X,
+        Y,
+        1500,
+    )
+    assert_spread(values, (m**2 - t**4) / 64)
+    # The moment of signs is less here, where rows lean towards one column.
+    with pytest.raises(AssertionError, match="variance"):
+        assert_spread(values, (of_signs**2 - t**4) / 64)
+
+
+def test_gaussian_features_grow():
+    X = np.random.default_rng(0).normal(size=(4, 6))
+    few, many = (
+        RandomMaclaurin(
+            Polynomial(3), n, degrees="geometric", projection="gaussian", random_state=0
+        ).fit_transform(X)
+        for n in (50, 400)
+    )
+    np.testing.assert_allclose(np.sqrt(50) * few, np.sqrt(400) * many[:, :50], rtol=1e-12)
+
+
+# ---------------------------------------------------------------- maps inside a composition
+
+INNER_MAPS = [
+    (Gaussian(1.0), RandomKitchenSinks(features="offset", frequencies="orthogonal")),
+    (Gaussian(1.0), Fastfood(features="local")),
+    (Gaussian(1.0), RBFSampler(gamma=0.5)),
+    (Polynomial(2), RandomMaclaurin(degrees="geometric", projection="gaussian")),
+    (Polynomial(2, coef0=0.0), TensorSketch(output="frequency")),
+    (Polynomial(1, coef0=0.0), SRHT(1)),
+]
+
+
+@pytest.mark.parametrize("degrees", ALLOCATIONS)
+@pytest.mark.parametrize(("inner", "inner_map"), INNER_MAPS, ids=str)
+def test_compositions_with_a_map_of_the_users_are_unbiased(inner, inner_map, degrees):
+    X, Y = leaning_pairs(3, norm=0.8)
+    kernel = Composition(Polynomial(2, coef0=0.5), inner)
+    expected = np.diag(kernel(X, Y))
+    values = estimates(
+        lambda s: RandomMaclaurin(
+            kernel, 256, degrees=degrees, inner_map=inner_map, random_state=s
+        ),
+        X,
+        Y,
+        100,
+    )
+    assert_unbiased(values, expected)
+    with pytest.raises(AssertionError, match="z-scores"):
+        assert_unbiased(values, 1.3 * expected)
+
+
+class Chessboard(Kernel):
+    """The product of the signs of the first columns, a kernel that the package has no map for."""
+
+    def check_parameters(self, n_columns):
+        pass
+
+    def _gram(self, X, Y):
+        return np.sign(X[:, :1]) @ np.sign(Y[:, :1]).T
+
+
+class SignOfRow(TransformerMixin, BaseEstimator):
+    """Copies of the sign of the first column, which need no luck at all."""
+
+    def __init__(self, n_components=1, random_state=None):
+        self.n_components = n_components
+        self.random_state = random_state
+
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X):
+        return np.repeat(np.sign(X[:, :1]), self.n_components, axis=1) / self.n_components**0.5
+
+
+def test_a_kernel_without_a_map_is_served_by_the_users():
+    X, Y = leaning_pairs(3, norm=0.8)
+    kernel = Composition(Polynomial(2), Chessboard())
+    with pytest.raises(ValueError, match="needs an inner_map"):
+        RandomMaclaurin(kernel, 32).fit(X)
+    values = estimates(
+        lambda s: RandomMaclaurin(kernel, 256, inner_map=SignOfRow(), random_state=s), X, Y, 100
+    )
+    assert_unbiased(values, np.diag(kernel(X, Y)))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "inner_map", "sentence"),
+    [
+        (Polynomial(2), SRHT(4), "inner_map is for a Composition"),
+        (None, RandomKitchenSinks(), "Use features='offset'"),
+        (None, Fastfood(), "Use features='offset'"),
+        (Composition(inner=Polynomial(2)), Fastfood(), "degrees='geometric'"),
+        (Composition(inner=Polynomial(2)), RandomMaclaurin(), "degrees='geometric' without h01"),
+        (Composition(inner=Polynomial(2)), TensorSketch(n_sketches=2), "n_sketches=1"),
+        (Composition(inner=Exponential()), TensorSketch(), "for a Polynomial kernel"),
+        (None, "rbf", "inner_map must be a transformer with parameters n_components"),
+        (None, SRHT, "inner_map must be a transformer with parameters n_components"),
+        (None, StandardScaler(), "inner_map must be a transformer with parameters n_components"),
+    ],
+    ids=repr,
+)
+def test_an_inner_map_that_will_not_do_gets_a_sentence(kernel, inner_map, sentence):
+    kernel = Composition(Polynomial(2), Gaussian(1.0)) if kernel is None else kernel
+    with pytest.raises(ValueError, match=sentence):
+        RandomMaclaurin(kernel, 32, inner_map=inner_map).fit(np.ones((3, 2)))
+
+
+def test_the_map_inside_decides_whether_there_can_be_a_file(tmp_path):
+    X = np.random.default_rng(0).normal(size=(20, 4))
+    kernel = Composition(Polynomial(2), Gaussian(1.0))
+    sinks = RandomKitchenSinks(features="offset", frequencies="quasi")
+    fitted = RandomMaclaurin(kernel, 64, inner_map=sinks, random_state=0).fit(X)
+    kitchenette.save(fitted, tmp_path / "model")
+    again = kitchenette.load(tmp_path / "model")
+    assert again.specification_ == fitted.specification_
+    assert np.array_equal(again.transform(X), fitted.transform(X))
+    foreign = RandomMaclaurin(kernel, 64, inner_map=RBFSampler(gamma=0.5), random_state=0).fit(X)
+    with pytest.raises(kitchenette.ModelFileError, match="RBFSampler"):
+        kitchenette.save(foreign, tmp_path / "model")

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import pickle
+from dataclasses import replace
+from time import perf_counter
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 
+from kitchenette import RandomMaclaurin, TensorSketch
+from kitchenette.files.registry import Budget
 from kitchenette.kernels import (
+    Composition,
     Exponential,
+    Gaussian,
     Maclaurin,
     Polynomial,
     SphericalPolynomial,
@@ -77,3 +85,96 @@ def test_spherical_polynomials_are_values_and_take_all_rows():
     np.testing.assert_allclose(single, K, rtol=1e-5)
     with pytest.raises(ValueError, match="SphericalPolynomial needs a list of coefficients"):
         SphericalPolynomial([0.0])(X)
+
+
+# ---------------------------------------------------------------- specifications of any origin
+
+
+def loaded(specification):
+    """What a file with these values would become, with the default limits of `load`."""
+    return type(specification).from_file(specification.to_file(), Budget(2**31, 1e9))
+
+
+def specification(feature_map, **changes):
+    X = np.random.default_rng(0).normal(size=(20, 7)) / 3
+    return replace(feature_map.fit(X).specification_, **changes)
+
+
+COUNTS = {"counts": np.append(np.ones(500, dtype=int), 100), "expected": np.ones(501)}
+GEOMETRIC = {"degrees": "geometric", "base": 1.0001}
+
+
+@pytest.mark.parametrize(
+    ("feature_map", "changes"),
+    [
+        (TensorSketch(), {"kernel": Polynomial(1000), "last_degree": 1000, "n_components": 2**20}),
+        (TensorSketch(), {"kernel": Polynomial(10**7), "last_degree": 10**7}),
+        (TensorSketch(), {"kernel": Polynomial(10**300), "last_degree": 10**300}),
+        (TensorSketch(), {"n_columns": 10**9}),
+        (TensorSketch(), {"n_components": 2**20, "n_sketches": 2**20}),
+        (RandomMaclaurin(Exponential(), 600), {"n_columns": 4096, "last_degree": 500, **COUNTS}),
+        (RandomMaclaurin(Exponential(), **GEOMETRIC), {"last_degree": 500, "n_components": 2**17}),
+        (
+            RandomMaclaurin(Exponential(), projection="rademacher", **GEOMETRIC),
+            {"last_degree": 500, "n_components": 2**17},
+        ),
+        (
+            RandomMaclaurin(Exponential(), projection="gaussian", **GEOMETRIC),
+            {"last_degree": 500, "n_components": 2**17},
+        ),
+        (RandomMaclaurin(Polynomial(3), degrees="geometric"), {"n_components": 10**15}),
+    ],
+    ids=repr,
+)
+def test_work_is_bounded_before_it_is_begun(feature_map, changes):
+    begun = perf_counter()
+    with pytest.raises(ValueError, match=r"may take .* are left"):
+        loaded(specification(feature_map, **changes))
+    assert perf_counter() - begun < 1
+
+
+@pytest.mark.parametrize(
+    ("feature_map", "changes"),
+    [
+        (RandomMaclaurin(VovkPolynomial(3), 64), {"last_degree": 10**7}),
+        (RandomMaclaurin(Exponential(), 64), {"last_degree": 10**7}),
+        (RandomMaclaurin(Exponential(), 64), {"last_degree": -1}),
+        (RandomMaclaurin(Exponential(), 64), {"largest": -1.0}),
+        (RandomMaclaurin(VovkInfinite(), 64), {"largest": 1.5}),
+        (RandomMaclaurin(Exponential(), 64), {"counts": None}),
+        (RandomMaclaurin(Exponential(), 64), {"counts": np.array([64]), "expected": np.ones(1)}),
+        (RandomMaclaurin(Exponential(), 64), {"base": 0.5}),
+        (RandomMaclaurin(Exponential(), 64), {"projection": "fourier"}),
+        (RandomMaclaurin(Polynomial(2), 64), {"h01": True, "n_columns": 64}),
+        (RandomMaclaurin(Polynomial(2), 64), {"inner_maps": (3,)}),
+        (TensorSketch(Exponential(), 64), {"counts": None}),
+        (TensorSketch(Exponential(), 64), {"n_components": 65}),
+        (TensorSketch(Polynomial(2), 64), {"last_degree": 3}),
+        (TensorSketch(Polynomial(2), 64), {"n_sketches": 65}),
+        (TensorSketch(Polynomial(2), 64), {"output": "space"}),
+    ],
+    ids=repr,
+)
+def test_values_that_no_fit_can_choose_are_refused(feature_map, changes):
+    with pytest.raises(ValueError, match=r"\w"):
+        loaded(specification(feature_map, **changes))
+
+
+def test_an_inner_map_of_the_wrong_size_is_seen_when_it_is_drawn():
+    kernel = Composition(Polynomial(2), Gaussian(1.0))
+    chosen = specification(RandomMaclaurin(kernel, 64))
+    for inner_maps in ((), chosen.inner_maps[:1], chosen.inner_maps[::-1]):
+        with pytest.raises(ValueError, match="inner map of the right size for each factor"):
+            loaded(replace(chosen, inner_maps=inner_maps)).operator(np.float64)
+
+
+def test_specifications_are_values():
+    kernel = Composition(Polynomial(2), Gaussian(1.0))
+    maps = (RandomMaclaurin(kernel, 64), TensorSketch(Exponential(), 64), RandomMaclaurin(h01=True))
+    for feature_map in maps:
+        chosen = specification(feature_map.set_params(random_state=0))
+        again = loaded(chosen)
+        assert again == chosen
+        assert pickle.loads(pickle.dumps(chosen)) == chosen
+        assert chosen.difference(again) is None
+        assert chosen != replace(chosen, seed=1)

@@ -11,8 +11,17 @@ import scipy.sparse as sp
 from threadpoolctl import threadpool_limits
 from unbiased import assert_spread, assert_unbiased, close_pairs, estimates
 
+import kitchenette
 from kitchenette import TensorSketch
-from kitchenette.kernels import Matern, Polynomial
+from kitchenette.kernels import (
+    Exponential,
+    Gaussian,
+    Maclaurin,
+    Matern,
+    Polynomial,
+    VovkInfinite,
+    VovkPolynomial,
+)
 from kitchenette.sketching.count_sketch import real_spectrum, reversed_fractions, transform_plan
 
 OUTPUTS = ["time", "frequency"]
@@ -201,6 +210,158 @@ def test_a_wrong_variance_is_noticed():
     for factor in (1 / 1.5, 1.5):
         with pytest.raises(AssertionError, match="variance"):
             assert_spread(samples, factor * stated_variance(kernel, X, Y, 64))
+
+
+# ---------------------------------------------------------------- several sketches
+
+
+def test_several_sketches_stand_side_by_side():
+    X = np.random.default_rng(0).normal(size=(7, 3))
+    kernel = Polynomial(2, coef0=0.5)
+    fitted = TensorSketch(kernel, 14, n_sketches=4, random_state=3).fit(X)
+    assert len(fitted.buckets_) == 4
+    expected = np.hstack(
+        [
+            oracles.tensor_sketch(extended(kernel, X), buckets, signs, size) / 2
+            for buckets, signs, size in zip(
+                fitted.buckets_, fitted.signs_, (4, 4, 3, 3), strict=True
+            )
+        ]
+    )
+    np.testing.assert_allclose(fitted.transform(X), expected, atol=1e-13)
+    first = TensorSketch(kernel, 4, random_state=3).fit(X)
+    assert np.array_equal(first.buckets_, fitted.buckets_[0])
+
+
+@pytest.mark.parametrize(("n_components", "n_sketches"), [(4, 4), (31, 3), (64, 8)])
+def test_the_mean_of_several_sketches_has_the_stated_expectation_and_variance(
+    n_components, n_sketches
+):
+    X, Y = close_pairs(6)
+    kernel = Polynomial(2, 0.5)
+    samples = estimates(
+        lambda s: TensorSketch(kernel, n_components, n_sketches=n_sketches, random_state=s),
+        X,
+        Y,
+        1000,
+    )
+    assert_unbiased(samples, kernel_of_pairs(kernel, X, Y))
+    sizes = [
+        n_components // n_sketches + (i < n_components % n_sketches) for i in range(n_sketches)
+    ]
+    variance = sum(stated_variance(kernel, X, Y, size) for size in sizes) / n_sketches**2
+    assert_spread(samples, variance)
+
+
+# ---------------------------------------------------------------- series
+
+SERIES = [
+    Exponential(1.5),
+    VovkPolynomial(4),
+    VovkInfinite(),
+    Maclaurin([0.5, 1.0, 0.0, 0.3]),
+    Gaussian(1.3),
+    Gaussian(np.array([0.8, 1.0, 1.5, 2.0, 3.0])),
+    Gaussian("median"),
+]
+
+
+@pytest.mark.parametrize("output", OUTPUTS)
+def test_a_series_is_sketched_degree_by_degree(output):
+    X = np.random.default_rng(0).normal(size=(11, 3)) / 3
+    kernel = Maclaurin([0.5, 2.0, 0.0, 0.3])
+    fitted = TensorSketch(kernel, 61, output=output, n_sketches=2, random_state=3).fit(X)
+    degrees, sizes = np.unique(fitted.degrees_, return_counts=True)
+    np.testing.assert_array_equal(degrees, [0, 1, 3])
+    assert (np.diff(fitted.degrees_) >= 0).all()
+    assert sizes[0] == 1
+    columns = [np.full((11, 1), np.sqrt(0.5))]
+    hashes = zip(fitted.buckets_, fitted.signs_, strict=True)
+    for degree, total in zip(degrees[1:], sizes[1:], strict=True):
+        for size in (total - total // 2, total // 2):
+            buckets, signs = next(hashes)
+            sketch = oracles.tensor_sketch(X, buckets, signs, size)
+            if output == "frequency":
+                sketch = sketch @ oracles.real_fourier_matrix(size).T
+            columns.append(np.sqrt(kernel.coefficients[degree] / 2) * sketch)
+    np.testing.assert_allclose(fitted.transform(X), np.hstack(columns), atol=1e-12)
+    np.testing.assert_allclose(
+        fitted.transform(X.astype(np.float32)), np.hstack(columns), atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("n_sketches", [1, 3])
+@pytest.mark.parametrize("kernel", SERIES, ids=str)
+def test_series_are_unbiased(kernel, n_sketches):
+    X, Y = close_pairs(5, norm=0.6, distance=0.3)
+    samples = estimates(
+        lambda s: TensorSketch(kernel, 300, n_sketches=n_sketches, random_state=s), X, Y, 200
+    )
+    resolved = TensorSketch(kernel, 8, random_state=0).fit(np.concatenate([X, Y])).kernel_
+    expected = kernel_of_pairs(resolved, X, Y)
+    assert_unbiased(samples, expected)
+    with pytest.raises(AssertionError, match="z-scores"):
+        assert_unbiased(samples, 1.1 * expected)
+
+
+@pytest.mark.parametrize("kernel", [Exponential(), Gaussian(1.0)], ids=str)
+@pytest.mark.parametrize("n_components", [1, 2, 5, 12])
+def test_series_are_unbiased_with_fewer_features_than_degrees(n_components, kernel):
+    X, Y = close_pairs(2, norm=0.7, distance=0.3)
+    samples = estimates(lambda s: TensorSketch(kernel, n_components, random_state=s), X, Y, 1500)
+    assert_unbiased(samples, kernel_of_pairs(kernel, X, Y))
+
+
+def test_the_variance_of_a_series_is_the_sum_of_those_of_its_powers():
+    X, Y = close_pairs(6)
+    kernel = Maclaurin([1.0, 1.0, 0.5])
+    sizes = np.bincount(TensorSketch(kernel, 64, random_state=0).fit(np.vstack([X, Y])).degrees_)
+    samples = estimates(lambda s: TensorSketch(kernel, 64, random_state=s), X, Y, 1000)
+    variance = sum(
+        a**2 * stated_variance(Polynomial(n, 0.0), X, Y, sizes[n]) for n, a in ((1, 1.0), (2, 0.5))
+    )
+    assert_spread(samples, variance)
+    with pytest.raises(AssertionError, match="variance"):
+        assert_spread(samples, 1.5 * variance)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kernel", [Exponential(), Gaussian(1.5)], ids=str)
+def test_sparse_rows_have_the_same_bits_in_a_series(kernel, dtype):
+    rng = np.random.default_rng(0)
+    X = (rng.normal(size=(53, 37)) / 6).astype(dtype)
+    X[rng.random(X.shape) < 0.7] = 0
+    X[3], X[4] = 0, -0.0
+    sketch = TensorSketch(kernel, 100, random_state=0).fit(X)
+    whole = sketch.transform(X)
+    assert whole.dtype == dtype
+    assert whole.tobytes() == sketch.transform(sp.csr_array(X)).tobytes()
+    alone = np.concatenate([sketch.transform(X[i : i + 1]) for i in range(len(X))])
+    assert whole.tobytes() == alone.tobytes()
+
+
+def test_a_series_knows_what_it_leaves_out_and_warns_of_longer_rows():
+    X = np.eye(3) / 2
+    sketch = TensorSketch(Gaussian(1.0), 64, random_state=0).fit(X)
+    assert 0 < sketch.truncation_ < 1e-7
+    assert TensorSketch(Polynomial(3), 64).fit(X).truncation_ == 0
+    with pytest.warns(UserWarning, match="longer than those seen in fit"):
+        sketch.transform(20 * X)
+    with pytest.raises(ValueError, match="needs more than 500 terms"):
+        TensorSketch(Gaussian(0.01)).fit(X)
+
+
+@pytest.mark.parametrize("kernel", [Polynomial(3), Exponential(), Gaussian(0.8)], ids=str)
+def test_files_and_sizes(kernel, tmp_path):
+    X = np.random.default_rng(0).normal(size=(20, 6)) / 3
+    for n_components in (1, 7, 300):
+        t = min(n_components, 3)
+        sketch = TensorSketch(kernel, n_components, n_sketches=t, random_state=0).fit(X)
+        kitchenette.save(sketch, tmp_path / "model")
+        again = kitchenette.load(tmp_path / "model")
+        assert again.specification_ == sketch.specification_
+        assert np.array_equal(again.transform(X), sketch.transform(X))
+        assert again.transform(X).shape == (20, n_components)
 
 
 # ---------------------------------------------------------------- bits

@@ -7,8 +7,10 @@
 #include <cstdint>
 #include <optional>
 #include <stdexcept>
+#include <tuple>
+#include <variant>
 
-#include "kernels.hpp"
+#include "variants.hpp"
 
 namespace kitchenette {
 
@@ -51,6 +53,70 @@ template <class T> Rows<T> rows_of(const Matrix<const T>& x) {
     return rows;
 }
 
+template <class T> bool has_shape(const Table<T>& table, Size n_rows, Size n_columns) {
+    return static_cast<Size>(table.shape(0)) == n_rows &&
+           static_cast<Size>(table.shape(1)) == n_columns;
+}
+
+inline bool is_power_of_two(Size n) {
+    return n >= 1 && (n & (n - 1)) == 0;
+}
+
+// True if all indices are in [0, limit). Branch-free, because it runs before every call.
+inline bool all_below(const std::int32_t* indices, std::size_t count, Size limit) {
+    bool inside = true;
+    for (std::size_t k = 0; k < count; ++k)
+        inside &= static_cast<Size>(static_cast<std::uint32_t>(indices[k])) < limit;
+    return inside;
+}
+
+// A matrix, or (values, column indices, row starts, number of columns) of a CSR matrix.
+template <class T> using AnyRows =
+    std::variant<Matrix<const T>, std::tuple<Vector<const T>, Vector<const std::int32_t>,
+                                             Vector<const std::int64_t>, Size>>;
+
+template <class T> Rows<T> rows_of(const std::tuple<Vector<const T>, Vector<const std::int32_t>,
+                                                    Vector<const std::int64_t>, Size>& csr) {
+    const auto& [values, indices, starts, n_columns] = csr;
+    require(starts.size() >= 1, "the row starts must not be empty");
+    require(values.size() == indices.size(), "values and column indices differ in length");
+    require_aligned(values.data());
+    require_aligned(indices.data());
+    require_aligned(starts.data());
+    const Size n_rows = static_cast<Size>(starts.size()) - 1;
+    const std::int64_t* start = starts.data();
+    require(start[0] >= 0 && start[n_rows] <= static_cast<Size>(values.size()),
+            "the row starts do not fit the number of values");
+    for (Size r = 0; r < n_rows; ++r)
+        require(start[r] <= start[r + 1], "the row starts must not decrease");
+    require(all_below(indices.data(), indices.size(), n_columns),
+            "a column index lies outside the matrix");
+    Rows<T> rows;
+    rows.n_rows = n_rows;
+    rows.n_columns = n_columns;
+    rows.values = values.data();
+    rows.indices = indices.data();
+    rows.starts = start;
+    return rows;
+}
+
+template <class T> Rows<T> rows_of(const AnyRows<T>& x) {
+    return std::visit([](const auto& kind) { return rows_of<T>(kind); }, x);
+}
+
+template <class T> Output<T> output_of(const Matrix<T>& out, Size n_rows) {
+    require(static_cast<Size>(out.shape(0)) == n_rows, "out must have as many rows as x");
+    require(out.shape(1) >= 1, "out must have columns");
+    require(has_contiguous_rows(out), "the rows of out must be contiguous");
+    require_aligned(out.data());
+    Output<T> result;
+    result.data = out.data();
+    result.stride = out.stride(0);
+    result.n_columns = static_cast<Size>(out.shape(1));
+    return result;
+}
+
+void bind_operators(nb::module_& m);
 void bind_statistics(nb::module_& m);
 
 }  // namespace kitchenette

@@ -5,6 +5,34 @@
 // features in any company. That is why this is not a call to a BLAS.
 #pragma once
 
+#include "variants.hpp"
+
+namespace kitchenette {
+
+// W is stored in panels of 64 frequencies: panel p holds for every input column, one after the
+// other, the weights of the frequencies 64 p ... 64 p + 63. So one row or many, dense or sparse,
+// read it from beginning to end.
+inline constexpr Size panel = 64;
+
+inline constexpr Size dense_rows = 192;  // that share one reading of the weights
+
+template <class T> struct Dense {
+    Size n_columns = 0;
+    Size n_features = 0;
+    Size n_frequencies = 0;  // how many are wanted
+    const T* panels = nullptr;
+    TailParameters<T> tail;
+
+    Size n_parts() const { return ceil_divide(n_frequencies, panel); }
+    Size features_per_part() const { return panel * tail.columns_per_frequency(); }
+    Size work() const { return n_frequencies * (n_columns / 8 + 1); }
+    Pace pace(Size) const { return {dense_rows, 0, 4}; }
+    bool checks_rows() const { return false; }
+};
+
+}  // namespace kitchenette
+
+#if defined(KITCHENETTE_VARIANT)
 #include "tails.hpp"
 
 namespace kitchenette::KITCHENETTE_VARIANT {
@@ -89,61 +117,62 @@ template <class T, class Column> KITCHENETTE_INLINE void multiply_row(const T* v
 
 template <class T, class Function>
 KITCHENETTE_INLINE bool write_panel(const Dense<T>& map, const Function& function, const T* sums,
-                                    Size f, T* row, Size n_columns) {
-    RowWriter<T, Function> writer{function, map.tail, row, n_columns, {}};
+                                    Size f, Size row, const Output<T>& out) {
+    RowWriter<T, Function> writer(function, map.tail, out, row);
     for (Size k = 0; k < panel; k += lanes<T>) writer.write(f + k, load(sums + k));
     return !writer.overflow;
 }
 
+// One panel of one row.
+template <class T> void project_row(const Rows<T>& rows, Size row, const T* weights, T* sums) {
+    if (rows.sparse()) {
+        const Size start = rows.starts[row], n = rows.starts[row + 1] - start;
+        const std::int32_t* columns = rows.indices + start;
+        multiply_row(
+            rows.values + start, n, [columns](Size k) { return Size{columns[k]}; }, weights, sums);
+    } else {
+        multiply_row(
+            rows.values + row * rows.stride, rows.n_columns, [](Size k) { return k; }, weights,
+            sums);
+    }
+}
+
 template <class T, class Function>
-bool dense_rows_with(const Dense<T>& map, const Function& function, const Rows<T>& rows, Size row,
-                     Size count, Size first_panel, Size last_panel, const Output<T>& out, T* sums) {
+bool dense_features(const Dense<T>& map, const Function& function, const Rows<T>& rows,
+                    const Piece& piece, const Output<T>& out, T* sums) {
     bool fine = true;
     const Size panel_size = rows.n_columns * panel;
-    const auto target = [&](Size r) { return out.data + (row + r) * out.stride; };
-    for (Size p = first_panel; p < last_panel; ++p) {
+    for (Size p = piece.first_part; p < piece.last_part; ++p) {
         const T* weights = map.panels + p * panel_size;
-        if (rows.sparse() || count == 1) {
-            for (Size r = 0; r < count; ++r) {
-                if (rows.sparse()) {
-                    const Size start = rows.starts[row + r], n = rows.starts[row + r + 1] - start;
-                    const std::int32_t* columns = rows.indices + start;
-                    multiply_row(
-                        rows.values + start, n, [columns](Size k) { return Size{columns[k]}; },
-                        weights, sums);
-                } else {
-                    multiply_row(
-                        rows.values + (row + r) * rows.stride, rows.n_columns,
-                        [](Size k) { return k; }, weights, sums);
-                }
-                fine &= write_panel(map, function, sums, p * panel, target(r), out.n_columns);
+        if (rows.sparse() || piece.count == 1) {
+            for (Size r = piece.row; r < piece.row + piece.count; ++r) {
+                project_row(rows, r, weights, sums);
+                fine &= write_panel(map, function, sums, p * panel, r, out);
             }
             continue;
         }
-        std::memset(sums, 0, sizeof(T) * count * panel);
+        std::memset(sums, 0, sizeof(T) * piece.count * panel);
         for (Size j = 0; j < rows.n_columns; j += depth) {
             const Size n = rows.n_columns - j < depth ? rows.n_columns - j : depth;
-            multiply_rows(rows.values + row * rows.stride + j, rows.stride, count, n,
+            multiply_rows(rows.values + piece.row * rows.stride + j, rows.stride, piece.count, n,
                           weights + j * panel, sums);
         }
-        for (Size r = 0; r < count; ++r)
-            fine &=
-                write_panel(map, function, sums + r * panel, p * panel, target(r), out.n_columns);
+        for (Size r = 0; r < piece.count; ++r)
+            fine &= write_panel(map, function, sums + r * panel, p * panel, piece.row + r, out);
     }
     return fine;
 }
 
-template <class T> bool dense_rows(const Dense<T>& map, const Rows<T>& rows, Size row, Size count,
-                                   Size first_panel, Size last_panel, const Output<T>& out,
-                                   T* scratch) {
+template <class T> bool write_features(const Dense<T>& map, const Rows<T>& rows, const Piece& piece,
+                                       const Output<T>& out, T* scratch) {
     return with_tail<T>(map.tail, [&](const auto& function) {
-        return dense_rows_with(map, function, rows, row, count, first_panel, last_panel, out,
-                               scratch);
+        return dense_features(map, function, rows, piece, out, scratch);
     });
 }
 
-template <class T> Size dense_scratch(Size count) {
+template <class T> Size scratch_size(const Dense<T>&, Size count, bool) {
     return count * panel;
 }
 
 }  // namespace kitchenette::KITCHENETTE_VARIANT
+#endif

@@ -1,8 +1,8 @@
-// The whole of one operation: splits it into tasks, runs them on the threads, picks the
-// layout. Independent of the instruction set.
+// What does not depend on the instruction set: which one is used, the threads, and operations that
+// need no operator. See operator.hpp for those that do.
 #pragma once
 
-#include "kernels.hpp"
+#include "operator_kinds.hpp"
 
 namespace kitchenette {
 
@@ -17,6 +17,9 @@ const VariantList& available_variants();
 const Variant& current_variant();
 bool select_variant(const char* name);  // false if it is not available
 
+// The code of the current variant.
+template <class T> const VectorCode<T>& vector_code();
+
 // ---------------------------------------------------------------- threads
 
 // As many as OpenMP (OMP_NUM_THREADS, threadpoolctl) allows, and not more than the processors
@@ -29,18 +32,8 @@ bool built_with_openmp();
 // Array of shape (outer, length, inner), transformed along the middle, in place.
 template <class T> void fwht(T* x, Size outer, Size length, Size inner);
 
-// These return false if a projection overflowed; the output is then not to be used.
-template <class T>
-bool structured(const Structured<T>& map, const Rows<T>& rows, const Output<T>& out);
-template <class T> bool dense(const Dense<T>& map, const Rows<T>& rows, const Output<T>& out);
-template <class T>
-bool hadamard_products(const HadamardProducts<T>& map, const Rows<T>& rows, const Output<T>& out);
-template <class T>
-bool sign_products(const SignProducts<T>& map, const Rows<T>& rows, const Output<T>& out);
-template <class T>
-bool tensor_sketch(const TensorSketch<T>& map, const Rows<T>& rows, const Output<T>& out);
-
-// Applies the tail to projections z of shape (n_rows, n_frequencies), rows `stride` apart.
+// Applies the tail to projections z of shape (n_rows, n_frequencies), rows `stride` apart; false if
+// a number is not finite.
 template <class T> bool finish(const TailParameters<T>& tail, const T* z, Size stride, Size n_rows,
                                Size n_frequencies, const Output<T>& out);
 

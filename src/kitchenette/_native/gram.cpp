@@ -11,14 +11,14 @@ namespace kitchenette {
 
 template <class T> double add_column_sums(const T* z, Size stride, Size n_rows, Size n_columns,
                                           const double* weights, double* sums) {
-    const Kernels<T>& kernels = kernels_of<T>(current_variant());
+    const VectorCode<T>& code = vector_code<T>();
     const Size width = std::clamp(n_columns / (2 * max_threads()), Size{64}, most_sums);
     const Size tasks = (n_columns + width - 1) / width;
     std::atomic<double> largest{0};
     parallel<T>(tasks, n_rows * n_columns, Size{0}, [&](Size task, T*) {
         const Size begin = task * width, count = std::min(width, n_columns - begin);
         const double mine = static_cast<double>(
-            kernels.add_sums(z + begin, stride, n_rows, count, weights, sums + begin));
+            code.add_sums(z + begin, stride, n_rows, count, weights, sums + begin));
         double seen = largest.load();
         while (seen < mine && !largest.compare_exchange_weak(seen, mine)) {
         }
@@ -37,9 +37,9 @@ constexpr Size rows_of_a_sum = 22 * deepest_chunk;  // in the precision of the f
 constexpr Size tile_of_strips = 384;  // columns: a multiple of all widths, and so are its halves
 constexpr Size tile_of_blas = 1024;
 
-template <class T> Layout layout_of(const Kernels<T>& kernels, Size capacity, Size n_columns) {
-    if (!kernels.multiply_strips) return {n_columns, n_columns, capacity};
-    const Size width = kernels.strip_width;
+template <class T> Layout layout_of(const VectorCode<T>& code, Size capacity, Size n_columns) {
+    if (!code.multiply_strips) return {n_columns, n_columns, capacity};
+    const Size width = code.strip_width;
     return {n_columns, width, strip_bytes / (width * static_cast<Size>(sizeof(T)))};
 }
 
@@ -73,9 +73,9 @@ Size numbers_of(const Layout& layout, Size capacity) {
 }  // namespace
 
 template <class T> WaitingRows<T>::WaitingRows(Size capacity, Size n_columns)
-    : kernels_(&kernels_of<T>(current_variant())),
-      layout_(layout_of(*kernels_, capacity, n_columns)),
-      past_caches_(kernels_->multiply_strips &&
+    : code_(&vector_code<T>()),
+      layout_(layout_of(*code_, capacity, n_columns)),
+      past_caches_(code_->multiply_strips &&
                    capacity * n_columns > largest_in_caches / Size{sizeof(T)}),
       memory_(numbers_of(layout_, capacity)),
       mean_parts_(2 * n_columns) {}
@@ -92,7 +92,7 @@ template <class T> void WaitingRows<T>::centre(const T* z, Size stride, Size n_r
         low[j] = static_cast<T>(mean[j] - static_cast<double>(high[j]));
     }
     for_rows<T>(n_rows, n_columns, first, [&](Size row, Size count) {
-        kernels_->centre_rows(z + (row - first) * stride, stride, count, n_columns, high, low,
+        code_->centre_rows(z + (row - first) * stride, stride, count, n_columns, high, low,
                               roots ? roots + (row - first) : nullptr, place_of(row), layout_.width,
                               layout_.begin(0, 1), past_caches_);
     });
@@ -202,7 +202,7 @@ struct Range {
 template <class T> void multiply(const WaitingRows<T>& left, const WaitingRows<T>& right,
                                  const Range& rows, const Tile& tile, bool square, T* product,
                                  Size stride) {
-    const Kernels<T>& kernels = left.kernels();
+    const VectorCode<T>& code = left.code();
     const Size width = left.layout().width, depth = left.layout().depth;
     const Size first_left = tile.row / width, first_right = tile.column / width;
     const Size last_left = (tile.row + tile.n_rows + width - 1) / width;
@@ -217,7 +217,7 @@ template <class T> void multiply(const WaitingRows<T>& left, const WaitingRows<T
                                                    : right.layout().begin(chunk + 1, first_right));
             for (Size i = square ? j : first_left; i < last_left; ++i) {
                 const T* strip = left.data() + left.layout().begin(chunk, i);
-                kernels.multiply_strips(
+                code.multiply_strips(
                     strip, right.data() + right.layout().begin(chunk, j), n_rows,
                     right.layout().columns_of(j), columns + (i - first_left) * width, stride,
                     row > rows.begin, i + 1 < last_left ? strip + depth * width : next_right);
@@ -247,7 +247,7 @@ template <class T> void multiply(const BlasFunctions<T>& blas, const WaitingRows
 
 // Whether a product of these rows is one of strips, which is our own, or one of the BLAS.
 template <class T> bool in_strips(const WaitingRows<T>& rows) {
-    return rows.kernels().multiply_strips != nullptr;
+    return rows.code().multiply_strips != nullptr;
 }
 
 template <class T> Size width_of_tiles(const WaitingRows<T>& rows) {
@@ -259,7 +259,7 @@ template <class T> Size width_of_tiles(const WaitingRows<T>& rows) {
 }  // namespace
 
 bool products_call_blas() {
-    return !current_variant().kernels_float->multiply_strips;
+    return !vector_code<float>().multiply_strips;
 }
 
 template <class T>

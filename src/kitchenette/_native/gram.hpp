@@ -64,7 +64,7 @@ template <class T> class WaitingRows {
     // One row as it is.
     void put(const double* row, Size place);
 
-    const Kernels<T>& kernels() const { return *kernels_; }
+    const VectorCode<T>& code() const { return *code_; }
     const Layout& layout() const { return layout_; }
     T* data() const { return memory_.data(); }
 
@@ -73,7 +73,7 @@ template <class T> class WaitingRows {
         return data() + layout_.begin(row / layout_.depth, 0) + row % layout_.depth * layout_.width;
     }
 
-    const Kernels<T>* kernels_;
+    const VectorCode<T>* code_;
     Layout layout_;
     bool past_caches_;
     AlignedBuffer<T> memory_, mean_parts_;

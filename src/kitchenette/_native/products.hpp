@@ -13,12 +13,69 @@
 #include "dense.hpp"
 #include "structured.hpp"
 
+namespace kitchenette {
+
+// Numbers per feature come in whole groups of `product_group`.
+inline constexpr Size product_group = 16;
+
+// z_j is coordinate indices[j][feature] of H (signs[j] * x), in a tile that holds one block or
+// several short ones, each with signs of its own; the coordinate after the last is one.
+template <class T> struct HadamardProducts {
+    Size n_columns = 0;
+    Size n_features = 0;  // how many are wanted
+    Size n_padded = 0;    // the length of the arrays: whole groups
+    Size n_factors = 0;
+    Size block = 1;                         // a power of two
+    const std::int8_t* signs = nullptr;     // (n_factors, tile)
+    const std::int32_t* indices = nullptr;  // (n_factors, n_padded)
+    const std::int32_t* depths = nullptr;   // per group: the factors that are not all one
+    const T* weights = nullptr;
+    const T* column_scales = nullptr;
+    bool constant = false;  // no feature depends on the row
+
+    KITCHENETTE_INLINE Size tile() const { return block < 128 ? 128 : block; }
+    KITCHENETTE_INLINE bool row_by_row() const {
+        return block > Size{1} << 16 || n_factors * block > Size{1} << 18;
+    }
+
+    Size n_parts() const { return ceil_divide(n_features, product_group); }
+    Size features_per_part() const { return product_group; }
+    Size work() const { return n_features + n_factors * block; }
+    // Every share of the features computes all transforms: no more shares than threads.
+    Pace pace(Size lanes) const { return row_by_row() ? Pace{1, 0, 1} : Pace{lanes, lanes / 2, 1}; }
+    bool checks_rows() const { return constant; }
+};
+
+// z_j = <bits, x> with bit k of a word as the sign of feature 64 p + k of panel p, a word per
+// column. A panel owns the factors starts[p] ... starts[p + 1]; where a bit of `used` is not
+// set, the feature has no such factor.
+template <class T> struct SignProducts {
+    Size n_columns = 0;
+    Size n_features = 0;
+    const std::uint64_t* bits = nullptr;  // (all factors of all panels, n_columns)
+    const std::uint64_t* used = nullptr;  // (all factors of all panels)
+    const std::int64_t* starts = nullptr;
+    const T* weights = nullptr;
+    const T* column_scales = nullptr;
+
+    Size n_parts() const { return ceil_divide(n_features, panel); }
+    Size features_per_part() const { return panel; }
+    Size work() const { return starts[n_parts()] * panel * (n_columns / 8 + 1); }
+    Pace pace(Size) const { return {dense_rows, 0, 4}; }
+    bool checks_rows() const { return starts[n_parts()] == 0; }
+};
+
+}  // namespace kitchenette
+
+#if defined(KITCHENETTE_VARIANT)
+
 namespace kitchenette::KITCHENETTE_VARIANT {
 
 // ---------------------------------------------------------------- Hadamard
 
 template <class T> KITCHENETTE_INLINE Structured<T> transforms_of(const HadamardProducts<T>& map) {
     Structured<T> transforms;
+    transforms.n_columns = map.n_columns;
     transforms.block = map.block;
     transforms.signs = map.signs;
     transforms.column_scales = map.column_scales;
@@ -32,15 +89,15 @@ KITCHENETTE_INLINE T* factor_at(const HadamardProducts<T>& map, T* factors, Size
 }
 
 template <class T> bool hadamard_products_lanes(const HadamardProducts<T>& map, const Rows<T>& rows,
-                                                Size row, Size count, Size first_group,
-                                                Size last_group, const Output<T>& out, T* scratch) {
+                                                const Piece& piece, const Output<T>& out,
+                                                T* scratch) {
     constexpr Size N = lanes<T>;
     const Structured<T> transforms = transforms_of(map);
     T* x = scratch;
     T* table = x + map.block * N;
     T* factors = table + map.tile();
-    read_lanes(rows, row, count, map.block, map.column_scales, x);
-    for (Size j = 0; j < map.n_factors; ++j) {
+    if (!piece.continued) read_lanes(rows, piece.row, piece.count, map.block, map.column_scales, x);
+    for (Size j = 0; !piece.continued && j < map.n_factors; ++j) {
         T* factor = factor_at(map, factors, j, N);
         first_transform<T, false>(transforms, x, j * map.tile(), factor, table);
         store(factor + map.tile() * N, broadcast(T{1}));
@@ -49,8 +106,8 @@ template <class T> bool hadamard_products_lanes(const HadamardProducts<T>& map, 
     const Identity<T> identity(tail);
     using Writer = LaneWriter<T, Identity<T>>;
     static_assert(product_group % Writer::chunk == 0);
-    Writer writer{identity, tail, out, row, count, {}};
-    for (Size group = first_group; group < last_group; ++group) {
+    Writer writer{identity, tail, out, piece.row, piece.count, {}};
+    for (Size group = piece.first_part; group < piece.last_part; ++group) {
         const Size end = (group + 1) * product_group;
         for (Size f = group * product_group; f < end; f += Writer::chunk) {
             Vec<T> z[Writer::chunk];
@@ -70,24 +127,23 @@ template <class T> bool hadamard_products_lanes(const HadamardProducts<T>& map, 
 }
 
 template <class T> bool hadamard_products_row(const HadamardProducts<T>& map, const Rows<T>& rows,
-                                              Size row, Size first_group, Size last_group,
-                                              const Output<T>& out, T* scratch) {
+                                              const Piece& piece, const Output<T>& out,
+                                              T* scratch) {
     constexpr Size N = lanes<T>;
     const Structured<T> transforms = transforms_of(map);
     T* x = scratch;
     T* table = x + (map.block < N ? N : map.block);
     T* factors = table + map.tile();
-    read_row(transforms, rows, row, x);
-    for (Size j = 0; j < map.n_factors; ++j) {
+    if (!piece.continued) read_row(transforms, rows, piece.row, x);
+    for (Size j = 0; !piece.continued && j < map.n_factors; ++j) {
         T* factor = factor_at(map, factors, j, Size{1});
         first_transform<T, true>(transforms, x, j * map.tile(), factor, table);
         factor[map.tile()] = 1;
     }
     const TailParameters<T> tail;
     const Identity<T> identity(tail);
-    RowWriter<T, Identity<T>> writer{
-        identity, tail, out.data + row * out.stride, out.n_columns, {}};
-    for (Size group = first_group; group < last_group; ++group) {
+    RowWriter<T, Identity<T>> writer(identity, tail, out, piece.row);
+    for (Size group = piece.first_part; group < piece.last_part; ++group) {
         const Size end = (group + 1) * product_group;
         for (Size f = group * product_group; f < end; f += N) {
             Vec<T> z = load(map.weights + f);
@@ -104,7 +160,13 @@ template <class T> bool hadamard_products_row(const HadamardProducts<T>& map, co
     return !writer.overflow;
 }
 
-template <class T> Size hadamard_products_scratch(const HadamardProducts<T>& map) {
+template <class T> bool write_features(const HadamardProducts<T>& map, const Rows<T>& rows,
+                                       const Piece& piece, const Output<T>& out, T* scratch) {
+    return piece.count == 1 ? hadamard_products_row(map, rows, piece, out, scratch)
+                            : hadamard_products_lanes(map, rows, piece, out, scratch);
+}
+
+template <class T> Size scratch_size(const HadamardProducts<T>& map, Size, bool) {
     const Size unit = map.row_by_row() ? 1 : lanes<T>;
     const Size block = map.block < lanes<T> ? lanes<T> : map.block;
     return block * unit + map.tile() + map.n_factors * (map.tile() + product_group) * unit;
@@ -135,45 +197,48 @@ KITCHENETTE_INLINE void project_on_bits(const SignProducts<T>& map, const std::u
     }
 }
 
-template <class T> bool sign_products_rows(const SignProducts<T>& map, const Rows<T>& rows,
-                                           Size row, Size count, Size first_panel, Size last_panel,
-                                           const Output<T>& out, T* scratch) {
+// products[r] *= the factor's projections of row r, or one where a feature has no such factor.
+template <class T> void multiply_by_factor(const SignProducts<T>& map, Size factor, const T* sums,
+                                           Size count, T* products) {
     constexpr Size N = lanes<T>;
+    T used[panel], unused[panel];
+    expand(map.used[factor], T{1}, T{0}, used);
+    expand(map.used[factor], T{0}, T{1}, unused);
+    for (Size i = 0; i < count * panel; i += N) {
+        const Size k = i % panel;
+        const Vec<T> z = mul_add(load(sums + i), load(used + k), load(unused + k));
+        store(products + i, load(products + i) * z);
+    }
+}
+
+template <class T> bool write_features(const SignProducts<T>& map, const Rows<T>& rows,
+                                       const Piece& piece, const Output<T>& out, T* scratch) {
+    constexpr Size N = lanes<T>;
+    const Size count = piece.count;
     T* sums = scratch;
     T* products = sums + count * panel;
     T* expanded = products + count * panel;
-    T* used = expanded + depth * panel;
-    T* unused = used + panel;
     const TailParameters<T> tail;
     const Identity<T> identity(tail);
     bool fine = true;
-    for (Size p = first_panel; p < last_panel; ++p) {
+    for (Size p = piece.first_part; p < piece.last_part; ++p) {
         for (Size r = 0; r < count; ++r)
             std::memcpy(products + r * panel, map.weights + p * panel, sizeof(T) * panel);
         for (Size factor = map.starts[p]; factor < map.starts[p + 1]; ++factor) {
             const std::uint64_t* bits = map.bits + factor * rows.n_columns;
-            if (rows.sparse()) {
-                for (Size r = 0; r < count; ++r) {
-                    const Size start = rows.starts[row + r], n = rows.starts[row + r + 1] - start;
-                    project_on_bits(map, bits, rows.values + start, Size{0}, Size{1}, n,
-                                    rows.indices + start, expanded, sums + r * panel);
-                }
-            } else {
-                project_on_bits<T>(map, bits, rows.values + row * rows.stride, rows.stride, count,
-                                   rows.n_columns, nullptr, expanded, sums);
+            for (Size r = 0; rows.sparse() && r < count; ++r) {
+                const Size start = rows.starts[piece.row + r];
+                project_on_bits(map, bits, rows.values + start, Size{0}, Size{1},
+                                rows.starts[piece.row + r + 1] - start, rows.indices + start,
+                                expanded, sums + r * panel);
             }
-            // A feature without this factor is multiplied by one.
-            expand(map.used[factor], T{1}, T{0}, used);
-            expand(map.used[factor], T{0}, T{1}, unused);
-            for (Size i = 0; i < count * panel; i += N) {
-                const Size k = i % panel;
-                const Vec<T> z = mul_add(load(sums + i), load(used + k), load(unused + k));
-                store(products + i, load(products + i) * z);
-            }
+            if (!rows.sparse())
+                project_on_bits<T>(map, bits, rows.values + piece.row * rows.stride, rows.stride,
+                                   count, rows.n_columns, nullptr, expanded, sums);
+            multiply_by_factor(map, factor, sums, count, products);
         }
         for (Size r = 0; r < count; ++r) {
-            RowWriter<T, Identity<T>> writer{
-                identity, tail, out.data + (row + r) * out.stride, out.n_columns, {}};
+            RowWriter<T, Identity<T>> writer(identity, tail, out, piece.row + r);
             for (Size k = 0; k < panel; k += N)
                 writer.write(p * panel + k, load(products + r * panel + k));
             fine &= !writer.overflow;
@@ -182,8 +247,9 @@ template <class T> bool sign_products_rows(const SignProducts<T>& map, const Row
     return fine;
 }
 
-template <class T> Size sign_products_scratch(Size count) {
-    return (2 * count + depth + 2) * panel;
+template <class T> Size scratch_size(const SignProducts<T>&, Size count, bool) {
+    return (2 * count + depth) * panel;
 }
 
 }  // namespace kitchenette::KITCHENETTE_VARIANT
+#endif

@@ -5,7 +5,7 @@
 // is made from word index % 4 alone, so any part of any stream can be made by itself.
 #pragma once
 
-#include "kernels.hpp"
+#include "variants.hpp"
 
 namespace kitchenette {
 

@@ -14,7 +14,7 @@
 #include <immintrin.h>
 #endif
 
-#include "kernels.hpp"
+#include "variants.hpp"
 
 #ifndef KITCHENETTE_VARIANT
 #error "KITCHENETTE_VARIANT names the instruction set this file is compiled for"

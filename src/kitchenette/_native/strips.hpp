@@ -126,7 +126,7 @@ template <class T> void multiply_strips(const T* left, const T* right, Size n_ro
     }
 }
 
-template <class T> constexpr auto product_of_strips() -> decltype(Kernels<T>::multiply_strips) {
+template <class T> constexpr auto product_of_strips() -> decltype(CommonCode<T>::multiply_strips) {
 #if defined(KITCHENETTE_GNU_VECTORS)
     if constexpr (vector_bytes >= 32) return multiply_strips<T>;
 #endif

@@ -11,6 +11,41 @@
 // Blocks shorter than 128 are gathered into tiles of 128 frequencies.
 #pragma once
 
+#include "variants.hpp"
+
+namespace kitchenette {
+
+template <class T> struct Structured {
+    Size n_columns = 0;
+    Size n_features = 0;
+    Size block = 1;                             // a power of two
+    Size n_frequencies = 0;                     // how many are wanted
+    const std::int8_t* signs = nullptr;         // these and the next: whole tiles
+    const std::int32_t* permutation = nullptr;  // Fastfood: coordinate inside the block
+    const T* gaussians = nullptr;               // Fastfood
+    const T* cosines = nullptr;                 // orthogonal
+    const T* sines = nullptr;                   // orthogonal
+    const T* scales = nullptr;
+    const T* column_scales = nullptr;  // one per input column, or none
+    T constant = 0;                    // one more column that is the same in every row, or none
+    TailParameters<T> tail;
+
+    KITCHENETTE_INLINE Size width() const { return n_columns + (constant != 0); }
+    KITCHENETTE_INLINE Size tile() const { return block < 128 ? 128 : block; }
+    // Several rows at a time need several times the cache: not for the longest blocks.
+    KITCHENETTE_INLINE bool row_by_row() const { return block > Size{1} << 16; }
+
+    Size n_parts() const { return ceil_divide(n_frequencies, tile()); }
+    Size features_per_part() const { return tile() * tail.columns_per_frequency(); }
+    Size work() const { return n_frequencies; }
+    Pace pace(Size lanes) const { return row_by_row() ? Pace{1, 0, 2} : Pace{lanes, lanes / 2, 2}; }
+    // The other tails show by the features that a row is not finite.
+    bool checks_rows() const { return tail.kind == Tail::local || tail.kind == Tail::power; }
+};
+
+}  // namespace kitchenette
+
+#if defined(KITCHENETTE_VARIANT)
 #include "tails.hpp"
 
 namespace kitchenette::KITCHENETTE_VARIANT {
@@ -184,9 +219,8 @@ KITCHENETTE_INLINE void second_transform(const Structured<T>& map, Size tile_sta
 // ---------------------------------------------------------------- several rows
 
 template <class T, class Function>
-bool structured_lanes_with(const Structured<T>& map, const Function& function, const Rows<T>& rows,
-                           Size row, Size count, Size first_tile, Size last_tile,
-                           const Output<T>& out, T* scratch) {
+bool structured_lanes(const Structured<T>& map, const Function& function, const Rows<T>& rows,
+                      const Piece& piece, const Output<T>& out, T* scratch) {
     constexpr Size N = lanes<T>;
     using Writer = LaneWriter<T, Function>;
     static_assert(Writer::chunk <= Coordinates<T, false>::least_piece);
@@ -195,17 +229,19 @@ bool structured_lanes_with(const Structured<T>& map, const Function& function, c
     T* work = x + map.block * N;
     T* other = work + tile * N;
     T* table = other + tile * N;
-    read_lanes(rows, row, count, map.block, map.column_scales, x);
-    if (map.constant != 0) store(x + rows.n_columns * N, broadcast(map.constant));
-    Writer writer{function, map.tail, out, row, count, {}};
+    if (!piece.continued) {
+        read_lanes(rows, piece.row, piece.count, map.block, map.column_scales, x);
+        if (map.constant != 0) store(x + rows.n_columns * N, broadcast(map.constant));
+    }
+    Writer writer{function, map.tail, out, piece.row, piece.count, {}};
     if constexpr (Function::has_row_terms) {
         Vec<T> norm = zero<T>();
-        for (Size j = 0; j < map.width(rows); ++j)
+        for (Size j = 0; j < map.width(); ++j)
             norm = mul_add(load(x + j * N), load(x + j * N), norm);
         writer.row_terms = function.row_terms(norm);
     }
     const Size left = strides_left(map.block);
-    for (Size t = first_tile; t < last_tile; ++t) {
+    for (Size t = piece.first_part; t < piece.last_part; ++t) {
         const Size tile_start = t * tile;
         first_transform<T, false>(map, x, tile_start, work, table);
         const auto finish = [&](const auto& butterfly, const T* piece, Size offset, Size length) {
@@ -230,37 +266,26 @@ bool structured_lanes_with(const Structured<T>& map, const Function& function, c
     return !writer.overflow;
 }
 
-template <class T> bool structured_lanes(const Structured<T>& map, const Rows<T>& rows, Size row,
-                                         Size count, Size first_tile, Size last_tile,
-                                         const Output<T>& out, T* scratch) {
-    return with_tail<T>(map.tail, [&](const auto& function) {
-        return structured_lanes_with(map, function, rows, row, count, first_tile, last_tile, out,
-                                     scratch);
-    });
-}
-
 // ---------------------------------------------------------------- one row
 
 template <class T, class Function>
-bool structured_row_with(const Structured<T>& map, const Function& function, const Rows<T>& rows,
-                         Size row, Size first_tile, Size last_tile, const Output<T>& out,
-                         T* scratch) {
+bool structured_row(const Structured<T>& map, const Function& function, const Rows<T>& rows,
+                    const Piece& piece, const Output<T>& out, T* scratch) {
     constexpr Size N = lanes<T>;
     const Size tile = map.tile();
     T* x = scratch;
     T* work = x + (map.block < N ? N : map.block);
     T* other = work + tile;
     T* table = other + tile;
-    read_row(map, rows, row, x);
-    RowWriter<T, Function> writer{
-        function, map.tail, out.data + row * out.stride, out.n_columns, {}};
+    if (!piece.continued) read_row(map, rows, piece.row, x);
+    RowWriter<T, Function> writer(function, map.tail, out, piece.row);
     if constexpr (Function::has_row_terms) {
         T norm = 0;
-        for (Size j = 0; j < map.width(rows); ++j) norm = square_and_add(x[j], norm);
+        for (Size j = 0; j < map.width(); ++j) norm = square_and_add(x[j], norm);
         writer.row_terms = function.row_terms(broadcast(norm));
     }
     const Size left = strides_left(map.block / N);
-    for (Size t = first_tile; t < last_tile; ++t) {
+    for (Size t = piece.first_part; t < piece.last_part; ++t) {
         const Size tile_start = t * tile;
         first_transform<T, true>(map, x, tile_start, work, table);
         const auto finish = [&](const auto& butterfly, const T* piece, Size offset, Size length) {
@@ -275,17 +300,20 @@ bool structured_row_with(const Structured<T>& map, const Function& function, con
     return !writer.overflow;
 }
 
-template <class T> bool structured_row(const Structured<T>& map, const Rows<T>& rows, Size row,
-                                       Size first_tile, Size last_tile, const Output<T>& out,
-                                       T* scratch) {
+// ---------------------------------------------------------------- either
+
+template <class T> bool write_features(const Structured<T>& map, const Rows<T>& rows,
+                                       const Piece& piece, const Output<T>& out, T* scratch) {
     return with_tail<T>(map.tail, [&](const auto& function) {
-        return structured_row_with(map, function, rows, row, first_tile, last_tile, out, scratch);
+        return piece.count == 1 ? structured_row(map, function, rows, piece, out, scratch)
+                                : structured_lanes(map, function, rows, piece, out, scratch);
     });
 }
 
-template <class T> Size structured_scratch(const Structured<T>& map) {
+template <class T> Size scratch_size(const Structured<T>& map, Size, bool) {
     const Size block = map.block < lanes<T> ? lanes<T> : map.block;
     return (block + 2 * map.tile()) * (map.row_by_row() ? 1 : lanes<T>)+map.tile();
 }
 
 }  // namespace kitchenette::KITCHENETTE_VARIANT
+#endif

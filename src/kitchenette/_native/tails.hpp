@@ -196,12 +196,12 @@ template <class T, class Function> struct LaneWriter {
                                                broadcast(parameters.amplitude), overflow);
                 transpose(square);
                 for (Size r = 0; r < count; ++r)
-                    std::memcpy(out.data + (first_row + r) * out.stride + column, &square[r],
+                    std::memcpy(out.at(first_row + r, column), &square[r],
                                 sizeof(T) * (out.n_columns - column));
                 return;
             }
             transpose(square);
-            T* place = out.data + first_row * out.stride + column;
+            T* place = out.at(first_row, column);
             if (count == N) [[likely]] {
                 KITCHENETTE_UNROLL
                 for (int r = 0; r < N; ++r) store(place + r * out.stride, square[r]);
@@ -219,10 +219,19 @@ template <class T, class Function> struct RowWriter {
 
     const Function& function;
     const TailParameters<T>& parameters;
-    T* row;
+    T* row;  // where first_column goes
+    Size first_column;
     Size n_columns;
-    RowTerms<T> row_terms;
+    RowTerms<T> row_terms = {};
     bool overflow = false;
+
+    KITCHENETTE_INLINE RowWriter(const Function& tail, const TailParameters<T>& of_tail,
+                                 const Output<T>& out, Size r)
+        : function(tail),
+          parameters(of_tail),
+          row(out.at(r, out.first_column)),
+          first_column(out.first_column),
+          n_columns(out.n_columns) {}
 
     // z holds the N frequencies that start with f.
     KITCHENETTE_INLINE void write(Size f, Vec<T> z) {
@@ -251,10 +260,11 @@ template <class T, class Function> struct RowWriter {
                                             broadcast(parameters.amplitude), overflow)[k]);
         }
         if constexpr (Function::columns == 2) interleave(values[0], values[1]);
+        T* place = row + (column - first_column);
         if (whole) [[likely]] {
-            for (int k = 0; k < Function::columns; ++k) store(row + column + k * N, values[k]);
+            for (int k = 0; k < Function::columns; ++k) store(place + k * N, values[k]);
         } else {
-            std::memcpy(row + column, values, sizeof(T) * (n_columns - column));
+            std::memcpy(place, values, sizeof(T) * (n_columns - column));
         }
     }
 };

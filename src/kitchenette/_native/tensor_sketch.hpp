@@ -10,8 +10,36 @@
 // transforms of length D by convolution with a chirp.
 #pragma once
 
-#include "fourier.hpp"
 #include "structured.hpp"
+#include "variants.hpp"
+
+namespace kitchenette {
+
+template <class T> struct TensorSketch {
+    Size n_columns = 0;
+    Size n_features = 1;  // the number of buckets, D
+    Size degree = 1;
+    Size n_inputs = 0;                      // the columns of a row, or one more that is always 1
+    const std::int32_t* buckets = nullptr;  // one per factor and input
+    const T* weights = nullptr;             // likewise: a sign and a scale
+    Size length = 1;                        // of the transforms, a power of two
+    const T* roots = nullptr;   // six numbers for each fourth of the length, see fourier.hpp
+    const T* chirp = nullptr;   // D complex numbers, or none
+    const T* filter = nullptr;  // the chirp's spectrum
+    const std::int32_t* order = nullptr;  // where in the spectrum each output column is, or none
+    const T* factors = nullptr;           // what it is multiplied with
+
+    Size n_parts() const { return 1; }
+    Size features_per_part() const { return n_features; }
+    Size work() const { return length * degree; }
+    Pace pace(Size lanes) const { return {lanes, 0, 1}; }
+    bool checks_rows() const { return false; }
+};
+
+}  // namespace kitchenette
+
+#if defined(KITCHENETTE_VARIANT)
+#include "fourier.hpp"
 
 namespace kitchenette::KITCHENETTE_VARIANT {
 
@@ -84,7 +112,7 @@ template <class T, class Sketch> void multiply_spectra_by_chirps(const TensorSke
                                                                  const Sketch& sketch, T* product,
                                                                  T* work) {
     constexpr Size N = lanes<T>;
-    const Size D = map.n_buckets, half = D / 2 + 1;
+    const Size D = map.n_features, half = D / 2 + 1;
     const Vec<T> one_half = broadcast(T{0.5});
     T *re = work, *im = work + map.length * N;
     for (Size factor = 0; factor < map.degree; factor += 2) {
@@ -120,7 +148,7 @@ template <class T, class Sketch> void multiply_spectra_by_chirps(const TensorSke
 // is the transform of the conjugate.
 template <class T> void invert_by_chirps(const TensorSketch<T>& map, T* product, T* work) {
     constexpr Size N = lanes<T>;
-    const Size D = map.n_buckets, half = D / 2 + 1;
+    const Size D = map.n_features, half = D / 2 + 1;
     T *re = work, *im = work + map.length * N;
     for (Size k = 0; k < D; ++k) {
         const Size from = k < half ? k : D - k;
@@ -139,22 +167,23 @@ template <class T> void invert_by_chirps(const TensorSketch<T>& map, T* product,
 // ---------------------------------------------------------------- features
 
 template <class T> KITCHENETTE_INLINE Size product_size(const TensorSketch<T>& map) {
-    return map.length > map.n_buckets + 2 ? map.length : map.n_buckets + 2;
+    return map.length > map.n_features + 2 ? map.length : map.n_features + 2;
 }
 
 template <class T> KITCHENETTE_INLINE Size work_size(const TensorSketch<T>& map) {
     return (map.chirp ? 2 : 1) * map.length;
 }
 
-template <class T> Size tensor_sketch_scratch(const TensorSketch<T>& map, const Rows<T>& rows) {
-    const Size input = rows.sparse() ? 0 : rows.n_columns;
+template <class T> Size scratch_size(const TensorSketch<T>& map, Size, bool sparse) {
+    const Size input = sparse ? 0 : map.n_columns;
     return (product_size(map) + work_size(map) + input) * lanes<T>;
 }
 
-template <class T> bool tensor_sketch_rows(const TensorSketch<T>& map, const Rows<T>& rows,
-                                           Size row, Size count, const Output<T>& out, T* scratch) {
+template <class T> bool write_features(const TensorSketch<T>& map, const Rows<T>& rows,
+                                       const Piece& piece, const Output<T>& out, T* scratch) {
+    const Size row = piece.row, count = piece.count;
     constexpr Size N = lanes<T>;
-    const Size D = map.n_buckets;
+    const Size D = map.n_features;
     T* product = scratch;
     T* work = product + product_size(map) * N;
     T* x = work + work_size(map) * N;
@@ -197,3 +226,4 @@ template <class T> bool tensor_sketch_rows(const TensorSketch<T>& map, const Row
 }
 
 }  // namespace kitchenette::KITCHENETTE_VARIANT
+#endif

@@ -2,11 +2,9 @@
 // KITCHENETTE_TYPE.
 #include <type_traits>
 
-#include "dense.hpp"
-#include "products.hpp"
+#include "linear.hpp"
+#include "operator_kinds.hpp"
 #include "strips.hpp"
-#include "structured.hpp"
-#include "tensor_sketch.hpp"
 
 namespace kitchenette::KITCHENETTE_VARIANT {
 
@@ -14,18 +12,18 @@ template <class T> void hadamard_pass(T* x, Size length, Size q, Size run, Size 
     pass_runs<8>(x, length, q, run, begin, end);
 }
 
-template <class T> bool finish_row(const TailParameters<T>& tail, const T* z, Size begin,
-                                   Size count, T* out_row, Size n_columns) {
+template <class T> bool finish_row(const TailParameters<T>& tail, const T* z, Size n_frequencies,
+                                   Size row, const Output<T>& out) {
     constexpr Size N = lanes<T>;
     return with_tail<T>(tail, [&](const auto& function) {
         using Function = std::remove_cvref_t<decltype(function)>;
-        RowWriter<T, Function> writer{function, tail, out_row, n_columns, {}};
-        Size i = 0;
-        for (; i + N <= count; i += N) writer.write(begin + i, load(z + i));
-        if (i < count) {
+        RowWriter<T, Function> writer(function, tail, out, row);
+        Size f = 0;
+        for (; f + N <= n_frequencies; f += N) writer.write(f, load(z + f));
+        if (f < n_frequencies) {
             Vec<T> rest = zero<T>();
-            std::memcpy(&rest, z + i, sizeof(T) * (count - i));
-            writer.write(begin + i, rest);
+            std::memcpy(&rest, z + f, sizeof(T) * (n_frequencies - f));
+            writer.write(f, rest);
         }
         return !writer.overflow;
     });
@@ -33,33 +31,29 @@ template <class T> bool finish_row(const TailParameters<T>& tail, const T* z, Si
 
 #define KITCHENETTE_JOIN_(a, b) a##b
 #define KITCHENETTE_JOIN(a, b) KITCHENETTE_JOIN_(a, b)
-#define KITCHENETTE_TABLE KITCHENETTE_JOIN(kernels_, KITCHENETTE_TYPE)
+#define KITCHENETTE_TABLE KITCHENETTE_JOIN(code_, KITCHENETTE_TYPE)
+#define KITCHENETTE_ENTRY(kind)                      \
+    OperatorCode<Number, kind> {                     \
+        scratch_size<Number>, write_features<Number> \
+    }
 
 using Number = KITCHENETTE_TYPE;
-extern const Kernels<Number> KITCHENETTE_TABLE;
-const Kernels<Number> KITCHENETTE_TABLE = {
-    lanes<Number>,
-    hadamard_row<Number>,
-    hadamard_runs<Number>,
-    hadamard_columns<Number>,
-    hadamard_pass<Number>,
-    structured_scratch<Number>,
-    structured_lanes<Number>,
-    structured_row<Number>,
-    dense_scratch<Number>,
-    dense_rows<Number>,
-    hadamard_products_scratch<Number>,
-    hadamard_products_lanes<Number>,
-    hadamard_products_row<Number>,
-    sign_products_scratch<Number>,
-    sign_products_rows<Number>,
-    tensor_sketch_scratch<Number>,
-    tensor_sketch_rows<Number>,
-    add_sums<Number>,
-    centre_rows<Number>,
-    strip_width<Number>,
-    product_of_strips<Number>(),
-    finish_row<Number>,
-};
+extern const VectorCode<Number> KITCHENETTE_TABLE;
+const VectorCode<Number> KITCHENETTE_TABLE = {
+    {
+        lanes<Number>,
+        hadamard_row<Number>,
+        hadamard_runs<Number>,
+        hadamard_columns<Number>,
+        hadamard_pass<Number>,
+        finish_row<Number>,
+        add_sums<Number>,
+        centre_rows<Number>,
+        strip_width<Number>,
+        product_of_strips<Number>(),
+        add_dot_products<Number>,
+        add_outer_products<Number>,
+    },
+    KITCHENETTE_OPERATOR_KINDS(KITCHENETTE_ENTRY, KITCHENETTE_COMMA)};
 
 }  // namespace kitchenette::KITCHENETTE_VARIANT

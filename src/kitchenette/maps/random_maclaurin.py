@@ -176,17 +176,17 @@ class MaclaurinSpecification(SeriesSpecification):
         else:
             present = present[self.counts > 0]
             n_factors = float(series.degrees @ self.counts)
-        n_bytes, n_operations = 64.0 * n, 100.0 * n + PROBES * (2 * n_factors + 4 * n)
+        n_bytes, n_operations = 64.0 * n, 1e5 + 300.0 * n + PROBES * (4 * n_factors + 4 * n)
         if parts(self.kernel)[1] is not None:
             return Cost(n_bytes + 16 * n_factors, n_operations + 4 * n_factors)
         if self.projection == "gaussian":
             numbers = (n_factors + PANEL * last) * d
-            return Cost(n_bytes + 32 * numbers, n_operations + (30 + PROBES) * numbers)
+            return Cost(n_bytes + 32 * numbers, n_operations + (100 + 5 * PROBES) * numbers)
         if self.projection == "rademacher":
             panels = n // PANEL + 1.0
             words = panels * last * d
             return Cost(
-                n_bytes + 24 * words, n_operations + (8 + 8 * PROBES) * words + 2e4 * panels
+                n_bytes + 24 * words, n_operations + (30 + 24 * PROBES) * words + 6e4 * panels
             )
         # Every degree has permutations of whole blocks for each of its factors.
         block, permutations = padded_block(d), float(present.sum())
@@ -194,9 +194,9 @@ class MaclaurinSpecification(SeriesSpecification):
         return Cost(
             n_bytes + last * (8.0 * n + 32 * tile),
             n_operations
-            + 30 * (n_factors + block * permutations)
-            + 5000 * permutations
-            + 12 * PROBES * last * tile,
+            + 60 * (n_factors + block * permutations)
+            + 10_000 * permutations
+            + 24 * PROBES * last * tile,
         )
 
     def probe_scale(self) -> Any:

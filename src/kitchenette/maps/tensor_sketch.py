@@ -164,7 +164,7 @@ class TensorSketchSpecification(SeriesSpecification):
         transforms = (degree + 1) * (3 if with_chirps else 1) * length * length.bit_length()
         return (
             64 * inputs + 128 * (length + size) + 10_000,
-            30 * inputs + 100 * (length + size) + PROBES * (2 * inputs + transforms) + 100_000,
+            30 * inputs + 100 * (length + size) + PROBES * (2 * inputs + 2 * transforms) + 300_000,
         )
 
     def probe_scale(self) -> Any:

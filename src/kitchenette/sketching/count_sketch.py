@@ -9,16 +9,15 @@ D and whose sign is the product of p signs, is the cyclic convolution of p count
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from kitchenette import _core
-from kitchenette.sketching.operators import CallOperator, Operator
+from kitchenette.sketching.operators import NativeOperator, remembered
 from kitchenette.sketching.random import Stream
-from kitchenette.sketching.rows import native_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,25 +42,21 @@ class TensorPowerSketch:
     buckets: NDArray[np.int32]
     weights: NDArray[Any]
 
-    def operator(self) -> Operator:
-        """TEMPORARY."""
-        return CallOperator(0, self.n_buckets, self.weights.dtype, self.features)
-
     def astype(self, dtype: DTypeLike) -> Self:
         """The same sketches in this precision."""
         if self.weights.dtype == dtype:
             return self
         return replace(self, weights=self.weights.astype(dtype))
 
-    def features(self, X: Any, out: NDArray[Any]) -> bool:
-        """Sketches of rows; False if a number overflowed."""
-        D, dtype = self.n_buckets, X.dtype.name
+    def operator(self, n_columns: int) -> NativeOperator:
+        """For rows of so many columns: as many as there are inputs, or one fewer."""
+        D, dtype = self.n_buckets, self.weights.dtype.name
         length, with_chirps = transform_plan(D, len(self.buckets), self.frequency)
         chirp, chirp_filter = chirps(D, length, dtype) if with_chirps else (None, None)
         order, factors = real_spectrum(D, dtype) if self.frequency else (None, None)
-        return _core.tensor_sketch_features(
-            native_rows(X),
-            out,
+        native = _core.tensor_sketch(
+            n_columns=n_columns,
+            n_buckets=D,
             buckets=self.buckets,
             weights=self.weights,
             length=length,
@@ -71,6 +66,12 @@ class TensorPowerSketch:
             order=order,
             factors=factors,
         )
+        return NativeOperator(native)
+
+    def features(self, X: Any, out: NDArray[Any]) -> bool:
+        """Sketches of rows; False if a number is not finite."""
+        make = partial(self.operator, X.shape[1])
+        return remembered(self, X.shape[1], make).write(X, out)
 
 
 def tensor_power_sketch(

@@ -1,17 +1,38 @@
-"""Operators: what turns rows into features."""
+"""Operators: features of rows that are trusted, and linear functions of these features.
+
+An operator is made once, from numbers that were drawn, and then applied to any rows. It checks
+its parameters when it is made; calls check no more than what memory safety needs.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from kitchenette import _core
+from kitchenette.sketching.rows import blocks_of_rows, native_rows
+
+WIDE_BYTES = 1 << 24  # of the features of a block of rows: about a cache that threads share
+PANEL = 64  # columns of a matrix that the core reads together
 
 
 class Operator(ABC):
-    """Writes features of trusted rows; immutable, of one precision, safe to share by threads."""
+    """Writes features of trusted rows; immutable, of one precision, safe to share by threads.
+
+    Attributes
+    ----------
+    n_columns : int
+        The width of the rows.
+    n_features : int
+        The width of the features.
+    dtype : dtype
+        The precision of both, float32 or float64.
+    """
 
     n_columns: int
     n_features: int
@@ -19,61 +40,211 @@ class Operator(ABC):
 
     @abstractmethod
     def write(self, rows: Any, out: NDArray[Any]) -> bool:
-        """Features of rows of this precision; False if a number is not finite."""
+        """Write the features of rows.
 
-    def linear(self, weights: NDArray[Any], intercept: NDArray[Any]) -> Any:
-        """TEMPORARY."""
-        outer = self
+        Parameters
+        ----------
+        rows : ndarray or sparse CSR matrix of shape (n_rows, n_columns)
+            In this precision.
+        out : ndarray of shape (n_rows, n_features)
+            Its rows must be contiguous.
 
-        class Linear:
-            def write(self, rows: Any, out: NDArray[Any]) -> bool:
-                Z = np.empty((rows.shape[0], outer.n_features), outer.dtype)
-                fine = outer.write(rows, Z)
-                out[:] = Z @ weights.astype(outer.dtype) + intercept
-                return bool(fine and np.isfinite(out).all())
+        Returns
+        -------
+        fine : bool
+            False if a number is not finite; ``out`` is of no use then.
+        """
 
-        return Linear()
+    def linear(self, weights: ArrayLike, intercept: ArrayLike) -> Linear:
+        """The function features @ weights + intercept.
+
+        Parameters
+        ----------
+        weights : array-like of shape (n_features, n_targets)
+        intercept : array-like of shape (n_targets,)
+        """
+        return BlockwiseLinear(self, weights, intercept)
 
     def collapse(self, weights: NDArray[Any]) -> tuple[Operator, NDArray[Any]]:
-        """An operator and weights of its features that predict the same, at less cost."""
+        """An operator with the fewest steps, and weights for it, that predict the same."""
         return self, weights
 
 
-class CallOperator(Operator):
-    """TEMPORARY: calls a function until native operators are there."""
+class Linear(ABC):
+    """A linear function of an operator's features, safe to share by threads."""
 
-    def __init__(self, n_columns: int, n_features: int, dtype: Any, function: Callable[..., bool]):
-        self.n_columns, self.n_features, self.dtype = n_columns, n_features, np.dtype(dtype)
-        self._function = function
+    n_targets: int
+
+    @abstractmethod
+    def write(self, rows: Any, out: NDArray[np.float64]) -> bool:
+        """Write the values of rows to float64 of shape (n_rows, n_targets).
+
+        False if a number is not finite.
+        """
+
+
+# ---------------------------------------------------------------- native code
+
+
+class NativeOperator(Operator):
+    """An operator of the native core."""
+
+    def __init__(self, native: _core.Operator32 | _core.Operator64):
+        self.native = native
+        self.n_columns = native.n_columns
+        self.n_features = native.n_features
+        single = isinstance(native, _core.Operator32)
+        self.dtype = np.dtype(np.float32 if single else np.float64)
 
     def write(self, rows: Any, out: NDArray[Any]) -> bool:
-        return bool(self._function(rows, out))
+        return self.native.write(native_rows(rows), out)
+
+    def linear(self, weights: ArrayLike, intercept: ArrayLike) -> Linear:
+        return NativeLinear(self, weights, intercept)
+
+
+class NativeLinear(Linear):
+    """Features and their products with the weights, while they are in the cache."""
+
+    def __init__(self, operator: NativeOperator, weights: ArrayLike, intercept: ArrayLike):
+        numbers = np.asarray(weights)
+        if numbers.dtype != operator.dtype:
+            numbers = numbers.astype(np.float64)
+        self.native = _core.linear(
+            operator.native,
+            np.ascontiguousarray(numbers),
+            np.ascontiguousarray(intercept, dtype=np.float64),
+        )
+        self.n_targets = self.native.n_targets
+
+    def write(self, rows: Any, out: NDArray[np.float64]) -> bool:
+        return self.native.write(native_rows(rows), out)
+
+
+def affine(n_columns: int, constant: float, slope: float, dtype: DTypeLike) -> NativeOperator:
+    """A column ``constant``, unless it is zero, and ``slope`` times the row, likewise."""
+    make = _core.affine32 if np.dtype(dtype) == np.float32 else _core.affine64
+    return NativeOperator(make(n_columns=n_columns, constant=constant, slope=slope))
+
+
+def matrix_product(matrix: NDArray[Any]) -> NativeOperator:
+    """Rows times a matrix, with bits that do not depend on the other rows of a call."""
+    width, n = matrix.shape
+    panels = np.zeros((-(-n // PANEL), width, PANEL), dtype=matrix.dtype)
+    for p, panel in enumerate(panels):
+        part = matrix[:, p * PANEL : (p + 1) * PANEL]
+        panel[:, : part.shape[1]] = part
+    return NativeOperator(_core.dense(_core.Tail("identity"), panels=panels, n_features=n))
+
+
+# ---------------------------------------------------------------- operators made of others
+
+
+def chain(first: Operator, second: Operator, matrix: NDArray[Any] | None = None) -> Operator:
+    """``second`` applied to the features of ``first``.
+
+    If ``second`` multiplies by a matrix, passing ``matrix`` as well lets `Operator.collapse` put
+    it into the weights.
+    """
+    if isinstance(first, NativeOperator) and isinstance(second, NativeOperator):
+        return NativeChain(first, second, matrix)
+    return Chain(first, second, matrix)
+
+
+def concatenate(operators: Sequence[Operator]) -> NativeOperator:
+    """Features of several native operators side by side."""
+    natives = [o.native for o in operators if isinstance(o, NativeOperator)]
+    if len(natives) != len(operators):
+        raise TypeError("concatenate takes native operators alone.")
+    return NativeOperator(_core.concatenate(natives))  # type: ignore[arg-type]
 
 
 class Chain(Operator):
-    """TEMPORARY."""
+    """Two operators of which one is not native, a block of rows at a time."""
 
-    def __init__(self, first: Operator, second: Operator, matrix: Any = None):
-        self.n_columns, self.n_features, self.dtype = first.n_columns, second.n_features, first.dtype
-        self._first, self._second, self._matrix = first, second, matrix
+    def __init__(self, first: Operator, second: Operator, matrix: NDArray[Any] | None = None):
+        if first.n_features != second.n_columns or first.dtype != second.dtype:
+            raise ValueError(
+                f"An operator of {second.n_columns} columns in {second.dtype} cannot follow one of "
+                f"{first.n_features} features in {first.dtype}."
+            )
+        self.first, self.second, self.matrix = first, second, matrix
+        self.n_columns, self.n_features = first.n_columns, second.n_features
+        self.dtype = first.dtype
 
     def write(self, rows: Any, out: NDArray[Any]) -> bool:
-        width, fine = self._first.n_features, True
-        count = max(8, (1 << 24) // (self.dtype.itemsize * width))
-        wide = np.empty((min(count, rows.shape[0]), width), dtype=self.dtype)
-        for start in range(0, rows.shape[0], count):
-            block = rows[start : start + count]
-            Z = wide[: block.shape[0]]
-            fine &= self._first.write(block, Z)
-            fine &= self._second.write(Z, out[start : start + count])
+        fine = True
+        for some, Z in _feature_blocks(self.first, rows):
+            if Z is None:
+                return False
+            fine &= self.second.write(Z, out[some])
         return fine
 
     def collapse(self, weights: NDArray[Any]) -> tuple[Operator, NDArray[Any]]:
-        if self._matrix is None:
-            return self, weights
-        return self._first.collapse(self._matrix @ weights)
+        return _collapsed(self, self.first, self.matrix, weights)
 
 
-def chain(first: Operator, second: Operator, matrix: Any = None) -> Operator:
-    """TEMPORARY."""
-    return Chain(first, second, matrix)
+class NativeChain(NativeOperator):
+    """Two native operators; the features of the first never leave the cache."""
+
+    def __init__(
+        self, first: NativeOperator, second: NativeOperator, matrix: NDArray[Any] | None = None
+    ):
+        super().__init__(_core.chain(first.native, second.native))  # type: ignore[arg-type]
+        self.first, self.matrix = first, matrix
+
+    def collapse(self, weights: NDArray[Any]) -> tuple[Operator, NDArray[Any]]:
+        return _collapsed(self, self.first, self.matrix, weights)
+
+
+def _collapsed(
+    whole: Operator, first: Operator, matrix: NDArray[Any] | None, weights: NDArray[Any]
+) -> tuple[Operator, NDArray[Any]]:
+    if matrix is None:
+        return whole, weights
+    return first.collapse(matrix @ weights)
+
+
+class BlockwiseLinear(Linear):
+    """A linear function of any operator's features, a block of rows at a time."""
+
+    def __init__(self, operator: Operator, weights: ArrayLike, intercept: ArrayLike):
+        self._operator = operator
+        self._weights = np.asfortranarray(weights, dtype=operator.dtype)
+        self._intercept = np.asarray(intercept, dtype=np.float64)
+        if self._weights.shape != (operator.n_features, self._intercept.size):
+            raise ValueError("weights must have a row per feature and a column per target.")
+        self.n_targets = self._intercept.size
+
+    def write(self, rows: Any, out: NDArray[np.float64]) -> bool:
+        for some, Z in _feature_blocks(self._operator, rows):
+            if Z is None:
+                return False
+            out[some] = Z @ self._weights
+        out += self._intercept
+        return bool(np.isfinite(out).all())
+
+
+def _feature_blocks(operator: Operator, rows: Any) -> Any:
+    """Slices of rows with their features, or None instead if a number is not finite.
+
+    In one buffer: use a block before asking for the next.
+    """
+    count = max(1, WIDE_BYTES // (operator.dtype.itemsize * operator.n_features))
+    wide = np.empty((min(count, rows.shape[0]), operator.n_features), dtype=operator.dtype)
+    for some, block in blocks_of_rows(rows, count):
+        Z = wide[: block.shape[0]]
+        yield some, Z if operator.write(block, Z) else None
+
+
+# ---------------------------------------------------------------- operators that are used again
+
+_last: WeakKeyDictionary[Any, tuple[Any, Operator]] = WeakKeyDictionary()
+
+
+def remembered(owner: Any, key: Any, make: Callable[[], Operator]) -> Operator:
+    """The operator that was last made for an owner, or a new one if the key has changed."""
+    found = _last.get(owner)
+    if found is None or found[0] != key:
+        found = _last[owner] = (key, make())
+    return found[1]

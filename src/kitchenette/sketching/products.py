@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from kitchenette import _core
-from kitchenette.sketching.operators import CallOperator, Operator
+from kitchenette.sketching.operators import NativeOperator, remembered
 from kitchenette.sketching.random import Stream
-from kitchenette.sketching.rows import native_rows
 from kitchenette.sketching.structured import padded_block, whole_tiles
 
 GROUP = 16  # the core works on so many products at a time
@@ -45,10 +44,6 @@ class SignedProducts(ABC):
     weights: NDArray[Any]
     input_scale: float
 
-    def operator(self) -> Operator:
-        """TEMPORARY."""
-        return CallOperator(self.n_columns, self.degrees.size, self.weights.dtype, self.features)
-
     def astype(self, dtype: DTypeLike) -> Self:
         """The same products with weights in this precision."""
         return self if self.weights.dtype == dtype else self._with_weights(dtype)
@@ -62,8 +57,12 @@ class SignedProducts(ABC):
         return np.full(self.n_columns, self.input_scale, dtype=self.weights.dtype)
 
     @abstractmethod
+    def operator(self) -> NativeOperator:
+        """What computes the features of rows."""
+
     def features(self, X: Any, out: NDArray[Any]) -> bool:
-        """Writes the features of rows; False if a number overflowed."""
+        """Write the features of rows; False if a number is not finite."""
+        return remembered(self, None, self.operator).write(X, out)
 
     @abstractmethod
     def factor(self, j: int) -> NDArray[np.int8]:
@@ -90,10 +89,10 @@ class HadamardProducts(SignedProducts):
     indices: NDArray[np.int32]  # (n_factors, padded features); the length of a tile stands for one
     depths: NDArray[np.int32]  # per group of features
 
-    def features(self, X: Any, out: NDArray[Any]) -> bool:
-        return _core.hadamard_products(
-            native_rows(X),
-            out,
+    def operator(self) -> NativeOperator:
+        native = _core.hadamard_products(
+            n_columns=self.n_columns,
+            n_features=self.degrees.size,
             block=self.block,
             signs=self.signs,
             indices=self.indices,
@@ -101,6 +100,7 @@ class HadamardProducts(SignedProducts):
             weights=self.weights,
             column_scales=self._column_scales(),
         )
+        return NativeOperator(native)
 
     def factor(self, j: int) -> NDArray[np.int8]:
         rows = self.indices[j, : self.degrees.size]
@@ -160,16 +160,17 @@ class RademacherProducts(SignedProducts):
     used: NDArray[np.uint64]  # which features of a panel have this factor
     starts: NDArray[np.int64]  # panel p owns the factors starts[p] ... starts[p + 1]
 
-    def features(self, X: Any, out: NDArray[Any]) -> bool:
-        return _core.sign_products(
-            native_rows(X),
-            out,
+    def operator(self) -> NativeOperator:
+        native = _core.sign_products(
+            n_columns=self.n_columns,
+            n_features=self.degrees.size,
             bits=self.bits,
             used=self.used,
             starts=self.starts,
             weights=self.weights,
             column_scales=self._column_scales(),
         )
+        return NativeOperator(native)
 
     def factor(self, j: int) -> NDArray[np.int8]:
         signs = np.zeros((self.degrees.size, self.n_columns), dtype=np.int8)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -18,9 +19,9 @@ from numpy.typing import DTypeLike, NDArray
 from scipy import special
 
 from kitchenette import _core
-from kitchenette.sketching.operators import CallOperator, Operator
+from kitchenette.sketching.operators import NativeOperator, Operator, remembered
 from kitchenette.sketching.random import Stream
-from kitchenette.sketching.rows import native_rows, row_blocks
+from kitchenette.sketching.rows import row_blocks
 
 TILE = 128  # the core works on tiles of at least so many rows of the projection
 
@@ -69,7 +70,7 @@ class StructuredProjection(ABC):
         """The projection as an explicit matrix of shape (n_rows, n_columns)."""
         identity = np.eye(self.n_columns, dtype=self.scales.dtype)
         out = np.empty((self.n_columns, self.n_rows), dtype=self.scales.dtype)
-        self.features(identity, out, _core.Tail("identity"))
+        self.operator(_core.Tail("identity"), self.n_rows).write(identity, out)
         return out.T
 
     def row_lengths(self) -> NDArray[np.float64]:
@@ -80,21 +81,20 @@ class StructuredProjection(ABC):
         """
         identity = sp.eye_array(self.n_columns, dtype=self.scales.dtype, format="csr")
         squares = np.zeros(self.n_rows)
+        project = self.operator(_core.Tail("identity"), self.n_rows)
         for _, block in row_blocks(identity, max(self.n_rows, self.n_columns)):
             out = np.empty((block.shape[0], self.n_rows), dtype=block.dtype)
-            self.features(block, out, _core.Tail("identity"))
+            project.write(block, out)
             squares += np.square(out, dtype=np.float64).sum(axis=0)
         return np.sqrt(squares)
 
     @abstractmethod
-    def features(self, X: Any, out: NDArray[Any], tail: _core.Tail) -> bool:
-        """Projects rows and applies a tail; False if a number overflowed."""
+    def operator(self, tail: _core.Tail, n_features: int) -> Operator:
+        """What projects rows and applies a tail that makes so many features."""
 
-    def operator(self, tail: _core.Tail, n_features: int, constant: float = 0.0) -> Operator:
-        """TEMPORARY."""
-        if constant:
-            return CallOperator(self.n_columns, n_features, self.scales.dtype, lambda X, out: self.features(X, out, tail, constant))
-        return CallOperator(self.n_columns, n_features, self.scales.dtype, lambda X, out: self.features(X, out, tail))
+    def features(self, X: Any, out: NDArray[Any], tail: _core.Tail) -> bool:
+        """Write the features of rows; False if a number is not finite."""
+        return self.operator(tail, out.shape[1]).write(X, out)
 
 
 def padded_block(n_columns: int) -> int:
@@ -124,10 +124,14 @@ class HadamardProjection(StructuredProjection):
     sines: NDArray[Any] | None = None
 
     def features(self, X: Any, out: NDArray[Any], tail: _core.Tail, constant: float = 0.0) -> bool:
-        return _core.structured_features(
-            native_rows(X),
-            out,
+        make = partial(self.operator, tail, out.shape[1], constant)
+        return remembered(self, (tail, out.shape[1], constant), make).write(X, out)
+
+    def operator(self, tail: _core.Tail, n_features: int, constant: float = 0.0) -> NativeOperator:
+        native = _core.structured(
             tail,
+            n_columns=self.n_columns,
+            n_features=n_features,
             block=self.block,
             signs=self.signs,
             permutation=self.permutation,
@@ -138,6 +142,7 @@ class HadamardProjection(StructuredProjection):
             column_scales=self.column_scales,
             constant=constant,
         )
+        return NativeOperator(native)
 
 
 def draw_fastfood(
@@ -231,18 +236,31 @@ class FourierProjection(StructuredProjection):
     signs: NDArray[np.int8]
     columns: NDArray[np.int32]  # where in the half spectra of the blocks each row is found
 
-    def features(self, X: Any, out: NDArray[Any], tail: _core.Tail) -> bool:
-        blocks = self.signs.reshape(-1, self.n_columns)
+    def operator(self, tail: _core.Tail, n_features: int) -> Operator:
+        return FourierOperator(self, tail, n_features)
+
+
+class FourierOperator(Operator):
+    """Features of a `FourierProjection`, whose transforms are SciPy's."""
+
+    def __init__(self, projection: FourierProjection, tail: _core.Tail, n_features: int):
+        self._projection, self._tail = projection, tail
+        self.n_columns, self.n_features = projection.n_columns, n_features
+        self.dtype = projection.scales.dtype
+
+    def write(self, rows: Any, out: NDArray[Any]) -> bool:
+        p = self._projection
+        blocks = p.signs.reshape(-1, p.n_columns)
         fine = True
-        for rows, block in row_blocks(X, 2 * self.signs.size):
-            if self.column_scales is not None:
-                block = block * self.column_scales
+        for some, block in row_blocks(rows, 2 * p.signs.size):
+            if p.column_scales is not None:
+                block = block * p.column_scales
             spectrum = scipy.fft.rfft(
                 block[:, None, :] * blocks, norm="ortho", workers=_core.max_threads()
             )
             parts = spectrum.view(block.dtype).reshape(block.shape[0], -1)
-            z = np.take(parts, self.columns, axis=1) * self.scales
-            fine &= _core.finish_features(z, out[rows], tail)
+            z = np.take(parts, p.columns, axis=1) * p.scales
+            fine &= _core.finish_features(z, out[some], self._tail)
         return fine
 
 

@@ -1,0 +1,586 @@
+// Operators for Python. Everything that native code relies on is checked here, once, when an
+// operator is made; calls check nothing but rows and output.
+//
+// An operator owns copies of all index arrays, so that nobody can change them after they were
+// checked, and keeps references to arrays of real numbers.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/variant.h>
+#include <nanobind/stl/vector.h>
+
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "bindings.hpp"
+#include "operator.hpp"
+
+using namespace nanobind::literals;
+
+namespace kitchenette {
+namespace {
+
+constexpr Size most = Size{1} << 40;  // of columns or features, so that no product overflows
+
+void require_sizes(Size n_columns, Size n_features) {
+    require(n_columns >= 1 && n_columns <= most, "there must be a column, and not too many");
+    require(n_features >= 1 && n_features <= most, "there must be a feature, and not too many");
+}
+
+// Collects the arrays that an operator needs for as long as it lives.
+class Keeper {
+  public:
+    // The numbers of an array, which stays where it is.
+    template <class Array> auto reference(const Array& array) {
+        require_aligned(array.data());
+        arrays_.push_back(std::make_shared<Array>(array));
+        return array.data();
+    }
+    template <class Array> auto reference(const std::optional<Array>& array) {
+        return array ? reference(*array) : nullptr;
+    }
+    // A copy of the numbers of an array.
+    template <class Array> auto copy(const Array& array) {
+        using Number = std::remove_cvref_t<decltype(*array.data())>;
+        require_aligned(array.data());
+        auto owned =
+            std::make_shared<std::vector<Number>>(array.data(), array.data() + array.size());
+        const Number* numbers = owned->data();
+        arrays_.push_back(std::move(owned));
+        return numbers;
+    }
+    template <class Array> auto copy(const std::optional<Array>& array) {
+        return array ? copy(*array) : nullptr;
+    }
+    Arrays arrays() { return std::move(arrays_); }
+
+  private:
+    Arrays arrays_;
+};
+
+// ---------------------------------------------------------------- tails
+
+Tail tail_named(const std::string& name) {
+    if (name == "identity") return Tail::identity;
+    if (name == "sincos") return Tail::sincos;
+    if (name == "offset") return Tail::offset;
+    if (name == "local") return Tail::local;
+    if (name == "power") return Tail::power;
+    throw std::invalid_argument("unknown tail '" + name + "'");
+}
+
+// A tail of either precision: that of its arrays is known when it meets the operator.
+struct TailSpecification {
+    Tail kind;
+    double amplitude;
+    nb::object terms;
+    double unpaired_offset;
+    double row_weight;
+    std::optional<Vector<const std::int32_t>> degrees;
+    nb::object slopes;
+    nb::object drags;
+    Size row_power;
+
+    // The frequencies that n_columns output columns need.
+    Size frequencies_for(Size n_columns) const {
+        return kind == Tail::sincos ? (n_columns + 1) / 2 : n_columns;
+    }
+
+    template <class T> static const T* numbers(const nb::object& object, Size length,
+                                               const char* what, Keeper& keeper) {
+        Vector<const T> array;
+        require(!object.is_none() && nb::try_cast(object, array, false), what);
+        require(static_cast<Size>(array.size()) >= length, what);
+        return keeper.reference(array);
+    }
+
+    // `length`: how many terms will be read.
+    template <class T> TailParameters<T> parameters(Size length, Keeper& keeper) const {
+        TailParameters<T> tail;
+        tail.kind = kind;
+        tail.amplitude = static_cast<T>(amplitude);
+        tail.unpaired_offset = static_cast<T>(unpaired_offset);
+        tail.row_weight = static_cast<T>(row_weight);
+        if (kind == Tail::offset || kind == Tail::local || kind == Tail::power)
+            tail.terms = numbers<T>(terms, length,
+                                    "this tail needs a term for every frequency, "
+                                    "in the precision of the operator",
+                                    keeper);
+        if (kind == Tail::power) {
+            require(length_of(degrees) >= length, "this tail needs a degree for every frequency");
+            tail.degrees = keeper.copy(degrees);
+            std::int32_t highest = 0;
+            for (Size f = 0; f < length; ++f) {
+                require(tail.degrees[f] >= 0, "a degree is negative");
+                highest = std::max(highest, tail.degrees[f]);
+            }
+            tail.slopes = numbers<T>(slopes, highest, "this tail needs a slope per degree", keeper);
+            tail.drags = numbers<T>(drags, highest, "this tail needs a drag per degree", keeper);
+            tail.row_power = row_power;
+        }
+        return tail;
+    }
+};
+
+void bind_tails(nb::module_& m) {
+    nb::class_<TailSpecification>(m, "Tail").def(
+        "__init__",
+        [](TailSpecification* self, const std::string& kind, double amplitude, nb::object terms,
+           double unpaired_offset, double row_weight,
+           std::optional<Vector<const std::int32_t>> degrees, nb::object slopes, nb::object drags,
+           Size row_power) {
+            new (self) TailSpecification{tail_named(kind),  amplitude,        std::move(terms),
+                                         unpaired_offset,   row_weight,       std::move(degrees),
+                                         std::move(slopes), std::move(drags), row_power};
+        },
+        "kind"_a, "amplitude"_a = 1.0, "terms"_a = nb::none(), "unpaired_offset"_a = 0.0,
+        "row_weight"_a = 0.0, "degrees"_a = nb::none(), "slopes"_a = nb::none(),
+        "drags"_a = nb::none(), "row_power"_a = -1);
+}
+
+// ---------------------------------------------------------------- what Python holds
+
+template <class T> struct OperatorHandle {
+    SharedOperator<T> shared;
+};
+
+template <class T> struct LinearHandle {
+    std::shared_ptr<const Linear<T>> shared;
+};
+
+template <class T, template <class> class Parameters>
+OperatorHandle<T> make_operator(const Parameters<T>& parameters, Keeper& keeper) {
+    return {std::make_shared<VectorOperator<T, Parameters>>(parameters, keeper.arrays())};
+}
+
+// Rows that the operator can read.
+template <class T> Rows<T> rows_for(const Operator<T>& features, const AnyRows<T>& x) {
+    const Rows<T> rows = rows_of<T>(x);
+    require(rows.n_columns == features.n_columns(), "x does not have the columns of the operator");
+    return rows;
+}
+
+template <class T> void require_output(const Matrix<T>& out, Size n_rows, Size n_columns) {
+    require(static_cast<Size>(out.shape(0)) == n_rows, "out must have as many rows as x");
+    require(static_cast<Size>(out.shape(1)) == n_columns, "out has the wrong number of columns");
+    require(has_contiguous_rows(out), "the rows of out must be contiguous");
+    require_aligned(out.data());
+}
+
+template <class T> Output<T> output_of(const Matrix<T>& out, Size n_rows, Size n_columns) {
+    require_output(out, n_rows, n_columns);
+    Output<T> result;
+    result.data = out.data();
+    result.stride = out.stride(0);
+    result.n_columns = n_columns;
+    return result;
+}
+
+template <class T>
+void bind_classes(nb::module_& m, const char* operator_name, const char* linear_name) {
+    nb::class_<OperatorHandle<T>>(m, operator_name)
+        .def_prop_ro("n_columns",
+                     [](const OperatorHandle<T>& self) { return self.shared->n_columns(); })
+        .def_prop_ro("n_features",
+                     [](const OperatorHandle<T>& self) { return self.shared->n_features(); })
+        .def(
+            "write",
+            [](const OperatorHandle<T>& self, const AnyRows<T>& x, const Matrix<T>& out) {
+                const Operator<T>& features = *self.shared;
+                const Rows<T> rows = rows_for(features, x);
+                const Output<T> target = output_of(out, rows.n_rows, features.n_features());
+                nb::gil_scoped_release release;
+                return features.run(vector_code<T>(), rows, target);
+            },
+            "x"_a.noconvert(), "out"_a.noconvert());
+
+    nb::class_<LinearHandle<T>>(m, linear_name)
+        .def_prop_ro(
+            "n_columns",
+            [](const LinearHandle<T>& self) { return self.shared->features().n_columns(); })
+        .def_prop_ro("n_targets",
+                     [](const LinearHandle<T>& self) { return self.shared->n_targets(); })
+        .def(
+            "write",
+            [](const LinearHandle<T>& self, const AnyRows<T>& x, const Matrix<double>& out) {
+                const Linear<T>& linear = *self.shared;
+                const Rows<T> rows = rows_for(linear.features(), x);
+                require_output(out, rows.n_rows, linear.n_targets());
+                nb::gil_scoped_release release;
+                return linear.run(rows, out.data(), out.stride(0));
+            },
+            "x"_a.noconvert(), "out"_a.noconvert());
+}
+
+// ---------------------------------------------------------------- projections
+
+template <class T> void bind_projections(nb::module_& m) {
+    m.def(
+        "structured",
+        [](const TailSpecification& tail, Size n_columns, Size n_features, Size block,
+           const Vector<const std::int8_t>& signs, const Vector<const T>& scales,
+           const OptionalVector<std::int32_t>& permutation, const OptionalVector<T>& gaussians,
+           const OptionalVector<T>& cosines, const OptionalVector<T>& sines,
+           const OptionalVector<T>& column_scales, double constant) {
+            require_sizes(n_columns, n_features);
+            require(is_power_of_two(block) && block < Size{1} << 31,
+                    "block must be a power of two");
+            Structured<T> map;
+            map.n_columns = n_columns;
+            map.n_features = n_features;
+            map.block = block;
+            map.n_frequencies = tail.frequencies_for(n_features);
+            map.constant = static_cast<T>(constant);
+            const Size padded = static_cast<Size>(signs.size());
+            require(map.width() <= block, "there are more columns than a block has");
+            require(padded % map.tile() == 0 && padded >= map.n_frequencies,
+                    "signs must fill whole tiles for all frequencies");
+            require(static_cast<Size>(scales.size()) == padded, "scales must be as long as signs");
+            Keeper keeper;
+            map.signs = keeper.copy(signs);
+            map.scales = keeper.reference(scales);
+            if (permutation) {
+                require(length_of(permutation) == padded && length_of(gaussians) == padded,
+                        "permutation and gaussians must be as long as signs");
+                map.permutation = keeper.copy(permutation);
+                map.gaussians = keeper.reference(gaussians);
+                require(all_below(map.permutation, permutation->size(), block),
+                        "a permuted coordinate lies outside its block");
+            } else {
+                require(length_of(cosines) == padded && length_of(sines) == padded,
+                        "cosines and sines must be as long as signs");
+                map.cosines = keeper.reference(cosines);
+                map.sines = keeper.reference(sines);
+            }
+            require(!column_scales || length_of(column_scales) == n_columns,
+                    "column_scales must have one number per column");
+            map.column_scales = keeper.reference(column_scales);
+            map.tail = tail.parameters<T>(padded, keeper);
+            return make_operator(map, keeper);
+        },
+        "tail"_a, nb::kw_only(), "n_columns"_a, "n_features"_a, "block"_a, "signs"_a.noconvert(),
+        "scales"_a.noconvert(), "permutation"_a.noconvert() = nb::none(),
+        "gaussians"_a.noconvert() = nb::none(), "cosines"_a.noconvert() = nb::none(),
+        "sines"_a.noconvert() = nb::none(), "column_scales"_a.noconvert() = nb::none(),
+        "constant"_a = 0.0);
+
+    m.def(
+        "dense",
+        [](const TailSpecification& tail,
+           const nb::ndarray<const T, nb::ndim<3>, nb::c_contig, nb::device::cpu>& panels,
+           Size n_features) {
+            Dense<T> map;
+            map.n_columns = static_cast<Size>(panels.shape(1));
+            map.n_features = n_features;
+            require_sizes(map.n_columns, n_features);
+            map.n_frequencies = tail.frequencies_for(n_features);
+            require(static_cast<Size>(panels.shape(2)) == panel,
+                    "a panel must have 64 frequencies");
+            require(static_cast<Size>(panels.shape(0)) * panel >= map.n_frequencies,
+                    "there are fewer frequencies than the features need");
+            require(tail.kind != Tail::local && tail.kind != Tail::power,
+                    "this tail needs the norms of rows, which dense projections do not compute");
+            Keeper keeper;
+            map.panels = keeper.reference(panels);
+            map.tail = tail.parameters<T>(map.n_frequencies, keeper);
+            return make_operator(map, keeper);
+        },
+        "tail"_a, nb::kw_only(), "panels"_a.noconvert(), "n_features"_a);
+}
+
+// ---------------------------------------------------------------- products
+
+// True if no feature depends on the row: each takes the one after the last coordinate for all of
+// its factors.
+template <class T> bool is_constant(const HadamardProducts<T>& map) {
+    for (Size f = 0; f < map.n_features; ++f)
+        for (Size j = 0; j < map.depths[f / product_group]; ++j)
+            if (map.indices[j * map.n_padded + f] < map.tile()) return false;
+    return true;
+}
+
+template <class T> void bind_products(nb::module_& m) {
+    m.def(
+        "hadamard_products",
+        [](Size n_columns, Size n_features, Size block, const Table<std::int8_t>& signs,
+           const Table<std::int32_t>& indices, const Vector<const std::int32_t>& depths,
+           const Vector<const T>& weights, const OptionalVector<T>& column_scales) {
+            require_sizes(n_columns, n_features);
+            require(is_power_of_two(block) && block < Size{1} << 31,
+                    "block must be a power of two");
+            HadamardProducts<T> map;
+            map.n_columns = n_columns;
+            map.n_features = n_features;
+            map.n_padded = static_cast<Size>(weights.size());
+            map.n_factors = static_cast<Size>(signs.shape(0));
+            map.block = block;
+            require(static_cast<Size>(signs.shape(1)) == map.tile(), "signs must fill a tile");
+            require(n_columns <= block, "there are more columns than a block has");
+            require(map.n_padded % product_group == 0 && map.n_padded >= n_features,
+                    "weights must fill whole groups for all features");
+            require(has_shape(indices, map.n_factors, map.n_padded),
+                    "indices must have a row per factor and a column per weight");
+            require(static_cast<Size>(depths.size()) * product_group == map.n_padded,
+                    "there must be a depth for every group of features");
+            require(!column_scales || length_of(column_scales) == n_columns,
+                    "column_scales must have one number per column");
+            Keeper keeper;
+            map.signs = keeper.copy(signs);
+            map.indices = keeper.copy(indices);
+            map.depths = keeper.copy(depths);
+            map.weights = keeper.reference(weights);
+            map.column_scales = keeper.reference(column_scales);
+            require(all_below(map.indices, indices.size(), map.tile() + 1),
+                    "a coordinate lies outside its block");
+            require(all_below(map.depths, depths.size(), map.n_factors + 1),
+                    "a group of features has more factors than there are");
+            map.constant = is_constant(map);
+            return make_operator(map, keeper);
+        },
+        nb::kw_only(), "n_columns"_a, "n_features"_a, "block"_a, "signs"_a.noconvert(),
+        "indices"_a.noconvert(), "depths"_a.noconvert(), "weights"_a.noconvert(),
+        "column_scales"_a.noconvert() = nb::none());
+
+    m.def(
+        "sign_products",
+        [](Size n_columns, Size n_features, const Table<std::uint64_t>& bits,
+           const Vector<const std::uint64_t>& used, const Vector<const std::int64_t>& starts,
+           const Vector<const T>& weights, const OptionalVector<T>& column_scales) {
+            require_sizes(n_columns, n_features);
+            SignProducts<T> map;
+            map.n_columns = n_columns;
+            map.n_features = n_features;
+            const Size panels = static_cast<Size>(starts.size()) - 1;
+            const Size factors = static_cast<Size>(bits.shape(0));
+            require(panels >= 1 && panels * panel >= n_features,
+                    "there are fewer panels than the features need");
+            require(static_cast<Size>(weights.size()) == panels * panel,
+                    "weights must fill whole panels");
+            require(static_cast<Size>(used.size()) == factors,
+                    "there must be a word of used features for every factor");
+            require(static_cast<Size>(bits.shape(1)) == n_columns,
+                    "bits must have one word per column");
+            require(!column_scales || length_of(column_scales) == n_columns,
+                    "column_scales must have one number per column");
+            Keeper keeper;
+            map.bits = keeper.copy(bits);
+            map.used = keeper.copy(used);
+            map.starts = keeper.copy(starts);
+            map.weights = keeper.reference(weights);
+            map.column_scales = keeper.reference(column_scales);
+            require(map.starts[0] == 0 && map.starts[panels] == factors,
+                    "the starts of the panels do not fit the number of factors");
+            for (Size p = 0; p < panels; ++p)
+                require(map.starts[p] <= map.starts[p + 1],
+                        "the starts of the panels must not decrease");
+            return make_operator(map, keeper);
+        },
+        nb::kw_only(), "n_columns"_a, "n_features"_a, "bits"_a.noconvert(), "used"_a.noconvert(),
+        "starts"_a.noconvert(), "weights"_a.noconvert(),
+        "column_scales"_a.noconvert() = nb::none());
+}
+
+// ---------------------------------------------------------------- tensor sketches
+
+template <class T> void bind_tensor_sketch(nb::module_& m) {
+    m.def(
+        "tensor_sketch",
+        [](Size n_columns, Size n_buckets, const Table<std::int32_t>& buckets,
+           const Table<T>& weights, Size length, const Table<T>& roots,
+           const std::optional<Table<T>>& chirp, const std::optional<Table<T>>& filter,
+           const OptionalVector<std::int32_t>& order, const OptionalVector<T>& factors) {
+            require_sizes(n_columns, n_buckets);
+            TensorSketch<T> map;
+            map.n_columns = n_columns;
+            map.n_features = n_buckets;
+            map.degree = static_cast<Size>(buckets.shape(0));
+            map.n_inputs = static_cast<Size>(buckets.shape(1));
+            map.length = length;
+            require(map.degree >= 1, "there must be a count sketch");
+            require(map.n_inputs == n_columns || map.n_inputs == n_columns + 1,
+                    "buckets must have the columns of rows, or one more");
+            require(has_shape(weights, map.degree, map.n_inputs),
+                    "weights must have the shape of buckets");
+            if (chirp) {
+                require(filter.has_value(), "a chirp needs its filter");
+                require(has_shape(*chirp, n_buckets, 2) && has_shape(*filter, length, 2),
+                        "chirp and filter must be complex, one for the buckets, one for the "
+                        "transform");
+                require(length >= 2 * n_buckets - 1, "the transform is too short for a chirp");
+            } else {
+                require(
+                    length == n_buckets || (!order && (length - 1) / map.degree >= n_buckets - 1),
+                    "the transform is too short");
+            }
+            require(is_power_of_two(length), "a transform's length must be a power of two");
+            require(roots.shape(1) == 6 && 4 * static_cast<Size>(roots.shape(0)) >= length &&
+                        roots.shape(0) >= 4,
+                    "there must be six numbers for a fourth of the transform's length");
+            require(!order || (length_of(order) == n_buckets && length_of(factors) == n_buckets),
+                    "order and factors must have a number for every bucket");
+            Keeper keeper;
+            map.buckets = keeper.copy(buckets);
+            map.weights = keeper.reference(weights);
+            map.roots = keeper.reference(roots);
+            map.chirp = keeper.reference(chirp);
+            map.filter = keeper.reference(filter);
+            map.order = keeper.copy(order);
+            map.factors = keeper.reference(factors);
+            require(all_below(map.buckets, buckets.size(), n_buckets), "there is no such bucket");
+            require(!order || all_below(map.order, order->size(),
+                                        chirp ? n_buckets / 2 * 2 + 2 : n_buckets),
+                    "a feature lies outside the spectrum");
+            return make_operator(map, keeper);
+        },
+        nb::kw_only(), "n_columns"_a, "n_buckets"_a, "buckets"_a.noconvert(),
+        "weights"_a.noconvert(), "length"_a, "roots"_a.noconvert(),
+        "chirp"_a.noconvert() = nb::none(), "filter"_a.noconvert() = nb::none(),
+        "order"_a.noconvert() = nb::none(), "factors"_a.noconvert() = nb::none());
+}
+
+// ---------------------------------------------------------------- exact parts and compositions
+
+template <class T> OperatorHandle<T> make_affine(Size n_columns, double constant, double slope) {
+    Affine<T> map;
+    map.n_columns = n_columns;
+    map.constant = static_cast<T>(constant);
+    map.slope = static_cast<T>(slope);
+    require_sizes(n_columns, Size{1});
+    require(std::isfinite(map.constant) && std::isfinite(map.slope) && map.constant >= 0 &&
+                map.slope >= 0,
+            "constant and slope must be finite numbers of at least zero");
+    map.n_features = map.first_linear() + (map.slope != 0 ? n_columns : 0);
+    require(map.n_features >= 1, "constant or slope must be greater than zero");
+    Keeper keeper;
+    return make_operator(map, keeper);
+}
+
+template <class T> void bind_compositions(nb::module_& m, const char* affine_name) {
+    m.def(affine_name, &make_affine<T>, nb::kw_only(), "n_columns"_a, "constant"_a, "slope"_a);
+
+    m.def(
+        "chain",
+        [](const OperatorHandle<T>& first, const OperatorHandle<T>& second) {
+            require(first.shared->n_features() == second.shared->n_columns(),
+                    "the second operator must have as many columns as the first has features");
+            return OperatorHandle<T>{std::make_shared<Chain<T>>(first.shared, second.shared)};
+        },
+        "first"_a, "second"_a);
+
+    m.def(
+        "concatenate",
+        [](const std::vector<OperatorHandle<T>>& operators) {
+            require(!operators.empty(), "there must be an operator");
+            std::vector<SharedOperator<T>> parts;
+            Size n_features = 0;
+            for (const auto& one : operators) {
+                require(one.shared->n_columns() == operators[0].shared->n_columns(),
+                        "all operators must have the same columns");
+                n_features += one.shared->n_features();
+                require(n_features <= most, "there are too many features");
+                parts.push_back(one.shared);
+            }
+            return OperatorHandle<T>{std::make_shared<Concatenation<T>>(std::move(parts))};
+        },
+        "operators"_a);
+}
+
+// ---------------------------------------------------------------- products with features
+
+template <class T, class Weight> void bind_linear(nb::module_& m) {
+    m.def(
+        "linear",
+        [](const OperatorHandle<T>& features, const Table<Weight>& weights,
+           const Vector<const double>& intercept) {
+            const Size n_targets = static_cast<Size>(intercept.size());
+            require(n_targets >= 1, "there must be a target");
+            require(has_shape(weights, features.shared->n_features(), n_targets),
+                    "weights must have a row per feature and a column per target");
+            require_aligned(weights.data());
+            require_aligned(intercept.data());
+            return LinearHandle<T>{std::make_shared<Linear<T>>(features.shared, weights.data(),
+                                                               intercept.data(), n_targets)};
+        },
+        "operator"_a, "weights"_a.noconvert(), "intercept"_a.noconvert());
+}
+
+template <class T> void bind_transposed(nb::module_& m) {
+    m.def(
+        "transposed",
+        [](const OperatorHandle<T>& features, const AnyRows<T>& x, const Table<T>& factors,
+           const nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>& out) {
+            const Rows<T> rows = rows_for(*features.shared, x);
+            const Size n_targets = static_cast<Size>(factors.shape(1));
+            require(static_cast<Size>(factors.shape(0)) == rows.n_rows,
+                    "there must be a row of factors for every row of x");
+            require(static_cast<Size>(out.shape(0)) == features.shared->n_features() &&
+                        static_cast<Size>(out.shape(1)) == n_targets,
+                    "out must have a row per feature and a column per factor");
+            require_aligned(factors.data());
+            require_aligned(out.data());
+            nb::gil_scoped_release release;
+            return add_transposed<T>(*features.shared, rows, factors.data(), n_targets, out.data());
+        },
+        "operator"_a, "x"_a.noconvert(), "factors"_a.noconvert(), "out"_a.noconvert());
+}
+
+// ---------------------------------------------------------------- functions without operators
+
+template <class T> void bind_functions(nb::module_& m) {
+    m.def(
+        "fwht",
+        [](nb::ndarray<T, nb::ndim<3>, nb::c_contig, nb::device::cpu> x) {
+            const Size length = static_cast<Size>(x.shape(1));
+            require(is_power_of_two(length), "the length must be a power of two");
+            require_aligned(x.data());
+            const Size outer = static_cast<Size>(x.shape(0)), inner = static_cast<Size>(x.shape(2));
+            nb::gil_scoped_release release;
+            fwht<T>(x.data(), outer, length, inner);
+        },
+        "x"_a.noconvert());
+
+    m.def(
+        "finish_features",
+        [](const Matrix<const T>& z, const Matrix<T>& out, const TailSpecification& tail) {
+            const Rows<T> rows = rows_of<T>(z);
+            const Size n_columns = static_cast<Size>(out.shape(1));
+            require(n_columns >= 1, "out must have columns");
+            const Output<T> target = output_of(out, rows.n_rows, n_columns);
+            require(rows.n_columns == tail.frequencies_for(n_columns),
+                    "z and out do not agree on the number of frequencies");
+            Keeper keeper;
+            const TailParameters<T> parameters = tail.parameters<T>(rows.n_columns, keeper);
+            nb::gil_scoped_release release;
+            return finish<T>(parameters, rows.values, rows.stride, rows.n_rows, rows.n_columns,
+                             target);
+        },
+        "z"_a.noconvert(), "out"_a.noconvert(), "tail"_a);
+}
+
+template <class T> void bind_all(nb::module_& m) {
+    bind_projections<T>(m);
+    bind_products<T>(m);
+    bind_tensor_sketch<T>(m);
+    bind_transposed<T>(m);
+    bind_functions<T>(m);
+}
+
+}  // namespace
+
+void bind_operators(nb::module_& m) {
+    bind_tails(m);
+    bind_classes<float>(m, "Operator32", "Linear32");
+    bind_classes<double>(m, "Operator64", "Linear64");
+    bind_all<float>(m);
+    bind_all<double>(m);
+    bind_compositions<float>(m, "affine32");
+    bind_compositions<double>(m, "affine64");
+    bind_linear<float, float>(m);
+    bind_linear<float, double>(m);
+    bind_linear<double, double>(m);
+}
+
+}  // namespace kitchenette

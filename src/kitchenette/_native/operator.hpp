@@ -1,0 +1,212 @@
+// Operators: what turns rows of numbers into rows of features.
+//
+// An operator is immutable and may be shared by threads. Its features come in parts that can be
+// computed independently of each other; the features of a row have the same bits whatever the
+// number of threads, the other rows of a call and the parts that are computed together.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "drivers.hpp"
+
+namespace kitchenette {
+
+// How rows are cut into units that are computed together: groups as large as the pace says, and
+// the last few rows one by one.
+class Units {
+  public:
+    Units(Size n_rows, const Pace& pace)
+        : n_rows_(n_rows),
+          size_(pace.rows),
+          singles_(n_rows % pace.rows <= pace.few ? n_rows % pace.rows : 0),
+          groups_(ceil_divide(n_rows - singles_, pace.rows)) {}
+    Size count() const { return groups_ + singles_; }
+    Size first_row(Size unit) const {
+        return unit < groups_ ? unit * size_ : n_rows_ - singles_ + (unit - groups_);
+    }
+    Size rows(Size unit) const {
+        return unit < groups_ ? std::min(size_, n_rows_ - singles_ - unit * size_) : 1;
+    }
+
+  private:
+    Size n_rows_, size_, singles_, groups_;
+};
+
+template <class T> class Operator {
+  public:
+    Operator(Size n_columns, Size n_features) : n_columns_(n_columns), n_features_(n_features) {}
+    virtual ~Operator() = default;
+    Operator(const Operator&) = delete;
+    Operator& operator=(const Operator&) = delete;
+
+    Size n_columns() const { return n_columns_; }
+    Size n_features() const { return n_features_; }
+    virtual Size n_parts() const = 0;
+    virtual Size first_feature(Size part) const = 0;  // of part n_parts: n_features
+    virtual Size work() const = 0;                    // numbers per row, to weigh the work
+
+    // All that follows is told which vector code to use, because a caller's scratch memory must fit
+    // the code that uses it, also if another instruction set is selected meanwhile.
+    using Code = VectorCode<T>;
+    virtual Pace pace(const Code& code) const = 0;
+
+    // The numbers of scratch memory that `write` needs for so many rows.
+    Size scratch_size(const Code& code, Size count, bool sparse) const {
+        return unit_scratch_size(code, std::min(count, pace(code).rows), sparse);
+    }
+
+    // Writes a piece of any number of rows in the thread that calls; false if a number is not
+    // finite.
+    bool write(const Code& code, const Rows<T>& rows, const Piece& piece, const Output<T>& out,
+               T* scratch) const;
+
+    // Writes the features of all rows with all threads; false if a number is not finite.
+    virtual bool run(const Code& code, const Rows<T>& rows, const Output<T>& out) const;
+
+  protected:
+    // The same for a piece of at most pace(code).rows rows.
+    virtual Size unit_scratch_size(const Code& code, Size count, bool sparse) const = 0;
+    virtual bool write_unit(const Code& code, const Rows<T>& rows, const Piece& piece,
+                            const Output<T>& out, T* scratch) const = 0;
+
+  private:
+    Size n_columns_, n_features_;
+};
+
+template <class T> using SharedOperator = std::shared_ptr<const Operator<T>>;
+
+// True if all numbers of these rows are finite.
+template <class T> bool all_finite(const Rows<T>& rows, Size row, Size count);
+
+// ---------------------------------------------------------------- operators with vector code
+
+// Arrays that an operator needs for as long as it lives.
+using Arrays = std::vector<std::shared_ptr<const void>>;
+
+// An operator of one of the kinds in operator_kinds.hpp.
+template <class T, template <class> class Parameters> class VectorOperator : public Operator<T> {
+  public:
+    using typename Operator<T>::Code;
+    VectorOperator(const Parameters<T>& parameters, Arrays arrays)
+        : Operator<T>(parameters.n_columns, parameters.n_features),
+          parameters_(parameters),
+          arrays_(std::move(arrays)) {}
+
+    Size n_parts() const override { return parameters_.n_parts(); }
+    Size first_feature(Size part) const override {
+        return std::min(parameters_.n_features, part * parameters_.features_per_part());
+    }
+    Size work() const override { return parameters_.work(); }
+    Pace pace(const Code& code) const override { return parameters_.pace(code.lanes); }
+
+  protected:
+    Size unit_scratch_size(const Code& code, Size count, bool sparse) const override {
+        const OperatorCode<T, Parameters>& mine = code;
+        return mine.scratch_size(parameters_, count, sparse);
+    }
+    bool write_unit(const Code& code, const Rows<T>& rows, const Piece& piece, const Output<T>& out,
+                    T* scratch) const override {
+        const bool fine = piece.first_part > 0 || !parameters_.checks_rows() ||
+                          all_finite(rows, piece.row, piece.count);
+        const OperatorCode<T, Parameters>& mine = code;
+        return mine.write(parameters_, rows, piece, out, scratch) && fine;
+    }
+
+  private:
+    Parameters<T> parameters_;
+    Arrays arrays_;
+};
+
+// ---------------------------------------------------------------- operators made of others
+
+// The second operator applied to the features of the first.
+template <class T> class Chain : public Operator<T> {
+  public:
+    using typename Operator<T>::Code;
+    Chain(SharedOperator<T> first, SharedOperator<T> second);
+    Size n_parts() const override { return second_->n_parts(); }
+    Size first_feature(Size part) const override { return second_->first_feature(part); }
+    Size work() const override { return first_->work() + second_->work(); }
+    Pace pace(const Code& code) const override;
+    bool run(const Code& code, const Rows<T>& rows, const Output<T>& out) const override;
+
+  protected:
+    Size unit_scratch_size(const Code& code, Size count, bool sparse) const override;
+    bool write_unit(const Code& code, const Rows<T>& rows, const Piece& piece, const Output<T>& out,
+                    T* scratch) const override;
+
+  private:
+    Size stride() const;
+    SharedOperator<T> first_, second_;
+};
+
+// The features of several operators side by side.
+template <class T> class Concatenation : public Operator<T> {
+  public:
+    using typename Operator<T>::Code;
+    explicit Concatenation(std::vector<SharedOperator<T>> operators);
+    Size n_parts() const override { return first_parts_.back(); }
+    Size first_feature(Size part) const override;
+    Size work() const override;
+    Pace pace(const Code& code) const override;
+    bool run(const Code& code, const Rows<T>& rows, const Output<T>& out) const override;
+
+  protected:
+    Size unit_scratch_size(const Code& code, Size count, bool sparse) const override;
+    bool write_unit(const Code& code, const Rows<T>& rows, const Piece& piece, const Output<T>& out,
+                    T* scratch) const override;
+
+  private:
+    Output<T> part_of(const Output<T>& out, std::size_t k) const;
+    std::vector<SharedOperator<T>> operators_;
+    std::vector<Size> first_parts_, first_features_;  // of each operator, and of the end
+};
+
+// ---------------------------------------------------------------- products with features
+
+// features(x) @ weights + intercept, without ever storing the features of many rows.
+//
+// Features are multiplied in T, at most `stretch` at a time; these sums are added in double
+// precision, first those of a chunk of parts and then those of the chunks, always in the same
+// order.
+template <class T> class Linear {
+  public:
+    // weights: (n_features, n_targets), stored by rows.
+    template <class Weight> Linear(SharedOperator<T> features, const Weight* weights,
+                                   const double* intercept, Size n_targets);
+    const Operator<T>& features() const { return *features_; }
+    Size n_targets() const { return n_targets_; }
+
+    // out: (n_rows, n_targets), rows `stride` apart. False if a number is not finite.
+    bool run(const Rows<T>& rows, double* out, Size stride) const;
+
+  private:
+    static constexpr Size stretch = 4096 / static_cast<Size>(sizeof(T));
+    Size first_feature(std::size_t chunk) const;
+    void multiply_chunk(const VectorCode<T>& code, std::size_t chunk, const T* z, Size z_stride,
+                        Size n_rows, double* sums) const;
+    bool finish(const double* totals, Size n_rows, double* out, Size stride) const;
+    Size most_rows_together() const;
+    Pace unit_pace(const VectorCode<T>& code) const;
+    bool run_together(const VectorCode<T>& code, const Rows<T>& rows, Size row, Size count,
+                      double* out, Size stride) const;
+    bool run_by_units(const VectorCode<T>& code, const Rows<T>& rows, const Pace& pace, double* out,
+                      Size stride) const;
+
+    SharedOperator<T> features_;
+    Size n_targets_;
+    Size widest_chunk_ = 0;
+    std::vector<Size> chunks_;  // the first part of each chunk, and the end
+    std::vector<T> weights_;    // of stretch after stretch: row after row of targets
+    std::vector<double> intercept_;
+};
+
+// out += features(x)' factors, in double precision; factors: (n_rows, n_targets) and out:
+// (n_features, n_targets), stored by rows. False if a number is not finite. Sums run over fixed
+// blocks of rows, counted from the first row of the call.
+template <class T> bool add_transposed(const Operator<T>& features, const Rows<T>& rows,
+                                       const T* factors, Size n_targets, double* out);
+
+}  // namespace kitchenette

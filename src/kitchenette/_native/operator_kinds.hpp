@@ -1,0 +1,35 @@
+// All kinds of operators that have vector code. A new kind has a header of its own, with its
+// parameters, write_features and scratch_size; it is included and named here, and a function in
+// bind_operators.cpp checks its parameters and makes it.
+#pragma once
+
+#include "affine.hpp"
+#include "dense.hpp"
+#include "products.hpp"
+#include "structured.hpp"
+#include "tensor_sketch.hpp"
+#include "variants.hpp"
+
+#define KITCHENETTE_OPERATOR_KINDS(apply, separator)                                           \
+    apply(Structured) separator() apply(Dense) separator() apply(HadamardProducts) separator() \
+        apply(SignProducts) separator() apply(TensorSketch) separator() apply(Affine)
+
+#define KITCHENETTE_COMMA() ,
+
+namespace kitchenette {
+
+// Everything that is compiled for one instruction set and element type.
+#define KITCHENETTE_BASE(kind) OperatorCode<T, kind>
+template <class T> struct VectorCode
+    : CommonCode<T>,
+      KITCHENETTE_OPERATOR_KINDS(KITCHENETTE_BASE, KITCHENETTE_COMMA) {};
+#undef KITCHENETTE_BASE
+
+// One instruction set.
+struct Variant {
+    const char* name;
+    const VectorCode<float>* code_float;
+    const VectorCode<double>* code_double;
+};
+
+}  // namespace kitchenette
