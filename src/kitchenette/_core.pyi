@@ -105,7 +105,7 @@ def tensor_sketch(
     length: int,
     roots: NDArray[Any],
     chirp: NDArray[Any] | None = None,
-    filter: NDArray[Any] | None = None,
+    filter: NDArray[Any] | None = None,  # noqa: A002
     order: NDArray[np.int32] | None = None,
     factors: NDArray[Any] | None = None,
 ) -> Operator32 | Operator64: ...

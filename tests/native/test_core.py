@@ -12,15 +12,34 @@ pytestmark = pytest.mark.native
 IDENTITY = _core.Tail("identity")
 
 
-def fastfood_arguments(**changes):
+def structured(tail=IDENTITY, **changes):
     arguments = {
+        "n_columns": 3,
+        "n_features": 100,
         "block": 4,
         "signs": np.ones(128, np.int8),
         "permutation": np.tile(np.arange(4, dtype=np.int32), 32),
         "gaussians": np.ones(128),
         "scales": np.ones(128),
     }
-    return {**arguments, **changes}
+    return _core.structured(tail, **{**arguments, **changes})
+
+
+def dense(tail=IDENTITY, **changes):
+    return _core.dense(tail, **{"panels": np.ones((2, 3, 64)), "n_features": 70, **changes})
+
+
+SIZES = [
+    ({"n_columns": 0}, "there must be a column"),
+    ({"n_columns": -1}, "there must be a column"),
+    ({"n_columns": -(2**63)}, "there must be a column"),
+    ({"n_columns": 2**62}, "there must be a column"),
+]
+FEATURES = [
+    ({"n_features": 0}, "there must be a feature"),
+    ({"n_features": -5}, "there must be a feature"),
+    ({"n_features": 2**63 - 1}, "there must be a feature"),
+]
 
 
 def csr(values=(1.0, 2.0), indices=(0, 2), starts=(0, 1, 2), n_columns=3):
@@ -33,19 +52,28 @@ def csr(values=(1.0, 2.0), indices=(0, 2), starts=(0, 1, 2), n_columns=3):
 
 
 def test_the_arguments_are_good_before_they_are_spoilt():
-    assert _core.structured_features(
-        np.ones((2, 3)), np.empty((2, 100)), IDENTITY, **fastfood_arguments()
-    )
-    assert _core.structured_features(csr(), np.empty((2, 128)), IDENTITY, **fastfood_arguments())
+    for x in (np.ones((2, 3)), csr()):
+        assert structured().write(x, np.empty((2, 100)))
+        assert dense().write(x, np.empty((2, 70)))
+    assert (structured().n_columns, structured().n_features) == (3, 100)
+    assert isinstance(structured(), _core.Operator64)
+    assert isinstance(dense(panels=np.ones((2, 3, 64), np.float32)), _core.Operator32)
 
 
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
+        *SIZES,
+        *FEATURES,
         ({"block": 3}, "block must be a power of two"),
         ({"block": 0}, "block must be a power of two"),
+        ({"block": -4}, "block must be a power of two"),
+        ({"block": 2**40}, "block must be a power of two"),
         ({"block": 2}, "more columns than a block"),
+        ({"n_columns": 5}, "more columns than a block"),
+        ({"n_columns": 4, "constant": 1.0}, "more columns than a block"),
         ({"block": 256}, "whole tiles"),
+        ({"n_features": 129}, "whole tiles"),
         ({"signs": np.ones(64, np.int8)}, "whole tiles"),
         ({"signs": np.ones(0, np.int8)}, "whole tiles"),
         ({"scales": np.ones(127)}, "scales must be as long"),
@@ -56,13 +84,14 @@ def test_the_arguments_are_good_before_they_are_spoilt():
         ({"permutation": np.full(128, -1, np.int32)}, "outside its block"),
         ({"permutation": None}, "cosines and sines"),
         ({"permutation": None, "cosines": np.ones(128)}, "cosines and sines"),
+        ({"permutation": None, "sines": np.ones(128)}, "cosines and sines"),
+        ({"permutation": None, "cosines": np.ones(128), "sines": np.ones(64)}, "cosines and sines"),
         ({"column_scales": np.ones(4)}, "one number per column"),
     ],
 )
-def test_structured_features_refuse_bad_parameters(changes, sentence):
-    out = np.empty((2, 100))
+def test_structured_operators_refuse_bad_parameters(changes, sentence):
     with pytest.raises(ValueError, match=sentence):
-        _core.structured_features(np.ones((2, 3)), out, IDENTITY, **fastfood_arguments(**changes))
+        structured(**changes)
 
 
 @pytest.mark.parametrize(
@@ -75,28 +104,57 @@ def test_structured_features_refuse_bad_parameters(changes, sentence):
         ({"starts": (-1, 1, 2)}, "do not fit"),
         ({"starts": (0, 2, 1)}, "must not decrease"),
         ({"starts": ()}, "must not be empty"),
-        ({"n_columns": 5}, "more columns than a block"),
+        ({"n_columns": 5}, "does not have the columns"),
+        ({"n_columns": -1}, "outside the matrix"),
+        ({"n_columns": -1, "values": (), "indices": (), "starts": (0, 0, 0)}, "the columns of"),
     ],
 )
 def test_sparse_rows_that_lie_are_refused(changes, sentence):
+    for operator in (structured(), dense()):
+        with pytest.raises(ValueError, match=sentence):
+            operator.write(csr(**changes), np.empty((2, operator.n_features)))
+    line = _core.linear(dense(), np.ones((70, 2)), np.zeros(2))
     with pytest.raises(ValueError, match=sentence):
-        _core.structured_features(
-            csr(**changes), np.empty((2, 100)), IDENTITY, **fastfood_arguments()
-        )
+        line.write(csr(**changes), np.empty((2, 2)))
 
 
 @pytest.mark.parametrize(
     ("out", "sentence"),
     [
         (np.empty((3, 100)), "as many rows"),
-        (np.empty((2, 0)), "must have columns"),
-        (np.empty((2, 129)), "whole tiles"),
+        (np.empty((2, 0)), "wrong number of columns"),
+        (np.empty((2, 99)), "wrong number of columns"),
+        (np.empty((2, 101)), "wrong number of columns"),
         (np.empty((100, 2)).T, "rows of out must be contiguous"),
     ],
 )
 def test_output_of_the_wrong_shape_is_refused(out, sentence):
     with pytest.raises(ValueError, match=sentence):
-        _core.structured_features(np.ones((2, 3)), out, IDENTITY, **fastfood_arguments())
+        structured().write(np.ones((2, 3)), out)
+    line = _core.linear(dense(), np.ones((70, 100)), np.zeros(100))
+    with pytest.raises(ValueError, match=sentence):
+        line.write(np.ones((2, 3)), out)
+
+
+def test_rows_of_the_wrong_shape_are_refused():
+    for x, sentence in [
+        (np.ones((2, 4)), "does not have the columns"),
+        (np.ones((2, 2)), "does not have the columns"),
+        (np.ones((3, 2)).T, "rows of x must be contiguous"),
+    ]:
+        for operator in (structured(), dense()):
+            with pytest.raises(ValueError, match=sentence):
+                operator.write(x, np.empty((2, operator.n_features)))
+
+
+def test_an_operator_does_not_follow_its_index_arrays():
+    permutation = np.tile(np.arange(4, dtype=np.int32), 32)
+    operator = structured(permutation=permutation)
+    before, after = np.empty((2, 2, 100))
+    assert operator.write(np.ones((2, 3)), before)
+    permutation[:] = 2**30
+    assert operator.write(np.ones((2, 3)), after)
+    np.testing.assert_array_equal(before, after)
 
 
 def test_terms_are_counted():
@@ -115,30 +173,47 @@ def test_terms_are_counted():
     ]:
         with pytest.raises(ValueError, match=sentence):
             _core.finish_features(X, out, _core.Tail("power", terms=ones, **options))
+    for tail in (_core.Tail("offset"), _core.Tail("offset", terms=np.ones(127))):
+        with pytest.raises(ValueError, match="needs a term"):
+            structured(tail)
+    with pytest.raises(ValueError, match="in the precision of the operator"):
+        structured(_core.Tail("offset", terms=np.ones(128, np.float32)))
     with pytest.raises(ValueError, match="unknown tail"):
         _core.Tail("sine")
     with pytest.raises(ValueError, match="do not agree"):
         _core.finish_features(np.ones((1, 5)), np.ones((1, 11)), _core.Tail("sincos"))
 
 
-def test_dense_features_refuse_bad_panels():
-    X, out = np.ones((2, 3)), np.empty((2, 70))
-    for panels, sentence in [
-        (np.ones((1, 3, 64)), "fewer frequencies"),
-        (np.ones((2, 4, 64)), "one row per column"),
-        (np.ones((2, 3, 32)), "64 frequencies"),
+def test_dense_operators_refuse_bad_panels():
+    for changes, sentence in [
+        *FEATURES,
+        ({"panels": np.ones((1, 3, 64))}, "fewer frequencies"),
+        ({"panels": np.ones((0, 3, 64))}, "fewer frequencies"),
+        ({"panels": np.ones((2, 0, 64))}, "there must be a column"),
+        ({"panels": np.ones((2, 3, 32))}, "64 frequencies"),
+        ({"tail": _core.Tail("local", terms=np.ones(128))}, "needs the norms"),
+        ({"tail": _core.Tail("power", terms=np.ones(128))}, "needs the norms"),
     ]:
         with pytest.raises(ValueError, match=sentence):
-            _core.dense_features(X, out, IDENTITY, panels=panels)
-    with pytest.raises(ValueError, match="rows of x must be contiguous"):
-        _core.dense_features(np.ones((3, 2)).T, out, IDENTITY, panels=np.ones((2, 3, 64)))
+            dense(**changes)
 
 
 def test_types_are_not_converted_behind_the_back():
+    single, double = np.ones((2, 3), np.float32), np.ones((2, 3))
+    for x, out in [
+        (single, np.empty((2, 70))),
+        (double, np.empty((2, 70), np.float32)),
+        (double.astype(int), np.empty((2, 70))),
+        (csr(values=np.ones(2, np.float32)), np.empty((2, 70))),
+    ]:
+        with pytest.raises(TypeError):
+            dense().write(x, out)
     with pytest.raises(TypeError):
-        _core.structured_features(
-            np.ones((2, 3), np.float32), np.empty((2, 100)), IDENTITY, **fastfood_arguments()
-        )
+        dense(panels=np.ones((2, 3, 64), np.int64))
+    with pytest.raises(TypeError):
+        structured(scales=np.ones(128, np.float32))
+    with pytest.raises(TypeError):
+        structured(signs=None)
     with pytest.raises(TypeError):
         _core.fwht(np.ones((1, 4, 1), np.int64))
     frozen = np.ones((1, 4, 1))
@@ -147,24 +222,31 @@ def test_types_are_not_converted_behind_the_back():
         _core.fwht(frozen)
 
 
-def tensor_sketch_arguments(**changes):
+def tensor_sketch(**changes):
     arguments = {
+        "n_columns": 3,
+        "n_buckets": 16,
         "buckets": np.full((2, 3), 15, np.int32),
         "weights": np.ones((2, 3)),
         "length": 16,
         "roots": np.ones((4, 6)),
     }
-    return {**arguments, **changes}
+    return _core.tensor_sketch(**{**arguments, **changes})
 
 
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"buckets": np.full((2, 3), 16, np.int32)}, "a bucket lies outside out"),
-        ({"buckets": np.full((2, 3), -1, np.int32)}, "a bucket lies outside out"),
+        *SIZES,
+        ({"n_buckets": 0}, "there must be a feature"),
+        ({"n_buckets": -1}, "there must be a feature"),
+        ({"n_buckets": 2**62}, "there must be a feature"),
+        ({"n_columns": 1}, "columns of rows, or one more"),
+        ({"buckets": np.full((2, 3), 16, np.int32)}, "no such bucket"),
+        ({"buckets": np.full((2, 3), -1, np.int32)}, "no such bucket"),
         ({"buckets": np.zeros((0, 3), np.int32)}, "there must be a count sketch"),
-        ({"buckets": np.zeros((2, 2), np.int32)}, "columns of x, or one more"),
-        ({"buckets": np.zeros((2, 5), np.int32)}, "columns of x, or one more"),
+        ({"buckets": np.zeros((2, 2), np.int32)}, "columns of rows, or one more"),
+        ({"buckets": np.zeros((2, 5), np.int32)}, "columns of rows, or one more"),
         ({"weights": np.ones((1, 3))}, "the shape of buckets"),
         ({"weights": np.ones((2, 4))}, "the shape of buckets"),
         ({"roots": np.ones((3, 6))}, "six numbers for a fourth"),
@@ -189,15 +271,12 @@ def tensor_sketch_arguments(**changes):
     ],
 )
 def test_tensor_sketches_refuse_bad_parameters(changes, sentence):
-    out = np.empty((2, 16))
     for x in (np.ones((2, 3)), csr()):
-        assert _core.tensor_sketch_features(x, out, **tensor_sketch_arguments())
-        with pytest.raises(ValueError, match=sentence):
-            _core.tensor_sketch_features(x, out, **tensor_sketch_arguments(**changes))
+        assert tensor_sketch().write(x, np.empty((2, 16)))
+    with pytest.raises(ValueError, match=sentence):
+        tensor_sketch(**changes)
     with pytest.raises(ValueError, match="power of two"):
-        _core.tensor_sketch_features(
-            x, np.empty((2, 17)), **tensor_sketch_arguments(length=17, roots=np.ones((99, 6)))
-        )
+        tensor_sketch(n_buckets=17, length=17, roots=np.ones((99, 6)))
 
 
 def unaligned(count):
@@ -210,7 +289,11 @@ def test_arrays_that_are_not_aligned_are_refused():
         (np.ones((2, 3)), unaligned(140).reshape(2, 70)),
     ]:
         with pytest.raises(ValueError, match="not aligned"):
-            _core.dense_features(x, out, IDENTITY, panels=np.ones((2, 3, 64)))
+            dense().write(x, out)
+    with pytest.raises(ValueError, match="not aligned"):
+        dense(panels=unaligned(2 * 3 * 64).reshape(2, 3, 64))
+    with pytest.raises(ValueError, match="not aligned"):
+        structured(scales=unaligned(128))
     with pytest.raises(ValueError, match="not aligned"):
         _core.fwht(unaligned(8).reshape(1, 8, 1))
 
@@ -218,9 +301,12 @@ def test_arrays_that_are_not_aligned_are_refused():
 def test_empty_input_is_no_work():
     _core.fwht(np.ones((0, 4, 3)))
     _core.fwht(np.ones((3, 4, 0)))
-    out = np.empty((0, 100))
-    assert _core.structured_features(np.ones((0, 3)), out, IDENTITY, **fastfood_arguments())
-    assert _core.dense_features(np.ones((0, 3)), out, IDENTITY, panels=np.ones((2, 3, 64)))
+    nothing = csr(values=(), indices=(), starts=(0,))
+    for operator in (structured(), dense(), hadamard_products(), sign_products(), tensor_sketch()):
+        for x in (np.ones((0, 3)), nothing):
+            assert operator.write(x, np.empty((0, operator.n_features)))
+            line = _core.linear(operator, np.ones((operator.n_features, 2)), np.zeros(2))
+            assert line.write(x, np.empty((0, 2)))
 
 
 @pytest.mark.parametrize("block", [2**16, 2**17])
@@ -228,6 +314,8 @@ def test_the_longest_blocks_are_done_row_by_row_with_the_same_result(simd, block
     rng = np.random.default_rng(0)
     X = rng.normal(size=(9, block - 3))
     arguments = {
+        "n_columns": block - 3,
+        "n_features": block,
         "block": block,
         "signs": rng.choice([-1, 1], block).astype(np.int8),
         "permutation": rng.permutation(block).astype(np.int32),
@@ -235,7 +323,7 @@ def test_the_longest_blocks_are_done_row_by_row_with_the_same_result(simd, block
         "scales": np.full(block, 1 / block),
     }
     out = np.empty((9, block))
-    assert _core.structured_features(X, out, IDENTITY, **arguments)
+    assert _core.structured(IDENTITY, **arguments).write(X, out)
     work = np.zeros((9, block, 1))
     work[:, : block - 3, 0] = X
     work *= arguments["signs"][:, None]
@@ -251,6 +339,8 @@ def test_the_longest_blocks_are_done_row_by_row_with_the_same_result(simd, block
 
 def hadamard_products(**changes):
     arguments = {
+        "n_columns": 3,
+        "n_features": 10,
         "block": 4,
         "signs": np.ones((2, 128), np.int8),
         "indices": np.zeros((2, 16), np.int32),
@@ -258,23 +348,31 @@ def hadamard_products(**changes):
         "weights": np.ones(16),
         **changes,
     }
-    return _core.hadamard_products(np.ones((2, 3)), np.empty((2, 10)), **arguments)
+    return _core.hadamard_products(**arguments)
 
 
 def sign_products(**changes):
     arguments = {
+        "n_columns": 3,
+        "n_features": 10,
         "bits": np.zeros((2, 3), np.uint64),
         "used": np.zeros(2, np.uint64),
         "starts": np.array([0, 2]),
         "weights": np.ones(64),
         **changes,
     }
-    return _core.sign_products(np.ones((2, 3)), np.empty((2, 10)), **arguments)
+    return _core.sign_products(**arguments)
 
 
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
+        *SIZES,
+        *FEATURES,
+        ({"n_columns": 5}, "more columns than a block"),
+        ({"n_features": 17}, "whole groups"),
+        ({"depths": np.full(1, -1, np.int32)}, "more factors than there are"),
+        ({"block": -4}, "power of two"),
         ({"signs": np.ones((2, 64), np.int8)}, "fill a tile"),
         ({"block": 256}, "fill a tile"),
         ({"block": 3}, "power of two"),
@@ -291,7 +389,7 @@ def sign_products(**changes):
     ],
 )
 def test_hadamard_products_refuse_bad_tables(changes, sentence):
-    assert hadamard_products()
+    assert hadamard_products().write(np.ones((2, 3)), np.empty((2, 10)))
     with pytest.raises(ValueError, match=sentence):
         hadamard_products(**changes)
 
@@ -299,10 +397,18 @@ def test_hadamard_products_refuse_bad_tables(changes, sentence):
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
+        *SIZES,
+        *FEATURES,
+        ({"n_columns": 4}, "one word per column"),
+        ({"n_features": 65}, "fewer panels"),
         ({"bits": np.zeros((2, 4), np.uint64)}, "one word per column"),
-        ({"bits": np.zeros((3, 3), np.uint64)}, "do not fit the number of factors"),
+        (
+            {"bits": np.zeros((3, 3), np.uint64), "used": np.zeros(3, np.uint64)},
+            "do not fit the number",
+        ),
         ({"used": np.zeros(1, np.uint64)}, "a word of used features"),
         ({"starts": np.array([0])}, "fewer panels"),
+        ({"starts": np.array([], np.int64)}, "fewer panels"),
         ({"starts": np.array([0, 3, 2]), "weights": np.ones(128)}, "must not decrease"),
         ({"starts": np.array([1, 2])}, "do not fit"),
         ({"weights": np.ones(63)}, "whole panels"),
@@ -310,6 +416,75 @@ def test_hadamard_products_refuse_bad_tables(changes, sentence):
     ],
 )
 def test_sign_products_refuse_bad_tables(changes, sentence):
-    assert sign_products()
+    assert sign_products().write(np.ones((2, 3)), np.empty((2, 10)))
     with pytest.raises(ValueError, match=sentence):
         sign_products(**changes)
+
+
+# ---------------------------------------------------------------- compositions
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        *SIZES,
+        ({"constant": 0.0, "slope": 0.0}, "must be greater than zero"),
+        ({"constant": -1.0}, "finite numbers of at least zero"),
+        ({"slope": -1.0}, "finite numbers of at least zero"),
+        ({"slope": np.nan}, "finite numbers of at least zero"),
+        ({"constant": np.inf}, "finite numbers of at least zero"),
+    ],
+)
+def test_affine_operators_refuse_bad_parameters(changes, sentence):
+    for make in (_core.affine32, _core.affine64):
+        with pytest.raises(ValueError, match=sentence):
+            make(**{"n_columns": 3, "constant": 1.0, "slope": 2.0, **changes})
+
+
+def test_operators_that_do_not_fit_are_refused():
+    affine = _core.affine64(n_columns=4, constant=1.0, slope=2.0)
+    with pytest.raises(ValueError, match="as many columns as the first has features"):
+        _core.chain(dense(), affine)
+    with pytest.raises(ValueError, match="the same columns"):
+        _core.concatenate([dense(), affine])
+    with pytest.raises(ValueError, match="there must be an operator"):
+        _core.concatenate([])
+    with pytest.raises(TypeError):
+        _core.chain(dense(), dense(panels=np.ones((2, 70, 64), np.float32)))
+    with pytest.raises(TypeError):
+        _core.concatenate([dense(), dense(panels=np.ones((2, 3, 64), np.float32))])
+    with pytest.raises(TypeError):
+        _core.concatenate([dense(), None])
+    with pytest.raises(TypeError):
+        _core.chain(None, dense())
+
+
+def test_linear_functions_refuse_bad_weights():
+    for weights, intercept, sentence in [
+        (np.ones((69, 2)), np.zeros(2), "a row per feature"),
+        (np.ones((70, 3)), np.zeros(2), "a column per target"),
+        (np.ones((70, 0)), np.zeros(0), "there must be a target"),
+        (unaligned(140).reshape(70, 2), np.zeros(2), "not aligned"),
+    ]:
+        with pytest.raises(ValueError, match=sentence):
+            _core.linear(dense(), weights, intercept)
+    for weights, intercept in [
+        (np.ones((70, 2), np.float32), np.zeros(2)),
+        (np.ones((70, 2)), np.zeros(2, np.float32)),
+        (None, np.zeros(2)),
+    ]:
+        with pytest.raises(TypeError):
+            _core.linear(dense(), weights, intercept)
+
+
+def test_transposed_products_refuse_bad_shapes():
+    for changes, sentence in [
+        ({"x": np.ones((5, 4))}, "does not have the columns"),
+        ({"factors": np.ones((4, 2))}, "a row of factors for every row"),
+        ({"out": np.zeros((69, 2))}, "a row per feature"),
+        ({"out": np.zeros((70, 3))}, "a column per factor"),
+    ]:
+        arguments = {"x": np.ones((5, 3)), "factors": np.ones((5, 2)), "out": np.zeros((70, 2))}
+        assert _core.transposed(dense(), **arguments)
+        with pytest.raises(ValueError, match=sentence):
+            _core.transposed(dense(), **{**arguments, **changes})

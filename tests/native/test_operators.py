@@ -1,0 +1,343 @@
+"""Operators against NumPy, in both precisions and for every instruction set."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from kitchenette import _core
+from kitchenette.sketching.count_sketch import draw_buckets, draw_signs, tensor_power_sketch
+from kitchenette.sketching.operators import (
+    BlockwiseLinear,
+    Chain,
+    NativeChain,
+    NativeOperator,
+    affine,
+    chain,
+    concatenate,
+    matrix_product,
+)
+from kitchenette.sketching.products import draw_hadamard_products, draw_rademacher_products
+from kitchenette.sketching.structured import draw_fastfood, draw_fourier, draw_orthogonal
+
+pytestmark = pytest.mark.native
+
+D_IN = 11
+TYPES = [np.float32, np.float64]
+TOLERANCE = {np.float32: 2e-4, np.float64: 1e-11}
+
+
+def power_tail(n, dtype, row_power, degrees=None):
+    degrees = np.resize([2, 1, 0], n) if degrees is None else degrees
+    return _core.Tail(
+        "power",
+        terms=np.ones(n, dtype),
+        degrees=degrees.astype(np.int32),
+        slopes=np.ones(2, dtype),
+        drags=np.zeros(2, dtype),
+        row_power=row_power,
+    )
+
+
+def tails(n, dtype):
+    """All tails, for projections whose arrays have n numbers."""
+    return {
+        "identity": _core.Tail("identity"),
+        "sincos": _core.Tail("sincos", 0.5, unpaired_offset=1.0),
+        "offset": _core.Tail("offset", 0.5, terms=np.linspace(0, 6, n).astype(dtype)),
+        "local": _core.Tail("local", terms=np.zeros(n, dtype), row_weight=0.5),
+        "power": power_tail(n, dtype, 2),
+        "plain power": power_tail(n, dtype, -1),
+        "constant power": power_tail(n, dtype, 0, np.zeros(n)),
+    }
+
+
+def panels(n_frequencies, n_columns, dtype):
+    rng = np.random.default_rng(5)
+    shape = (-(-n_frequencies // 64), n_columns, 64)
+    return rng.normal(size=shape).astype(dtype)
+
+
+def operators(dtype):
+    """One operator of every kind, by name; some have several tails."""
+    made = {}
+    fastfood = draw_fastfood(300, D_IN, 0, dtype)
+    orthogonal = draw_orthogonal(150, D_IN, 0, dtype)
+    for name, tail in tails(fastfood.scales.size, dtype).items():
+        made[f"fastfood {name}"] = fastfood.operator(tail, 299)
+    for name, tail in tails(orthogonal.scales.size, dtype).items():
+        made[f"orthogonal {name}"] = orthogonal.operator(tail, 150)
+    for name in ("identity", "sincos", "offset"):
+        tail = tails(200, dtype)[name]
+        native = _core.dense(tail, panels=panels(200, D_IN, dtype), n_features=199)
+        made[f"dense {name}"] = NativeOperator(native)
+    for draw in (draw_hadamard_products, draw_rademacher_products):
+        for kind, degrees in {
+            "mixed": np.resize([3, 2, 1, 0], 150),
+            "constant": np.zeros(90),
+        }.items():
+            products = draw(degrees.astype(np.int32), np.ones(degrees.size), D_IN, 0, dtype)
+            made[f"{draw.__name__} {kind}"] = products.operator()
+    for degree, D, frequency in [(1, 50, False), (1, 64, True), (2, 50, True), (3, 64, False)]:
+        buckets = draw_buckets(degree, D_IN + 1, D, 0)
+        signs = draw_signs(degree, D_IN + 1, 0) * 0.5
+        sketch = tensor_power_sketch(buckets, signs, D, dtype, frequency=frequency)
+        made[f"tensor sketch {degree} {D} {frequency}"] = sketch.operator(D_IN)
+    made["affine"] = affine(D_IN, 0.5, 2.0, dtype)
+    made["affine constant"] = affine(D_IN, 0.5, 0.0, dtype)
+    made["chain"] = chain(made["fastfood sincos"], made_srht(299, 70, dtype))
+    made["chain of dense"] = chain(made["dense offset"], matrix_product(matrix(199, 30, dtype)))
+    made["concatenation"] = concatenate([made["affine"], made["fastfood local"], made["chain"]])
+    return made
+
+
+def made_srht(n_columns, n, dtype):
+    return draw_hadamard_products(
+        np.ones(n, np.int32), np.full(n, n**-0.5), n_columns, 0, dtype
+    ).operator()
+
+
+def matrix(n_rows, n_columns, dtype):
+    return np.random.default_rng(6).normal(size=(n_rows, n_columns)).astype(dtype)
+
+
+NAMES = list(operators(np.float64))
+
+
+def some_rows(n, dtype, width=D_IN):
+    rng = np.random.default_rng(n)
+    X = rng.normal(size=(n, width)).astype(dtype) / 3
+    X[rng.random(X.shape) < 0.3] = 0
+    return X
+
+
+def features(operator, X):
+    out = np.full((X.shape[0], operator.n_features), np.nan, X.dtype)
+    assert operator.write(X, out)
+    return out
+
+
+def values(linear, X):
+    out = np.full((X.shape[0], linear.n_targets), np.nan)
+    assert linear.write(X, out)
+    return out
+
+
+# ---------------------------------------------------------------- what is not finite
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_rows_that_are_not_finite_are_noticed_by_every_operator(simd, bad, dtype):
+    for name, operator in operators(dtype).items():
+        line = operator.linear(np.ones((operator.n_features, 2)), np.zeros(2))
+        for n, spoilt in [(1, 0), (3, 2), (40, 17), (40, 39), (200, 100)]:
+            X = some_rows(n, dtype)
+            X[spoilt, D_IN - 1] = bad
+            for rows in (X, sp.csr_array(X)):
+                assert not operator.write(rows, np.empty((n, operator.n_features), dtype)), name
+                assert not line.write(rows, np.empty((n, 2))), name
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_linear_functions_that_overflow_are_noticed(dtype):
+    largest = np.finfo(dtype).max
+    operator = affine(D_IN, 1.0, 1.0, dtype)
+    line = operator.linear(np.full((D_IN + 1, 1), largest), np.zeros(1))
+    assert not line.write(np.ones((1, D_IN), dtype), np.empty((1, 1)))
+
+
+# ---------------------------------------------------------------- compositions
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("n", [1, 2, 9, 33, 300])
+def test_affine_operators_are_a_constant_and_the_row(simd, dtype, n):
+    X = some_rows(n, dtype)
+    for rows in (X, sp.csr_array(X)):
+        Z = features(affine(D_IN, 0.5, 3.0, dtype), rows)
+        np.testing.assert_array_equal(Z, np.hstack([np.full((n, 1), 0.5), X * dtype(3)]))
+        np.testing.assert_array_equal(features(affine(D_IN, 0.0, 3.0, dtype), rows), X * dtype(3))
+        np.testing.assert_array_equal(features(affine(D_IN, 0.5, 0.0, dtype), rows), 0.5)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("n", [1, 5, 16, 50, 700])
+def test_a_chain_is_one_operator_after_the_other(simd, dtype, n):
+    made = operators(dtype)
+    X = some_rows(n, dtype)
+    for first, second in [
+        (made["fastfood sincos"], made_srht(299, 70, dtype)),
+        (made["dense sincos"], made_srht(199, 70, dtype)),
+        (made["tensor sketch 3 64 False"], matrix_product(matrix(64, 30, dtype))),
+        (made["concatenation"], matrix_product(matrix(made["concatenation"].n_features, 3, dtype))),
+    ]:
+        both = chain(first, second)
+        assert isinstance(both, NativeChain)
+        expected = features(second, features(first, X))
+        for rows in (X, sp.csr_array(X)):
+            np.testing.assert_array_equal(features(both, rows), expected)
+            np.testing.assert_array_equal(features(Chain(first, second), rows), expected)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("n", [1, 5, 16, 50, 700])
+def test_a_concatenation_has_all_features_side_by_side(simd, dtype, n):
+    made = operators(dtype)
+    parts = [made["affine"], made["chain"], made["dense sincos"], made["fastfood offset"]]
+    X = some_rows(n, dtype)
+    for rows in (X, sp.csr_array(X)):
+        expected = np.hstack([features(part, rows) for part in parts])
+        np.testing.assert_array_equal(features(concatenate(parts), rows), expected)
+        nested = concatenate([concatenate(parts[:2]), concatenate(parts[2:])])
+        np.testing.assert_array_equal(features(nested, rows), expected)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_chains_that_end_with_a_matrix_collapse(dtype):
+    first, M = operators(dtype)["fastfood sincos"], matrix(299, 40, dtype)
+    X, weights = some_rows(20, dtype), matrix(40, 3, np.float64)
+    for both in (chain(first, matrix_product(M), M), Chain(first, matrix_product(M), M)):
+        shorter, base_weights = both.collapse(weights)
+        assert shorter is first
+        np.testing.assert_allclose(
+            features(shorter, X) @ base_weights,
+            features(both, X) @ weights,
+            atol=1e3 * TOLERANCE[dtype],
+        )
+    plain = chain(first, matrix_product(M))
+    assert plain.collapse(weights) == (plain, weights)
+
+
+def test_operators_that_are_not_native_take_part():
+    projection = draw_fourier(150, D_IN, 0, np.float64)
+    fourier = projection.operator(_core.Tail("sincos"), 300)
+    X, M = some_rows(50, np.float64), matrix(300, 5, np.float64)
+    both = chain(fourier, matrix_product(M), M)
+    assert isinstance(both, Chain)
+    Z = features(fourier, X)
+    np.testing.assert_allclose(features(both, X), Z @ M, atol=1e-10)
+    line = fourier.linear(M, np.arange(5.0))
+    assert isinstance(line, BlockwiseLinear)
+    np.testing.assert_allclose(values(line, X), Z @ M + np.arange(5.0), atol=1e-10)
+    X[3, 3] = np.nan
+    assert not both.write(X, np.empty((50, 5)))
+    assert not line.write(X, np.empty((50, 5)))
+    with pytest.raises(TypeError, match="native operators alone"):
+        concatenate([fourier])
+    with pytest.raises(ValueError, match="cannot follow"):
+        chain(fourier, matrix_product(M[:9]))
+    with pytest.raises(ValueError, match="a row per feature"):
+        fourier.linear(M[:9], np.zeros(5))
+
+
+# ---------------------------------------------------------------- linear functions
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("name", NAMES)
+def test_linear_functions_are_features_times_weights(simd, name, dtype):
+    operator = operators(dtype)[name]
+    rng = np.random.default_rng(0)
+    for n, k in [(1, 1), (1, 33), (3, 2), (9, 3), (40, 4), (130, 10), (700, 5)]:
+        X = some_rows(n, dtype)
+        weights, intercept = rng.normal(size=(operator.n_features, k)), rng.normal(size=k)
+        Z = features(operator, X).astype(np.float64)
+        line = operator.linear(weights, intercept)
+        assert line.n_targets == k
+        size = np.abs(Z) @ np.abs(weights) + 1
+        for rows in (X, sp.csr_array(X)):
+            error = np.abs(values(line, rows) - (Z @ weights + intercept)) / size
+            assert error.max() < 1e3 * np.finfo(dtype).eps
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("k", range(1, 34))
+def test_linear_functions_of_any_number_of_targets(k, dtype):
+    operator = operators(dtype)["dense sincos"]
+    X, weights = some_rows(21, dtype), matrix(operator.n_features, k, dtype)
+    line = operator.linear(weights, np.zeros(k))
+    np.testing.assert_allclose(
+        values(line, X), features(operator, X) @ weights, atol=10 * TOLERANCE[dtype]
+    )
+    alone = operator.linear(np.ascontiguousarray(weights[:, -1:]), np.zeros(1))
+    np.testing.assert_array_equal(values(alone, X)[:, 0], values(line, X)[:, -1])
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("name", NAMES)
+def test_linear_functions_do_not_depend_on_the_batch(simd, name, dtype):
+    operator = operators(dtype)[name]
+    X = some_rows(333, dtype)
+    line = operator.linear(matrix(operator.n_features, 5, np.float64), np.ones(5))
+    expected = values(line, X)
+    np.testing.assert_array_equal(values(line, sp.csr_array(X)), expected)
+    for size in (1, 2, 7, 16, 31, 200):
+        for start in (0, 5, 133):
+            rows = slice(start, start + size)
+            np.testing.assert_array_equal(values(line, X[rows]), expected[rows])
+
+
+SCRIPT = """
+import hashlib
+import numpy as np
+from test_operators import features, matrix, operators, some_rows, values
+from kitchenette import _core
+
+digest = hashlib.sha256()
+for dtype in (np.float32, np.float64):
+    for operator in operators(dtype).values():
+        line = operator.linear(matrix(operator.n_features, 7, np.float64), np.ones(7))
+        for n in (1, 5, 20, 100, 900):
+            X = some_rows(n, dtype)
+            out = np.zeros((operator.n_features, 3))
+            assert _core.transposed(operator.native, X, matrix(n, 3, dtype), out)
+            for part in (features(operator, X), values(line, X), out):
+                digest.update(part.tobytes())
+print(digest.hexdigest())
+"""
+
+
+def test_bits_do_not_depend_on_the_number_of_threads():
+    folders = Path(__file__).parent, Path(_core.__file__).parents[1]
+    path = os.pathsep.join(str(folder) for folder in folders)
+    digests = set()
+    for threads in ("1", "2", "3", "16"):
+        run = subprocess.run(
+            [sys.executable, "-c", SCRIPT],
+            env={**os.environ, "OMP_NUM_THREADS": threads, "PYTHONPATH": path},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        digests.add(run.stdout)
+    assert len(digests) == 1
+
+
+# ---------------------------------------------------------------- transposed products
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize(("n", "k"), [(1, 1), (7, 3), (129, 4), (500, 13)])
+def test_transposed_products_add_to_what_is_there(simd, dtype, n, k):
+    for name in ("fastfood sincos", "dense offset", "concatenation"):
+        operator = operators(dtype)[name]
+        X, factors = some_rows(n, dtype), matrix(n, k, dtype)
+        Z = features(operator, X).astype(np.float64)
+        size = np.abs(Z).T @ np.abs(factors) + 1
+        for rows in (X, operator_rows(X)):
+            out = np.ones((operator.n_features, k))
+            assert _core.transposed(operator.native, rows, factors, out)
+            error = np.abs(out - 1 - Z.T @ factors) / size
+            assert error.max() < 1e3 * np.finfo(dtype).eps
+
+
+def operator_rows(X):
+    rows = sp.csr_array(X)
+    return rows.data, rows.indices.astype(np.int32), rows.indptr.astype(np.int64), X.shape[1]
