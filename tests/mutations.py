@@ -38,6 +38,7 @@ from kitchenette.kernels import Composition, Exponential, Gaussian, Polynomial, 
 from kitchenette.learning import OutputCode
 
 MAX_BYTES = 2**22
+MAX_OPERATIONS = 1e7
 # Values that mean something somewhere else, or too much.
 VALUES = [
     None, True, False, 0, 1, -1, 2, 7, 64, 10**3, 10**6, 10**12, 2**63, 2**64, 10**400, 0.0, -0.5,
@@ -180,7 +181,7 @@ def main(count: int, seed: int) -> None:
             altered = (damaged if number % 2 else edited)(content, rng)
             path.write_bytes(altered)
             try:
-                kitchenette.load(path, max_bytes=MAX_BYTES)
+                kitchenette.load(path, max_bytes=MAX_BYTES, max_operations=MAX_OPERATIONS)
                 outcomes["loaded"] += 1
             except kitchenette.ModelFileError as error:
                 outcomes[str(error).split(": ", 1)[1][:40]] += 1

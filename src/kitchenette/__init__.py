@@ -17,6 +17,7 @@ from importlib.metadata import version
 
 from kitchenette import kernels, metrics
 from kitchenette._config import choose_instruction_set, show_config
+from kitchenette.files import ModelFileError, load, save
 from kitchenette.learning import KernelClassifier, KernelRegressor, LeastSquares
 from kitchenette.maps import (
     SRHT,
@@ -27,7 +28,6 @@ from kitchenette.maps import (
     RandomMaclaurin,
     TensorSketch,
 )
-from kitchenette.files import ModelFileError, load, save
 from kitchenette.sketching import fwht
 
 choose_instruction_set()

@@ -10,7 +10,6 @@ from typing import Any, Self
 
 from sklearn.base import BaseEstimator, clone
 
-
 # What users of other libraries write, and what to write here.
 SYNONYMS = {
     "gamma": "a kernel's length_scale = 1 / sqrt(2 * gamma), as in Fastfood(Gaussian(length_scale))",
@@ -64,7 +63,9 @@ class ValueParameters(BaseEstimator):
         for owner, changes in nested.items():
             current = changed.get(owner, known[owner])
             if not hasattr(current, "set_params"):
-                default = " Give a map first, as in feature_map=Fastfood()." if current is None else ""
+                default = (
+                    " Give a map first, as in feature_map=Fastfood()." if current is None else ""
+                )
                 raise ValueError(
                     f"{owner}={current!r} has no parameters of its own, so "
                     f"{owner}__{next(iter(changes))} cannot be set.{default}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -214,11 +215,10 @@ def test_small_files_that_ask_for_much_are_refused_in_words(tmp_path):
     for path, (specification, class_name) in paths.items():
         write(path, specification, class_name)
     found = loaded_elsewhere(*paths)
-    for path, (specification, _) in paths.items():
-        sentence = found["answers"][str(path)]
-        assert "gives other features" not in sentence
-        assert type(specification).__name__ in sentence or "Specification" in sentence, sentence
-        assert "larger max_" in sentence or "degree" in sentence, sentence
+    for sentence in found["answers"].values():
+        assert re.search(r"its \w+ is not valid: .*(larger max_|degree|inner map)", sentence), (
+            sentence
+        )
     assert found["grown"] < BYTES / 4
     assert found["seconds"] < SECONDS
 

@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -37,8 +38,11 @@ from kitchenette import (
     TensorSketch,
 )
 from kitchenette.kernels import Exponential, Gaussian, Polynomial
-from kitchenette.learning import OutputCode, machine
 from kitchenette.comparison import first_difference
+from kitchenette.learning import OutputCode, accumulation, machine
+from kitchenette.maps.protocol import FittedMap, thawed
+from kitchenette.sketching.dense import matrix_product
+from kitchenette.sketching.operators import chain
 
 
 def fixed_map(n_components=40, **options):
@@ -84,16 +88,17 @@ def test_scikit_learns_estimator_checks(estimator, check):
 
 def test_the_default_map_is_fastfood_with_the_median_length_scale():
     X, y = regression()
-    model = KernelRegressor().fit(X, y)
+    model = KernelRegressor(random_state=0).fit(X, y)
     fastfood = Fastfood(random_state=0).fit(X)
     assert isinstance(model.feature_map_, Fastfood)
     assert np.array_equal(model.feature_map_.transform(X), fastfood.transform(X))
     assert model.score(X, y) > 0.8
-    assert np.array_equal(KernelRegressor().fit(X, y).predict(X), model.predict(X))
-    X, y = classification()
-    one, other = (KernelClassifier(random_state=seed).fit(X, y) for seed in (0, 1))
-    assert one.feature_map_.seed_ == one.seed_ == 0
-    assert other.feature_map_.seed_ == 1
+    labels = classification()[1]
+    for kind, targets in ((KernelRegressor, y), (KernelClassifier, labels)):
+        one, again, other = (kind(random_state=seed).fit(X, targets) for seed in (0, 0, 1))
+        assert one.feature_map_.seed_ == one.seed_ == 0
+        assert other.feature_map_.seed_ == 1
+        assert np.array_equal(one.predict(X), again.predict(X))
 
 
 def test_nested_parameters_reach_the_kernel():
@@ -126,7 +131,8 @@ def test_the_regressor_is_ridge_on_the_features(fit_intercept, k, dtype):
     np.testing.assert_allclose(model.coef_, ridge.coef_, rtol=rtol, atol=rtol)
     np.testing.assert_allclose(model.intercept_, ridge.intercept_, rtol=rtol, atol=rtol)
     predicted = model.predict(X)
-    assert predicted.dtype == dtype
+    assert predicted.dtype == np.float64  # as the targets
+    assert clone(model).fit(X, y.astype(dtype)).predict(X).dtype == dtype
     np.testing.assert_allclose(predicted, ridge.predict(Z), rtol=rtol / 10, atol=rtol / 10)
     assert model.score(X, y) == pytest.approx(ridge.score(Z, y), abs=1e-4)
 
@@ -207,7 +213,8 @@ def same_predictions(a, b, X, rtol=1e-6):
 @pytest.mark.parametrize("cuts", [[1], [100, 101, 250], list(range(20, 300, 20))])
 @pytest.mark.parametrize("alpha", [0.3, "gcv"])
 def test_batches_make_the_model_of_all_rows(cuts, alpha, monkeypatch):
-    monkeypatch.setattr(machine, "BLOCK_ROWS", 64)
+    monkeypatch.setattr(machine, "MOST_ROWS", 64)
+    monkeypatch.setattr(accumulation, "MOST_ROWS", 64)
     X, y = regression()
     weights = np.random.default_rng(1).uniform(0, 2, len(X))
     whole = KernelRegressor(fixed_map(), alpha=alpha).fit(X, y, weights)
@@ -232,8 +239,8 @@ def test_predictions_do_not_depend_on_the_rows_beside(monkeypatch):
     np.testing.assert_allclose(
         np.concatenate([model.predict(X[i : i + 1]) for i in range(9)]), whole[:9], rtol=1e-12
     )
-    monkeypatch.setattr(machine, "BLOCK_NUMBERS", 40 * 20)
-    np.testing.assert_allclose(model.predict(X), whole, rtol=1e-12)
+    monkeypatch.setattr(machine, "PREDICTED_ROWS", 20)
+    assert np.array_equal(model.predict(sp.csr_array(X)), whole)
 
 
 def test_partial_fit_solves_only_when_asked(monkeypatch):
@@ -246,14 +253,34 @@ def test_partial_fit_solves_only_when_asked(monkeypatch):
     model = KernelRegressor(fixed_map())
     for start in range(0, 300, 50):
         model.partial_fit(X[start : start + 50], y[start : start + 50])
+    assert not hasattr(model, "coef_")
+    with pytest.raises(AttributeError, match=r"Call solve\(\) first"):
+        model.alpha_  # noqa: B018
     assert not solved
-    assert model.alpha_ > 0
     model.predict(X)
+    assert model.alpha_ > 0
     assert len(solved) == 1
     model.merge(clone(model).partial_fit(X, y))
+    assert not hasattr(model, "coef_")
     assert len(solved) == 1
-    assert model.coef_.shape == (40,)
+    assert model.solve().coef_.shape == (40,)
     assert len(solved) == 2
+    with pytest.raises(AttributeError):
+        model.coef_ = 0
+
+
+def test_rows_can_be_forgotten():
+    X, y = regression()
+    labels = NAMES[classification()[1]]
+    whole = KernelRegressor(fixed_map()).fit(X[:200], y[:200])
+    model = KernelRegressor(fixed_map()).fit(X, y).downdate(X[200:], y[200:])
+    same_predictions(model, whole, X)
+    whole = KernelClassifier(fixed_map()).fit(X[:200], labels[:200])
+    model = KernelClassifier(fixed_map()).fit(X, labels).downdate(X[200:], labels[200:])
+    same_predictions(model, whole, X)
+    with pytest.raises(ValueError, match="Cannot remove 300 rows"):
+        model.downdate(X, labels)
+    same_predictions(model, whole, X)
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (1, 2, 0)])
@@ -298,7 +325,7 @@ def test_maps_that_depend_on_data_are_merged_frozen():
     for model, rows in zip(free, halves, strict=True):
         model.fit(X[rows], y[rows])
     before = free[0].predict(X)
-    with pytest.raises(ValueError, match=r"feature maps differ.*kernel_\.length_scale.*Frozen"):
+    with pytest.raises(ValueError, match=r"feature maps differ.*kernel\.length_scale.*Frozen"):
         free[0].merge(free[1])
     assert np.array_equal(free[0].predict(X), before)
     frozen = FrozenEstimator(Fastfood(n_components=40).fit(X[:50]))
@@ -313,24 +340,29 @@ def test_maps_with_other_bases_of_the_same_range_do_not_merge():
     X, y = regression()
     tefm = TEFM(Gaussian(1.0), 32, random_state=0).fit(X[:10])
     other = pickle.loads(pickle.dumps(tefm))
-    other.basis_ = np.hstack([tefm.basis_[:, :10], -tefm.basis_[:, 10:]])
+    flipped = np.hstack([tefm.basis_[:, :10], -tefm.basis_[:, 10:]])
+    other.specification_ = replace(other.specification_, basis=flipped)
     models = [KernelRegressor(FrozenEstimator(m)).fit(X, y) for m in (tefm, other, tefm)]
-    with pytest.raises(ValueError, match=r"feature maps differ.*basis_"):
+    with pytest.raises(ValueError, match=r"feature maps differ.*basis"):
         models[0].merge(models[1])
     same_predictions(models[0].merge(models[2]), models[2].merge(models[2]), X)
 
 
 def test_comparison_of_maps_sees_what_matters_and_nothing_else():
     X, _ = regression()
-    one = fixed_map().fit(X)
-    assert first_difference(one, fixed_map().fit(X.astype(np.float32))) is None
-    assert first_difference(one, clone(one).set_params(random_state=None).fit(X)) == "seed_"
-    assert first_difference(one, fixed_map(projection="hadamard").fit(X)) == "projection"
+    one = fixed_map().fit(X).specification_
+    assert one.difference(fixed_map().fit(X.astype(np.float32)).specification_) is None
+    assert one.difference(fixed_map().set_params(random_state=1).fit(X).specification_) == "seed"
+    hadamard = fixed_map(projection="hadamard").fit(X).specification_
+    assert one.difference(hadamard) == "projection"
     assert first_difference(one, RBFSampler().fit(X)) == "class"
     other = pickle.loads(pickle.dumps(one))
-    assert first_difference(one, other) is None
-    other.projection_.gaussians[3] *= 1.001
-    assert first_difference(one, other) == "projection_.gaussians"
+    assert one == other
+    assert hash(one) == hash(other)
+    assert one != hadamard
+    assert one.difference(other) is None
+    wider = replace(one, kernel=Gaussian(3.003))
+    assert one.difference(wider) == "kernel.length_scale"
     pipelines = [make_pipeline(StandardScaler(), RBFSampler(random_state=s)).fit(X) for s in (0, 1)]
     assert first_difference(pipelines[0], pickle.loads(pickle.dumps(pipelines[0]))) is None
     assert "random_weights_" in first_difference(*pipelines)
@@ -464,7 +496,7 @@ def test_names_of_columns_are_checked():
     with pytest.raises(ValueError, match="feature names should match"):
         model.partial_fit(frame.rename(columns={"a": "z"}), y)
     assert model.predictor()(X[0]) == pytest.approx(model.predict(frame[:1])[0])
-    with pytest.raises(ValueError, match="different columns: feature_names_in_"):
+    with pytest.raises(ValueError, match="different columns"):
         model.merge(KernelRegressor(fixed_map()).fit(X, y))
 
 
@@ -508,36 +540,56 @@ def test_any_transformer_is_a_map():
 
 
 class Compressed(TransformerMixin, BaseEstimator):
-    """A map that is linear in the features of another one."""
+    """A user's map that implements the protocol: linear in the features of another one."""
 
     def fit(self, X, y=None):
         self.base_ = fixed_map().fit(X)
+        self.n_features_in_ = X.shape[1]
         self.basis_ = np.random.default_rng(0).normal(size=(40, 10))
+        self.n_features_out_ = 10
         return self
 
     def transform(self, X):
         return self.base_.transform(X) @ self.basis_
 
-    def collapse(self, weights):
-        return self.basis_ @ weights
+    def rows(self, X):
+        return self.base_.rows(X)
+
+    def operator(self, rows):
+        product = matrix_product(self.basis_, rows.dtype)
+        return chain(self.base_.operator(rows), product, matrix=self.basis_)
+
+    def overflow(self, rows):
+        return self.base_.overflow(rows)
+
+    def for_inference(self):
+        return self
+
+    def identity(self):
+        return self.base_.identity(), self.basis_
 
 
 @pytest.mark.parametrize("frozen", [True, False])
-def test_maps_that_collapse_predict_with_their_base(frozen):
+def test_maps_of_users_take_part_by_the_protocol_and_collapse(frozen):
     X, y = regression()
     feature_map = FrozenEstimator(Compressed().fit(X)) if frozen else Compressed()
+    assert isinstance(Compressed().fit(X), FittedMap)
     model = KernelRegressor(feature_map, alpha=1.0).fit(X, y)
     assert model.coef_.shape == (10,)
-    assert model.collapsed_coef_.shape == (40, 1)
     Z = model.feature_map_.transform(X)
     expected = Z @ model.coef_ + model.intercept_
     np.testing.assert_allclose(model.predict(X), expected, rtol=1e-9)
     np.testing.assert_allclose(model.predictor()(X), expected, rtol=1e-9)
+    operator, weights = thawed(model.feature_map_).operator(X).collapse(model.coef_[:, None])
+    assert operator.n_features == 40
+    assert weights.shape == (40, 1)
     labels = classification()[1]
     model = KernelClassifier(feature_map).fit(X, labels)
     np.testing.assert_allclose(
         model.predictor(scores=True)(X), model.decision_function(X), rtol=1e-9
     )
+    for compact in (CRAFTMap(Compressed(), 5), TEFM(Compressed(), 5)):
+        assert compact.fit(X).transform(X).shape == (300, 5)
 
 
 @pytest.mark.parametrize(
@@ -600,9 +652,7 @@ def test_predictors_predict_as_predict_does(feature_map, dtype):
     np.testing.assert_allclose(predict(X[0].tolist()), expected[0], atol=tolerance)
     assert np.ndim(predict(X[0])) == 0
     if dtype == np.float64:
-        single = model.predictor(dtype=np.float32)
-        assert single(X).dtype == np.float32
-        np.testing.assert_allclose(single(X), expected, atol=1e-4)
+        np.testing.assert_allclose(model.predictor(dtype=np.float32)(X), expected, atol=1e-4)
     strided = np.repeat(X, 2, axis=1)[:, ::2]
     assert np.array_equal(predict(strided), predict(X))
 
@@ -653,8 +703,9 @@ class Halves(TransformerMixin, BaseEstimator):
     ("model", "sentence"),
     [
         (KernelClassifier("rbf"), "feature_map must be a feature map of kitchenette.*got 'rbf'"),
-        (KernelClassifier(Fastfood), "feature_map must be a feature map"),
-        (KernelClassifier(Halves()), r"a row of features for each row.*\(150, 4\) for 300 rows"),
+        (KernelClassifier(Fastfood), r"must be an object, not a class: write Fastfood\(\)"),
+        (KernelClassifier(Gaussian()), r"not a kernel: write KernelClassifier\(Fastfood\(Gaussian"),
+        (KernelClassifier(Halves()), r"a row of features for each row.*\(150, 4\) instead of \(300, 4\)"),
         (
             KernelClassifier(alpha="aic"),
             "alpha must be a number, a list of numbers, 'gcv' or 'evidence'; got 'aic'",
@@ -721,7 +772,8 @@ def test_bad_targets_get_a_sentence():
 
 
 def test_after_an_error_the_model_is_as_it_was(monkeypatch):
-    monkeypatch.setattr(machine, "BLOCK_ROWS", 64)
+    monkeypatch.setattr(machine, "MOST_ROWS", 64)
+    monkeypatch.setattr(accumulation, "MOST_ROWS", 64)
     X, y = regression()
     bad = X.copy()
     bad[250] = np.nan  # in a late block
@@ -744,13 +796,13 @@ def test_pickles_have_all_but_the_factor():
     X, y = regression()
     model = KernelRegressor(fixed_map()).fit(X, y)
     mean, std = model.predict(X, return_std=True)
-    assert "_posterior" in vars(model)
+    assert vars(model)["_posterior"] is not None
     copy = pickle.loads(pickle.dumps(model))
-    assert "_posterior" not in vars(copy)
+    assert vars(copy)["_posterior"] is None
     assert np.array_equal(copy.predict(X), mean)
     np.testing.assert_allclose(copy.predict(X, return_std=True)[1], std)
     unfinished = pickle.loads(pickle.dumps(KernelRegressor(fixed_map()).partial_fit(X, y)))
-    assert "coef_" not in vars(unfinished)
+    assert not hasattr(unfinished, "coef_")
     np.testing.assert_allclose(unfinished.predict(X), mean)
 
 
@@ -766,7 +818,7 @@ def test_progress_on_request(installed, monkeypatch, capsys):
 
     if not installed:
         monkeypatch.setattr(builtins, "__import__", without_rich)
-    monkeypatch.setattr(machine, "BLOCK_ROWS", 50)
+    monkeypatch.setattr(accumulation, "MOST_ROWS", 50)
     KernelRegressor(fixed_map(), verbose=True).fit(X, y)
     printed = capsys.readouterr().out
     assert "KernelRegressor" in printed

@@ -30,17 +30,23 @@ def test_examples_in_the_readme():
     assert result.attempted > 0
 
 
+WITHOUT_EXAMPLE = {
+    # Base classes; the docstring of kitchenette.kernels.spectra shows how to use them.
+    "DotProductKernel",
+    "Kernel",
+    "RadialKernel",
+    "RadialLengths",
+    "RadialSpectrum",
+    "ShiftInvariantKernel",
+    "Spectrum",
+}
+
+
 def test_every_public_name_has_an_example():
     finder = doctest.DocTestFinder(recurse=False)
     for namespace in (kitchenette, kitchenette.kernels):
-        for name in namespace.__all__:
+        for name in set(namespace.__all__) - WITHOUT_EXAMPLE:
             thing = getattr(namespace, name)
-            if not callable(thing) or name in {
-                "Kernel",
-                "DotProductKernel",
-                "RadialKernel",
-                "ShiftInvariantKernel",
-            }:
-                continue
-            assert any(test.examples for test in finder.find(thing)), name
+            if callable(thing):
+                assert any(test.examples for test in finder.find(thing)), name
     assert any(test.examples for test in finder.find(kitchenette.metrics.kernel_error))

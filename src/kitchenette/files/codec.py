@@ -89,14 +89,16 @@ class _Encoder:
             if array.ndim != 1 or not all(isinstance(item, str) for item in strings):
                 raise ValueError(f"{where} is an array of objects, which are not all strings.")
             return {"strings": strings, "objects": array.dtype.kind == "O"}
-        stored = little_endian(array)
+        # Products with a matrix round differently in another order of memory, so that is kept.
+        transposed = array.flags.f_contiguous and not array.flags.c_contiguous
+        stored = little_endian(array.T if transposed else array)
         if stored is None:
             raise ValueError(f"{where} is an array of {array.dtype}, which files do not have.")
         name, number = where, 2
         while name in self.arrays:
             name, number = f"{where} {number}", number + 1
         self.arrays[name] = stored
-        return {"array": name}
+        return {"array": name, "transposed": True} if transposed else {"array": name}
 
     def _object(self, value: Any, where: str) -> dict[str, Any]:
         storage = storage_of(value)
@@ -146,6 +148,9 @@ class _Decoder:
             return value
         if isinstance(value.get("strings"), list):
             return self._strings(value["strings"], bool(value.get("objects")))
+        if len(value) == 2 and value.get("transposed") is True:
+            array = self._value({"array": value.get("array")})
+            return array.T
         if len(value) != 1:
             raise ValueError(f"a value has the unknown form {sorted(value)!r:.80}.")
         [(form, content)] = value.items()

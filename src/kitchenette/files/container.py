@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 FORMAT = "kitchenette model"
 FORMAT_VERSION = 1
 MOST_HEADER_BYTES = 2**24  # Parsed, these become a few hundred megabytes at worst.
+MOST_EMPTY = 2**20  # the product of the other lengths in the shape of an array without numbers
 FOREIGN = "it is not a model file of kitchenette."
 
 DTYPES = {
@@ -206,17 +207,17 @@ def _described(
     entry = entry if isinstance(entry, dict) else {}
     code = entry.get("dtype")
     shape, offsets = entry.get("shape"), entry.get("data_offsets")
+    limit = max(size, MOST_EMPTY)
     for numbers in (shape, offsets):
         if not isinstance(numbers, list) or not all(
-            type(number) is int and 0 <= number <= size for number in numbers
+            type(number) is int and 0 <= number <= limit for number in numbers
         ):
             raise ValueError(f"it is cut short, or its array {name!r:.80} never was in it.")
     if not isinstance(code, str) or code not in DTYPES or len(offsets) != 2 or len(shape) > 8:
         raise ValueError(f"its array {name!r:.80} has no type or place that is known.")
     dtype = np.dtype(DTYPES[code])
-    # An array without numbers may have large factors beside a zero in its shape.
-    extent = prod(filter(None, shape))
-    if offsets[1] - offsets[0] != dtype.itemsize * prod(shape) or extent > max(size, 1):
+    n_bytes = dtype.itemsize * prod(shape)
+    if offsets[1] - offsets[0] != n_bytes or prod(filter(None, shape)) > limit:
         raise ValueError(f"its array {name!r:.80} has another size than its shape.")
     return (offsets[0], offsets[1]), name, dtype, tuple(shape)
 

@@ -12,13 +12,13 @@ from scipy import special
 from sklearn.base import clone
 
 from kitchenette.files.registry import storable
-from kitchenette.kernels.base import Kernel, check_number
 from kitchenette.kernels._distances import (
     absolute_distances,
     by_tiles,
     columnwise_sums,
     squared_distances,
 )
+from kitchenette.kernels.base import Kernel, check_number
 from kitchenette.kernels.spectra import (
     BallSum,
     GammaMixture,
@@ -87,7 +87,7 @@ class ShiftInvariantKernel(Kernel):
                 "The median distance of these rows is beyond the range of float64: multiply them "
                 f"by a number that brings them near 1. The largest entry is {abs(rows).max():g}."
             )
-        return clone(self).set_params(length_scale=median)
+        return clone(self).set_params(length_scale=_rounded(median))
 
     def _distances(self, A: Any, B: Any, unit: float) -> NDArray[Any]:
         """The distance that the median is taken of, in this unit."""
@@ -108,6 +108,12 @@ class ShiftInvariantKernel(Kernel):
     @abstractmethod
     def spectrum(self) -> Spectrum:
         """The distribution of the frequencies, for a length scale of one."""
+
+
+def _rounded(value: float) -> float:
+    """A number with 24 significant bits, so that rounding errors of distances do not show."""
+    mantissa, exponent = np.frexp(value)
+    return float(np.ldexp(np.round(mantissa * 2.0**24) / 2.0**24, exponent))
 
 
 def _weighted_median(values: NDArray[Any], weights: NDArray[np.float64] | None) -> float:

@@ -15,10 +15,10 @@ from kitchenette.files.registry import Budget, storable
 from kitchenette.learning.packed import Array, PackedSymmetric
 from kitchenette.learning.regularisation import CRITERIA, choose
 from kitchenette.learning.solution import (
+    Eigendecomposition,
     NormalEquations,
     ShiftedEigen,
     Solution,
-    Eigendecomposition,
     shifted_inverse,
     solution,
 )
@@ -310,7 +310,8 @@ class LeastSquares:
         Notes
         -----
         Up to 1024 features the criteria are exact, and searched between 1e-8 (float64
-        features: 1e-13 or so) and 1000 times the trace of G. From there on Newton's method goes
+        features: 1e-13 or so; 1e-6 if there are no more rows than features) and 1000 times the
+        trace of G. From there on Newton's method goes
         downhill, by a Cholesky factor for each penalty it tries, one to three usually, to
         within a tenth of a decade. The evidence is exact there as well; the effective number
         of parameters in "gcv" is estimated with a standard error of sqrt(edf) / 4 at most.
@@ -397,7 +398,8 @@ class LeastSquares:
             rectangular full packed format), ``cross`` and ``target_gram``. The large arrays are
             those in use, not copies.
         """
-        state = {name: getattr(self._statistics, name) for name in (*_NUMBERS, *_ARRAYS)}
+        state: dict[str, Any] = {name: getattr(self, name) for name in _NUMBERS}
+        state |= {name: getattr(self._statistics, name) for name in _ARRAYS}
         for name in _ARRAYS:
             state[name].flags.writeable = False  # so that `from_state` does not take it over
         return state
@@ -448,7 +450,6 @@ class LeastSquares:
             if diagonal.min() < -1e-6 * np.abs(diagonal).max():
                 raise ValueError(f"{name} has a negative number on its diagonal.")
         return cls._of(_adopted({**state, **arrays}))
-
 
     def to_file(self) -> dict[str, Any]:
         """`state`, for a model file."""

@@ -29,11 +29,11 @@ from scipy.optimize import minimize_scalar
 
 from kitchenette.learning.packed import Array
 from kitchenette.learning.solution import (
+    Eigendecomposition,
     NormalEquations,
     ShiftedCholesky,
-    ShiftedInverse,
     ShiftedEigen,
-    Eigendecomposition,
+    ShiftedInverse,
     residuals,
     shifted_inverse,
 )
@@ -42,8 +42,12 @@ from kitchenette.sketching.random import Stream
 CRITERIA = ("gcv", "evidence")
 EXACT_FEATURES = 1024
 PROBES = 32
+# With no more rows than features G is singular, and relative to its trace a penalty below this
+# number would let rounding errors decide a part of the weights.
+SINGULAR_PENALTY = 1e-6
 LARGEST_PENALTY = 1e3  # relative to the trace of G: all weights are practically zero there
 DECADE = float(np.log(10))
+STEP = 0.01  # of log(alpha): no criterion is known better than that
 NEAR = DECADE / 10  # to the minimum: nothing that matters changes
 TRIES = 12  # at most
 SAFE = 1e-50, 1e50  # sums of squares whose powers float64 can hold
@@ -124,7 +128,10 @@ def _normalised(equations: NormalEquations) -> NormalEquations:
 
 def bounds(equations: NormalEquations) -> tuple[float, float]:
     """Logarithms of the smallest and the largest alpha that is considered."""
-    smallest = equations.resolution * equations.trace
+    smallest = equations.resolution
+    if equations.degrees_of_freedom <= equations.gram.order:
+        smallest = max(smallest, SINGULAR_PENALTY)
+    smallest *= equations.trace
     return float(np.log(smallest)), float(np.log(LARGEST_PENALTY * equations.trace))
 
 
@@ -176,7 +183,10 @@ def _minimum(equations: NormalEquations, criterion: str, value: Callable[[float]
     refined = minimize_scalar(
         lambda x: value(float(np.exp(x))), bounds=around, method="bounded", options={"xatol": 1e-4}
     )
-    return float(np.exp(refined.x if refined.fun < heights[best] else grid[best]))
+    x = refined.x if refined.fun < heights[best] else grid[best]
+    # In whole steps from the trace, so that rounding errors of the statistics do not show.
+    steps = np.round((x - np.log(equations.trace)) / STEP)
+    return float(equations.trace * np.exp(steps * STEP))
 
 
 class _Tries:

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kitchenette.data.rows import checked_rows, sample_rows, slices, table, take, validated
 from kitchenette.files.registry import Budget, checked_state, stored_parameters

@@ -10,13 +10,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from kitchenette import _core
 from kitchenette.files.registry import storable
 from kitchenette.kernels import Polynomial
 from kitchenette.maps.compact import CompactMap, check_inner
 from kitchenette.maps.specification import Cost, Specification
 from kitchenette.maps.srht import SRHT, SRHTSpecification
-from kitchenette.sketching.dense import dense_operator, in_panels
+from kitchenette.sketching.dense import matrix_product
 from kitchenette.sketching.operators import Operator, chain
 from kitchenette.sketching.random import Stream
 
@@ -66,8 +65,7 @@ class DenseProjectionSpecification(Specification):
     matrix: NDArray[np.float64]
 
     def draw(self, dtype: np.dtype[Any]) -> Operator:
-        panels = in_panels(self.matrix.T, dtype)
-        return dense_operator(_core.Tail("identity"), panels, self.n_components)
+        return matrix_product(self.matrix.T, dtype)
 
     def cost(self) -> Cost:
         return Cost(16 * self.matrix.size, 2 * self.matrix.size)

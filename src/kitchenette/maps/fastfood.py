@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 from sklearn.utils.extmath import row_norms
 
 from kitchenette import _core
@@ -158,8 +158,11 @@ class FastfoodSpecification(FourierSpecification):
         assert t is not None
         squares = np.square(self.lengths(directions) * directions.row_lengths())
         terms = np.zeros_like(directions.scales)
-        constant = self.n_columns / 4 * np.log1p(-t) + 0.5 * np.log(self.n_components)
-        terms[: self.n_frequencies] = t / (4 * (1 - t)) * squares + constant
+        terms[: self.n_frequencies] = (
+            t / (4 * (1 - t)) * squares
+            + self.n_columns / 4 * np.log1p(-t)
+            + 0.5 * np.log(self.n_components)
+        )
         return terms
 
     # ------------------------------------------------------------ files of unknown origin
@@ -401,9 +404,7 @@ def check_options(kernel: Kernel, projection: str, features: str) -> None:
     uniform = "needs directions that are uniform on the sphere, which projection='fourier' has not"
     if isinstance(kernel, DotProductKernel | SphericalPolynomial):
         if projection == "fourier":
-            raise ValueError(
-                f"A dot-product kernel {uniform}; use 'hadamard' or 'orthogonal'."
-            )
+            raise ValueError(f"A dot-product kernel {uniform}; use 'hadamard' or 'orthogonal'.")
         if features != "sincos":
             raise ValueError(
                 f"features={features!r} is for radial kernels; leave 'sincos' for "

@@ -41,7 +41,7 @@ from kitchenette.maps.series import PAIR_ROWS, SeriesMap, SeriesSpecification, c
 from kitchenette.maps.specification import PROBES, Cost, Specification
 from kitchenette.maps.tensor_sketch import TensorSketch
 from kitchenette.parameters import check_choice
-from kitchenette.sketching.combinations import ColumnProducts, ExactColumns, concatenate
+from kitchenette.sketching.combinations import ColumnProducts, concatenate, exact_columns
 from kitchenette.sketching.gaussian_products import draw_gaussian_products
 from kitchenette.sketching.operators import Operator
 from kitchenette.sketching.products import (
@@ -98,7 +98,7 @@ class MaclaurinSpecification(SeriesSpecification):
         exact = self.exact_part()
         operators: list[Operator] = []
         if exact.n_features:
-            operators.append(ExactColumns(self.n_columns, dtype, exact.constants, exact.slope))
+            operators.append(exact_columns(self.n_columns, dtype, exact.constants, exact.slope))
         if exact.n_features < self.n_components:
             operators.append(self._draw_products(dtype))
         return concatenate(operators, self.n_columns)
@@ -498,8 +498,10 @@ def check_inner_map(inner_map: Any, kernel: Kernel) -> None:
     """Refuse a map that cannot be the inner one of a composition."""
     if not isinstance(kernel, Composition):
         raise ValueError(f"inner_map is for a Composition; got it with {kernel!r}.")
-    known = inner_map.get_params(deep=False) if hasattr(inner_map, "get_params") else {}
-    if isinstance(inner_map, type) or not {"n_components", "random_state"} <= set(known):
+    known = {}
+    if hasattr(inner_map, "get_params") and not isinstance(inner_map, type):
+        known = inner_map.get_params(deep=False)
+    if not {"n_components", "random_state"} <= set(known):
         raise ValueError(
             "inner_map must be a transformer with parameters n_components and random_state, such "
             f"as RandomKitchenSinks(features='offset'); got {inner_map!r}."

@@ -12,14 +12,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import lapack
 
-from kitchenette import _core
 from kitchenette.data.rows import slices, table, take, validated
 from kitchenette.files.registry import Budget, checked_state, storable
 from kitchenette.kernels import Gaussian
 from kitchenette.maps.compact import CompactMap, check_inner
 from kitchenette.maps.specification import Cost, Specification, field_types
 from kitchenette.parameters import check_choice
-from kitchenette.sketching.dense import dense_operator, in_panels
+from kitchenette.sketching.dense import matrix_product
 from kitchenette.sketching.hadamard import fwht
 from kitchenette.sketching.operators import Operator, chain
 from kitchenette.sketching.random import Stream
@@ -47,11 +46,9 @@ class TEFMSpecification(Specification):
     basis: Matrix
 
     def draw(self, dtype: np.dtype[Any]) -> Operator:
-        # A product of our own, because the sums of a BLAS depend on the size of the batch.
-        product = dense_operator(
-            _core.Tail("identity"), in_panels(self.basis, dtype), self.n_components
+        return chain(
+            self.base.operator(dtype), matrix_product(self.basis, dtype), matrix=self.basis
         )
-        return chain(self.base.operator(dtype), product, matrix=self.basis)
 
     def cost(self) -> Cost:
         return Cost(24 * self.basis.size, 4 * self.basis.size)

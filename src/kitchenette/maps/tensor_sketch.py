@@ -19,9 +19,9 @@ from kitchenette.maps.series import PAIR_ROWS, SeriesMap, SeriesSpecification, c
 from kitchenette.maps.specification import PROBES, Cost
 from kitchenette.parameters import check_choice, check_count
 from kitchenette.sketching.combinations import (
-    ExactColumns,
     GaussianRowFactor,
     concatenate,
+    exact_columns,
     squared_norms,
 )
 from kitchenette.sketching.count_sketch import (
@@ -87,7 +87,7 @@ class TensorSketchSpecification(SeriesSpecification):
         for share in self.shares():
             if share.degree == 0:
                 constants = np.full(share.size, np.sqrt(share.squared_weight / share.size))
-                operators.append(ExactColumns(self.n_columns, dtype, constants))
+                operators.append(exact_columns(self.n_columns, dtype, constants))
             operators.extend(self._drawn(sketch, dtype) for sketch in self._sketches(share))
         whole = concatenate(operators, self.n_columns)
         if isinstance(self.kernel, Gaussian):
@@ -102,7 +102,7 @@ class TensorSketchSpecification(SeriesSpecification):
             sketch.size,
             dtype,
             frequency=self.output == "frequency",
-        ).operator()
+        ).operator(self.n_columns)
 
     # ------------------------------------------------------------ degrees and sizes
 

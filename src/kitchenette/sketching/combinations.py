@@ -9,7 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import DTypeLike, NDArray
 
-from kitchenette.sketching.operators import Operator
+from kitchenette import _core
+from kitchenette.sketching.operators import NativeOperator, Operator, affine
 from kitchenette.sketching.rows import BLOCK_BYTES, blocks_of_rows, row_blocks
 
 
@@ -31,8 +32,22 @@ class Concatenation(Operator):
 
 
 def concatenate(operators: Sequence[Operator], n_columns: int) -> Operator:
-    """The features of several operators, side by side."""
-    return operators[0] if len(operators) == 1 else Concatenation(operators, n_columns)
+    """The features of several operators, side by side; in native code if all of them are."""
+    if len(operators) == 1:
+        return operators[0]
+    if all(isinstance(operator, NativeOperator) for operator in operators):
+        natives: Any = [operator.native for operator in operators]  # type: ignore[attr-defined]
+        return NativeOperator(_core.concatenate(natives))
+    return Concatenation(operators, n_columns)
+
+
+def exact_columns(
+    n_columns: int, dtype: DTypeLike, constants: Sequence[float], slope: float = 0.0
+) -> Operator:
+    """Constants and, if ``slope`` is not zero, the row itself times ``slope``."""
+    if len(constants) <= 1 and (slope != 0 or len(constants) == 1):
+        return affine(n_columns, constants[0] if len(constants) else 0.0, slope, dtype)
+    return ExactColumns(n_columns, dtype, constants, slope)
 
 
 class ExactColumns(Operator):

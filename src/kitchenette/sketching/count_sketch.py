@@ -9,14 +9,14 @@ D and whose sign is the product of p signs, is the cyclic convolution of p count
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from kitchenette import _core
-from kitchenette.sketching.operators import NativeOperator, remembered
+from kitchenette.sketching.operators import NativeOperator
 from kitchenette.sketching.random import Stream
 
 
@@ -67,11 +67,6 @@ class TensorPowerSketch:
             factors=factors,
         )
         return NativeOperator(native)
-
-    def features(self, X: Any, out: NDArray[Any]) -> bool:
-        """Sketches of rows; False if a number is not finite."""
-        make = partial(self.operator, X.shape[1])
-        return remembered(self, X.shape[1], make).write(X, out)
 
 
 def tensor_power_sketch(

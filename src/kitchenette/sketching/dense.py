@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from kitchenette import _core
-from kitchenette.sketching.operators import CallOperator, Operator
-from kitchenette.sketching.rows import native_rows
+from kitchenette.sketching.operators import NativeOperator
 
 PANEL = 64  # columns of the matrix that the core reads together
 
@@ -24,11 +23,14 @@ def in_panels(matrix: NDArray[Any], dtype: DTypeLike) -> NDArray[Any]:
     return panels
 
 
-def dense_operator(tail: _core.Tail, panels: NDArray[Any], n_features: int) -> Operator:
+def dense_operator(tail: _core.Tail, panels: NDArray[Any], n_features: int) -> NativeOperator:
     """Products with a matrix in panels of shape (n_panels, n_columns, PANEL), and a tail."""
-    return CallOperator(
-        panels.shape[1],
-        n_features,
-        panels.dtype,
-        lambda X, out: _core.dense_features(native_rows(X), out, tail, panels=panels),
-    )
+    return NativeOperator(_core.dense(tail, panels=panels, n_features=n_features))
+
+
+def matrix_product(matrix: NDArray[Any], dtype: DTypeLike) -> NativeOperator:
+    """Rows times a matrix, with bits that do not depend on the other rows of a call.
+
+    The sums of a BLAS would depend on them.
+    """
+    return dense_operator(_core.Tail("identity"), in_panels(matrix, dtype), matrix.shape[1])

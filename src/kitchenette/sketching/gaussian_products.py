@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from kitchenette import _core
 from kitchenette.sketching.combinations import ColumnProducts
-from kitchenette.sketching.dense import PANEL, dense_operator, in_panels
+from kitchenette.sketching.dense import PANEL, matrix_product
 from kitchenette.sketching.operators import Operator
 from kitchenette.sketching.random import Stream
 
@@ -54,12 +53,10 @@ class GaussianProducts:
 
     def operator(self) -> Operator:
         """What writes the features."""
-        tail: Any = _core.Tail("identity")
-        operators = []
-        for j in range(int(self.degrees.max(initial=0))):
-            directions = self.factor(j)
-            panels = in_panels(self.input_scale * directions.T, self.weights.dtype)
-            operators.append(dense_operator(tail, panels, directions.shape[0]))
+        operators = [
+            matrix_product(self.input_scale * self.factor(j).T, self.weights.dtype)
+            for j in range(int(self.degrees.max(initial=0)))
+        ]
         gains = [1.0] * len(operators)
         return ColumnProducts(self.weights, self.degrees, operators, gains, self.n_columns)
 

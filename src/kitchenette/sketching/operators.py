@@ -7,9 +7,7 @@ its parameters when it is made; calls check no more than what memory safety need
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -18,7 +16,6 @@ from kitchenette import _core
 from kitchenette.sketching.rows import blocks_of_rows, native_rows
 
 WIDE_BYTES = 1 << 24  # of the features of a block of rows: about a cache that threads share
-PANEL = 64  # columns of a matrix that the core reads together
 
 
 class Operator(ABC):
@@ -127,16 +124,6 @@ def affine(n_columns: int, constant: float, slope: float, dtype: DTypeLike) -> N
     return NativeOperator(make(n_columns=n_columns, constant=constant, slope=slope))
 
 
-def matrix_product(matrix: NDArray[Any]) -> NativeOperator:
-    """Rows times a matrix, with bits that do not depend on the other rows of a call."""
-    width, n = matrix.shape
-    panels = np.zeros((-(-n // PANEL), width, PANEL), dtype=matrix.dtype)
-    for p, panel in enumerate(panels):
-        part = matrix[:, p * PANEL : (p + 1) * PANEL]
-        panel[:, : part.shape[1]] = part
-    return NativeOperator(_core.dense(_core.Tail("identity"), panels=panels, n_features=n))
-
-
 # ---------------------------------------------------------------- operators made of others
 
 
@@ -149,14 +136,6 @@ def chain(first: Operator, second: Operator, matrix: NDArray[Any] | None = None)
     if isinstance(first, NativeOperator) and isinstance(second, NativeOperator):
         return NativeChain(first, second, matrix)
     return Chain(first, second, matrix)
-
-
-def concatenate(operators: Sequence[Operator]) -> NativeOperator:
-    """Features of several native operators side by side."""
-    natives = [o.native for o in operators if isinstance(o, NativeOperator)]
-    if len(natives) != len(operators):
-        raise TypeError("concatenate takes native operators alone.")
-    return NativeOperator(_core.concatenate(natives))  # type: ignore[arg-type]
 
 
 class Chain(Operator):
@@ -235,16 +214,3 @@ def _feature_blocks(operator: Operator, rows: Any) -> Any:
     for some, block in blocks_of_rows(rows, count):
         Z = wide[: block.shape[0]]
         yield some, Z if operator.write(block, Z) else None
-
-
-# ---------------------------------------------------------------- operators that are used again
-
-_last: WeakKeyDictionary[Any, tuple[Any, Operator]] = WeakKeyDictionary()
-
-
-def remembered(owner: Any, key: Any, make: Callable[[], Operator]) -> Operator:
-    """The operator that was last made for an owner, or a new one if the key has changed."""
-    found = _last.get(owner)
-    if found is None or found[0] != key:
-        found = _last[owner] = (key, make())
-    return found[1]

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from kitchenette import _core
-from kitchenette.sketching.operators import NativeOperator, remembered
+from kitchenette.sketching.operators import NativeOperator
 from kitchenette.sketching.random import Stream
 from kitchenette.sketching.structured import padded_block, whole_tiles
 
@@ -59,10 +59,6 @@ class SignedProducts(ABC):
     @abstractmethod
     def operator(self) -> NativeOperator:
         """What computes the features of rows."""
-
-    def features(self, X: Any, out: NDArray[Any]) -> bool:
-        """Write the features of rows; False if a number is not finite."""
-        return remembered(self, None, self.operator).write(X, out)
 
     @abstractmethod
     def factor(self, j: int) -> NDArray[np.int8]:

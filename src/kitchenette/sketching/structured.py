@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -19,7 +18,7 @@ from numpy.typing import DTypeLike, NDArray
 from scipy import special
 
 from kitchenette import _core
-from kitchenette.sketching.operators import NativeOperator, Operator, remembered
+from kitchenette.sketching.operators import NativeOperator, Operator
 from kitchenette.sketching.random import Stream
 from kitchenette.sketching.rows import row_blocks
 
@@ -92,10 +91,6 @@ class StructuredProjection(ABC):
     def operator(self, tail: _core.Tail, n_features: int) -> Operator:
         """What projects rows and applies a tail that makes so many features."""
 
-    def features(self, X: Any, out: NDArray[Any], tail: _core.Tail) -> bool:
-        """Write the features of rows; False if a number is not finite."""
-        return self.operator(tail, out.shape[1]).write(X, out)
-
 
 def padded_block(n_columns: int) -> int:
     """The smallest power of two that holds a row."""
@@ -122,10 +117,6 @@ class HadamardProjection(StructuredProjection):
     gaussians: NDArray[Any] | None = None
     cosines: NDArray[Any] | None = None
     sines: NDArray[Any] | None = None
-
-    def features(self, X: Any, out: NDArray[Any], tail: _core.Tail, constant: float = 0.0) -> bool:
-        make = partial(self.operator, tail, out.shape[1], constant)
-        return remembered(self, (tail, out.shape[1], constant), make).write(X, out)
 
     def operator(self, tail: _core.Tail, n_features: int, constant: float = 0.0) -> NativeOperator:
         native = _core.structured(
