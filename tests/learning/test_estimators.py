@@ -6,6 +6,7 @@ import builtins
 import pickle
 import subprocess
 import sys
+import threading
 import warnings
 from dataclasses import replace
 
@@ -675,6 +676,71 @@ def test_predictors_of_several_targets_and_of_classes():
         assert [predict(x) for x in X[:9]] == model.predict(X[:9]).tolist()
         np.testing.assert_allclose(score(X), model.decision_function(X), atol=1e-9)
         np.testing.assert_allclose(score(X[0]), model.decision_function(X[:1])[0], atol=1e-9)
+
+
+def test_a_predictor_is_safe_to_share_by_threads():
+    X, y = classification(1000, n_classes=5)
+    X = X.astype(np.float32)
+    model = KernelClassifier(fixed_map(256)).fit(X, NAMES[y])
+    predict = model.predictor()
+    expected = model.predict(X)
+    wrong = []
+
+    def work(first):
+        order = np.random.default_rng(first).permutation(len(X))
+        for _ in range(125):
+            wrong.extend(i for i in order if predict(X[i]) != expected[i])
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong  # of a million predictions
+
+
+def test_predictors_can_be_pickled():
+    X, y = regression(k=2)
+    labels = NAMES[classification()[1]]
+    for predict in (
+        KernelRegressor(TEFM(Gaussian(3.0), 12, random_state=0)).fit(X, y).predictor(),
+        KernelRegressor(make_pipeline(StandardScaler(), fixed_map())).fit(X, y).predictor(),
+        KernelClassifier(fixed_map(), code="ecoc").fit(X, labels).predictor(),
+    ):
+        assert np.array_equal(pickle.loads(pickle.dumps(predict))(X), predict(X))
+
+
+@pytest.mark.parametrize(
+    "feature_map", [*(m for m in MAPS if m is not UNIT), TEFM(Gaussian(3.0), 9)], ids=str
+)
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_predictors_refuse_rows_that_are_not_finite(feature_map, value, dtype):
+    X, y = classification()
+    X = (X / 4).astype(dtype)
+    predict = KernelClassifier(feature_map).fit(X, y).predictor()
+    for column in range(4):
+        bad = X[0].copy()
+        bad[column] = value
+        with pytest.raises(ValueError, match="NaN or infinity"):
+            predict(bad)
+        with pytest.raises(ValueError, match="NaN or infinity"):
+            predict(np.stack([X[1], bad, X[2]]))
+
+
+def test_large_targets_keep_their_digits():
+    X, y = regression()
+    X = X.astype(np.float32)
+    plain = KernelRegressor(fixed_map(), alpha=0.1).fit(X, y).predict(X)
+    model = KernelRegressor(fixed_map(), alpha=0.1).fit(X, y + 1e8)
+    np.testing.assert_allclose(model.predict(X) - 1e8, plain, atol=1e-4)
+    np.testing.assert_allclose(model.predictor()(X) - 1e8, plain, atol=1e-4)
+
+
+def test_memory_is_checked_before_it_is_taken():
+    X, y = regression()
+    with pytest.raises(MemoryError, match=r"4 n_components\^2 bytes, here 4e\+14"):
+        KernelRegressor(Fastfood(Gaussian(1.0), 10**7)).fit(X, y)
 
 
 def test_predictors_refuse_other_shapes():

@@ -1,7 +1,8 @@
-"""Whatever interrupts a change of statistics, it has happened or it has not."""
+"""Whatever interrupts a change of statistics or of a model, it has happened or it has not."""
 
 from __future__ import annotations
 
+import pickle
 import sys
 from pathlib import Path
 
@@ -9,7 +10,9 @@ import numpy as np
 import pytest
 
 import kitchenette
-from kitchenette import LeastSquares
+from kitchenette import Fastfood, KernelClassifier, KernelRegressor, LeastSquares
+from kitchenette.kernels import Gaussian
+from kitchenette.learning import machine
 
 PACKAGE = str(Path(kitchenette.__file__).parent)
 RNG = np.random.default_rng(0)
@@ -87,3 +90,67 @@ def test_an_interrupted_load_leaves_the_state_alone(error):
         assert equal(state, before)
         line += 1
     assert line > 10
+
+
+# ---------------------------------------------------------------- the estimators
+
+X = RNG.normal(size=(240, 3))
+TARGETS = np.sin(X[:, 0])
+LABELS = np.array(["a", "b", "c", "d"])[(X[:, :2] > 0) @ [1, 2]]
+MAP = Fastfood(Gaussian(2.0), 12, random_state=0)
+
+
+def regressor(rows):
+    return KernelRegressor(MAP).fit(X[rows], TARGETS[rows])
+
+
+def classifier(rows, labels=LABELS):
+    return KernelClassifier(MAP).fit(X[rows], labels[rows])
+
+
+def described(model):
+    """All that a user can see of a model, computed on a copy."""
+    copied = pickle.loads(pickle.dumps(model))
+    classes = copied.classes_ if hasattr(copied, "classes_") else np.empty(0)
+    return {**numbers(copied.statistics_), "classes": classes, "predictions": copied.predict(X)}
+
+
+SOME, MORE, MANY = slice(0, 100), slice(100, 130), slice(100, 240)
+FEWER = np.where(LABELS == "d", "c", LABELS)
+CHANGES = {
+    "partial_fit": (regressor, lambda m: m.partial_fit(X[MORE], TARGETS[MORE])),
+    "partial_fit of many rows": (regressor, lambda m: m.partial_fit(X[MANY], TARGETS[MANY])),
+    "downdate": (regressor, lambda m: m.downdate(X[:30], TARGETS[:30])),
+    "merge": (regressor, lambda m: m.merge(regressor(MORE))),
+    "partial_fit of a classifier": (classifier, lambda m: m.partial_fit(X[MORE], LABELS[MORE])),
+    "merge of equal classes": (classifier, lambda m: m.merge(classifier(MORE))),
+    "merge of fewer classes": (classifier, lambda m: m.merge(classifier(MORE, FEWER))),
+    "merge of more classes": (
+        lambda rows: classifier(rows, FEWER),
+        lambda m: m.merge(classifier(MANY)),
+    ),
+}
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_model_changes_or_does_not(name, error, monkeypatch):
+    monkeypatch.setattr(machine, "MOST_ROWS", 64)
+    make, change = CHANGES[name]
+    start = pickle.dumps(make(SOME))
+    before = described(pickle.loads(start))
+    changed = pickle.loads(start)
+    change(changed)
+    after = described(changed)
+    assert not equal(before, after)
+    seen, line, reached = [], 1, True
+    while reached:
+        model = pickle.loads(start)
+        reached = interrupted(lambda: change(model), line, error)  # noqa: B023
+        now = described(model)
+        assert equal(now, before) or equal(now, after), f"torn at line event {line}"
+        seen.append(equal(now, after))
+        line += 1
+    assert seen[0] is False
+    assert seen[-1] is True
+    assert seen == sorted(seen)

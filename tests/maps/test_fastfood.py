@@ -287,6 +287,16 @@ def test_orthogonal_spreads_less_than_independent_frequencies(d):
     assert (spread["orthogonal"] < 0.35 * spread["independent"]).all()
 
 
+@pytest.mark.parametrize("d", [4, 16])
+def test_orthogonal_projections_have_the_stated_variance(d):
+    X, Y = close_pairs(d, distance=2.0)
+    v2, D = np.sum((X - Y) ** 2, axis=1), 8 * d
+    independent = (1 - np.exp(-v2)) ** 2 / D
+    less = 2 * (d - 1) * (special.hyp1f1(d, d / 2, -v2 / 2) - np.exp(-v2)) / D
+    samples = estimates(lambda s: Fastfood(Gaussian(1.0), D, random_state=s), X, Y, 600)
+    assert_spread(samples, independent + less)
+
+
 def test_one_frequency_has_the_stated_variance():
     X, Y = close_pairs(8, distance=2.0)
     for kernel in KERNELS:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import oracles
 import pytest
-from scipy import stats
+from scipy import special, stats
 from unbiased import assert_spread, assert_unbiased, close_pairs, estimates
 
 from kitchenette import RandomKitchenSinks
@@ -153,6 +153,27 @@ def test_orthogonal_and_quasi_random_frequencies_spread_less(frequencies, d):
         for f in ("independent", frequencies)
     ]
     assert (spreads[1] < 0.5 * spreads[0]).all()
+
+
+@pytest.mark.parametrize(("d", "n_components"), [(4, 64), (16, 128), (16, 20)])
+def test_orthogonal_frequencies_have_the_stated_variance(d, n_components):
+    X, Y = close_pairs(d, distance=2.0)
+    v2 = np.sum((X - Y) ** 2, axis=1)
+    sizes = np.full(n_components // 2 // d, d) if n_components >= 2 * d else [n_components // 2]
+    partners = np.sum(np.multiply(sizes, np.subtract(sizes, 1))) / np.sum(sizes)
+    independent = (1 - np.exp(-v2)) ** 2 / n_components
+    less = 2 * partners * (special.hyp1f1(d, d / 2, -v2 / 2) - np.exp(-v2)) / n_components
+    samples = estimates(
+        lambda s: RandomKitchenSinks(
+            Gaussian(1.0), n_components, frequencies="orthogonal", random_state=s
+        ),
+        X,
+        Y,
+        800,
+    )
+    assert_spread(samples, independent + less)
+    with pytest.raises(AssertionError, match="variance"):
+        assert_spread(samples, independent)
 
 
 # ---------------------------------------------------------------- growth and shape

@@ -218,10 +218,10 @@ class Fastfood(FourierMap):
         cosine between row and direction. SphericalPolynomial: plain powers.
     n_components : int, default=1024
         The number of features, any number.
-    transform : {"hadamard", "orthogonal", "fourier"}, default="hadamard"
-        How projections are made. "hadamard" is the paper's V = S H G Pi H B / sqrt(d).
-        "orthogonal" makes them orthogonal inside a block of as many as there are (padded)
-        columns: clearly less variance where rows are close, at about the same cost.
+    projection : {"orthogonal", "hadamard", "fourier"}, default="orthogonal"
+        How projections are made. "orthogonal" makes them orthogonal inside a block of as many as
+        there are (padded) columns: a third to a half of the error of "hadamard" where rows are
+        close, at about the same cost. "hadamard" is the paper's V = S H G Pi H B / sqrt(d).
         "fourier" is the paper's Pi F B, without padding; it is *not* unbiased, see Notes.
     features : {"sincos", "offset", "local"}, default="sincos"
         Cosine and sine of each projection; the cosine of a randomly shifted one; or, for the
@@ -229,6 +229,8 @@ class Fastfood(FourierMap):
         3.4 of the paper). "local" suits rows of small norm: its relative error grows
         exponentially with |x + y|^2. Dot-product kernels have features of their own; leave
         "sincos" then.
+    template_spread : float or None, default=None
+        For "local" features: the t of the Notes, between 0 and 1. None chooses it in ``fit``.
     random_state : int, NumPy generator or None, default=None
         The seed. None draws one; see ``seed_``.
 
@@ -270,15 +272,20 @@ class Fastfood(FourierMap):
     Variance with D features, k = k(x - y), k2 = k(2 (x - y)) and v = |x - y| / length_scale:
 
     * one frequency has (1 + k2 - 2 k^2) / 2 with "sincos", as in `RandomKitchenSinks`;
-    * "hadamard" adds correlations inside a block: at most C(v) / D for the Gaussian
-      kernel, C(v) = 6 v^4 (exp(-v^2) + v^2 / 3) (the paper's Corollary 10);
-    * "orthogonal" has less than independent frequencies for small v: about
-      (1 - exp(-v^2))^2 / D - v^4 exp(-v^2) / D for the Gaussian kernel in many columns
-      (Yu et al. 2016);
+    * "hadamard", for the Gaussian kernel: at most (1 - exp(-v^2))^2 / D + 2 C(v) / D with
+      C(v) = 6 v^4 (exp(-v^2) + v^2 / 3) (Theorem 9 of the paper for D / 2 frequencies; its
+      Corollary 10 has four times the first term). The second term is for correlations inside a
+      block. It is a bound: measured for small v, where the first term is v^4 / D, the variance is
+      1 to 2 times the first term, and for v above 3 it is the first term;
+    * "orthogonal", for the Gaussian kernel: about (1 - exp(-v^2))^2 / D
+      + 2 (d - 1) (M - exp(-v^2)) / D with Kummer's function M = 1F1(d; d / 2; -v^2 / 2), if all
+      blocks are whole, that is, D / 2 is a multiple of d. For small v that is
+      3 v^4 / ((d + 2) D); for many columns it is (1 - exp(-v^2))^2 / D - v^4 exp(-v^2) / D
+      (Yu et al. 2016). With fewer frequencies than d, their number replaces d in (d - 1);
     * "local": D times it is (1 - t^2)^(-m/2) exp(2 |x+y|^2 / (1+t) - 2 |x|^2 - 2 |y|^2) - k^2
       for m columns and rows scaled by the length scale, for independent frequencies. The
       paper's ratio of a and b is chosen in ``fit`` so that this is least for the mean
-      |x+y|^2 of a sample: a = 2 / t, b = a^2 - 2 a.
+      |x+y|^2 of a sample, unless ``template_spread`` gives t: a = 2 / t, b = a^2 - 2 a.
 
     Dot-product kernels (sections 3.3 and 4.5): with p_n the polynomials that are orthonormal for
     one coordinate of a uniform unit vector and L_n = p_n / p_n(1), features
@@ -287,8 +294,11 @@ class Fastfood(FourierMap):
     in ``fit``; the polynomials come from their three-term recurrence, which is stable. For
     Polynomial, sqrt(coef0 / gamma) is appended to the rows and |x|^degree taken out, which is
     exact for rows of any norm. Expectation: the kernel (of Exponential, all but a share of 1e-7).
-    Variance with independent directions: the sum of lambda_n^2 (sum of q_nk^2 L_k(<x, y>)
-    - L_n(<x, y>)^2) / count_n, with q_nk the mean of p_n^2 p_k.
+    Variance with independent directions, if every degree has features of its own: the sum of
+    lambda_n^2 (sum of q_nk^2 L_k(<x, y>) - L_n(<x, y>)^2) / count_n, with q_nk the mean of
+    p_n^2 p_k. Where there are fewer features than degrees need, some degrees share c features,
+    each of which takes a random degree n with a probability P_n; they add
+    (sum of lambda_n^2 (sum of q_nk^2 L_k) / P_n - (sum of lambda_n L_n)^2) / c instead.
 
     Cost: O(max(n_components, d) log d) per row and 13 bytes per frequency for float32, of which
     there are at least d: blocks are computed whole.

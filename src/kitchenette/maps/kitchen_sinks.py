@@ -132,6 +132,24 @@ class RandomKitchenSinks(FourierMap):
 
     (The unpaired last column of an odd "sincos" map has the variance of "offset".)
 
+    Orthogonal frequencies, "sincos" and the Gaussian kernel, with v = |x - y| / length_scale and
+    d columns:
+
+        (1 - exp(-v^2))^2 / D + 2 p (M - exp(-v^2)) / D,   M = 1F1(d; d / 2; -v^2 / 2)
+
+    with Kummer's function (`scipy.special.hyp1f1`), where p is how many other frequencies stand in
+    the block of a frequency on average: d - 1 if D / 2 is a multiple of d. The second term is
+    negative for close rows: the variance is 3 v^4 / ((d + 2) D) for small v and p = d - 1, where
+    independent frequencies have v^4 / D, and the same as theirs for large v. (In the limit of many
+    columns it is the formula of Yu et al.) We know of no formula for other kernels.
+
+    Quasi-random frequencies: none is known that could be computed. For a fixed number of columns
+    the variance of such points falls faster than 1 / D (Owen 1997, for full scrambling), so it is
+    best to take D / 2 as a power of two, and it cannot be many times that of independent
+    frequencies. What is gained falls with the number of columns: for close rows the
+    variance was 0.1 to 0.15 times that of independent frequencies with 4 columns and D = 64, 0.3
+    to 0.4 times with 16 and D = 128, 0.5 to 0.75 times with 100 and D = 512.
+
     Cost: O(n_components n_columns) per row, stored numbers likewise.
 
     References
@@ -139,6 +157,7 @@ class RandomKitchenSinks(FourierMap):
     Rahimi and Recht, Random features for large-scale kernel machines, NIPS 2007.
     Yu et al., Orthogonal random features, NIPS 2016.
     Yang et al., Quasi-Monte Carlo feature maps for shift-invariant kernels, ICML 2014.
+    Owen, Scrambled net variance for integrals of smooth functions, Annals of Statistics 1997.
 
     Examples
     --------

@@ -225,30 +225,44 @@ class RandomMaclaurin(SeriesMap):
     """Random features for any dot-product kernel, by products of random projections.
 
     The kernel is a power series a_0 + a_1 <x, y> + a_2 <x, y>^2 + ... A feature of degree n is
-    a product of n projections of the row on independent random signs, whose expectation at
-    two rows is <x, y>^n.
+    a product of n projections of the row on independent random directions, whose expectation at
+    two rows is <x, y>^n. The first choice for dot-product kernels with terms of low degree, such
+    as polynomials with a constant and the exponential kernel.
 
     Parameters
     ----------
     kernel : DotProductKernel or Composition, default=Polynomial(degree=3)
         Polynomial, Exponential, VovkPolynomial, VovkInfinite, Maclaurin, or the function of
-        one of these applied to another kernel, shift-invariant or of this list.
+        one of these applied to another kernel: a shift-invariant one, one of this list, or any
+        kernel that ``inner_map`` is for.
     n_components : int, default=1024
         The number of features, any number.
     h01 : bool, default=False
         Represent the degrees 0 and 1 exactly, by a constant and the row itself, and the rest by
         what is left of n_components, which must be more than the number of columns. Good
         where these degrees make up much of the kernel.
-    projection : {"hadamard", "rademacher"}, default="hadamard"
-        How the signs are drawn. "hadamard": rows of randomly signed Hadamard matrices, whose
+    projection : {"hadamard", "rademacher", "gaussian"}, default="hadamard"
+        How the directions are drawn. "hadamard": rows of randomly signed Hadamard matrices, whose
         products with a row cost next to nothing. "rademacher": independent signs, as in the
-        paper; n_columns bits per factor, and a multiplication for each.
+        paper; n_columns bits per factor, and a multiplication for each. "gaussian": independent
+        normal numbers, n_columns of them per factor. Their variance does not depend on the
+        choice of axes; signs have less of it, the more so the fewer columns the rows lean to.
     degrees : {"optimal", "geometric"}, default="optimal"
         How many features each degree gets. "optimal": as many as make the variance least on a
         sample of the rows seen in fit. "geometric": each feature draws its degree, n with a
         probability that is proportional to base^-(n + 1), as in the paper.
     base : float, default=2.0
         Greater than one; for degrees="geometric", and inside a Composition.
+    inner_map : transformer or None, default=None
+        For a Composition f(k(x, y)): the map whose columns estimate the inner kernel k (the
+        paper's W). It must have parameters ``n_components`` and ``random_state``, and **every
+        single one of its columns, times the square root of n_components, must be an unbiased
+        estimate**: the expectation of n_components z_j(x) z_j(y) is k(x, y) for every j. So
+        cosines with random offsets will do, and cosine and sine in two columns will not. It is
+        cloned for each factor of the features, with ``n_components``, ``random_state`` and, for a
+        map of this package, ``kernel`` set, and fitted on a sample of the rows. None stands for
+        Fastfood or RandomKitchenSinks with features="offset", or RandomMaclaurin with
+        degrees="geometric". Maps of other packages cannot be stored in model files.
     random_state : int, NumPy generator or None, default=None
         The seed. None draws one; see ``seed_``.
 
@@ -260,33 +274,48 @@ class RandomMaclaurin(SeriesMap):
         The seed that was used; ``random_state=seed_`` draws the same map.
     degrees_ : ndarray of shape (n_components,)
         The degree of each feature; exact columns are 0 and 1.
+    truncation_ : float
+        The share of the kernel that an infinite series leaves out where it was cut, at the
+        longest row seen in fit: at most 1e-7, and zero for a series of at most 500 terms.
     n_features_in_ : int
         The number of columns seen in fit.
 
     See Also
     --------
-    TensorSketch : Usually more accurate for polynomial kernels, and for sparse rows.
+    TensorSketch : More accurate for homogeneous polynomial kernels of degree 3 and more.
     Fastfood : Serves dot-product kernels, too, by spherical harmonics.
 
     Notes
     -----
-    Expectation: the kernel; of an infinite series, all but a share of 1e-7 at the largest norm
-    seen in ``fit``. Rows that are so much longer that a share of 1e-4 is missing get a warning.
+    Expectation: the kernel; of an infinite series, or one of more than 500 terms, all but a share
+    ``truncation_`` of at most 1e-7 at the largest norm seen in ``fit``. (Where the features
+    themselves have no variance, as for one column, this is the error that remains.) Rows that are
+    so much longer that a share of 1e-4 is missing get a warning.
 
-    Variance: with m = |x|^2 |y|^2 + 2 (<x, y>^2 - sum of x_i^2 y_i^2), one feature of degree n
+    Variance: let m be the second moment of one factor at a pair of rows, the mean of
+    <s, x>^2 <s, y>^2 over the directions s: m = |x|^2 |y|^2 + 2 (<x, y>^2 - sum of x_i^2 y_i^2) for
+    signs, m = |x|^2 |y|^2 + 2 <x, y>^2 for normal numbers. One feature of degree n
     and weight one has m^n - <x, y>^(2n). So with "optimal" degrees, c_n features of degree
     n and k(x, y) the sum of a_n <x, y>^n, it is the sum of a_n^2 (m^n - <x, y>^(2n)) / c_n for
-    "rademacher" (some rare degrees may share features by chance, which adds a little), and
-    with "geometric" degrees (the sum of a_n^2 m^n / P[N = n] - k(x, y)^2) / n_components.
-    "hadamard" has the same or less: features draw coordinates of a transform without
-    repetition, and given the signs the mean over all coordinates is exact; as many features of
-    degree one as there are padded columns have no variance, and get no more if there are other
-    degrees. A Composition has the
-    second moment of the one-dimensional inner estimate in place of m, which is
-    1 + k(2x, 2y) / 2 for a shift-invariant kernel.
+    "rademacher" and "gaussian", and with "geometric" degrees
+    (the sum of a_n^2 m^n / P[N = n] - k(x, y)^2) / n_components. (With "optimal" degrees, those
+    that deserve less than one feature share c of them by chance: these degrees together have
+    the latter, with c in place of n_components.)
+    "hadamard" has the same or less than "rademacher": features draw coordinates of a transform
+    without repetition, and given the signs the mean over all coordinates is exact; as many
+    features of degree one as there are padded columns have no variance, and get no more if there
+    are other degrees. A Composition has the second moment of one column of an inner map, times
+    n_components, in place of m: 1 + k(2x, 2y) / 2 for a shift-invariant kernel.
+
+    With 2048 features on unit rows of the digits (64 columns), the root mean square error
+    relative to the kernel's was, for `RandomMaclaurin` and `TensorSketch`: 0.013 and 0.030 for
+    Polynomial(2), 0.033 and 0.105 for Polynomial(3), 0.19 and 0.35 for Polynomial(7) (0.11 for
+    TensorSketch of the same series as a `Maclaurin` kernel), 0.015 and 0.019 for Exponential();
+    for homogeneous polynomials of degrees 2, 3 and 4, 0.076 and 0.064, 0.14 and 0.09, 0.26 and
+    0.19.
 
     Cost for degree n: O(n n_columns log n_columns + n n_components) per row with
-    "hadamard", O(n n_columns n_components) with "rademacher".
+    "hadamard", O(n n_columns n_components) with "rademacher" and "gaussian".
 
     References
     ----------

@@ -23,9 +23,15 @@ from sklearn.utils.extmath import row_norms, safe_sparse_dot
 from kitchenette import _core
 from kitchenette.kernels import DotProductKernel, Polynomial, SphericalPolynomial
 from kitchenette.kernels.spherical import moment_weights
-from kitchenette.maps.degrees import Moments, cut_series, moments_of, optimal_counts
+from kitchenette.maps.degrees import (
+    MOST_TERMS,
+    Moments,
+    cut_series,
+    moments_of,
+    optimal_counts,
+)
 
-MOST_DEGREES = 4096  # whose expansion costs nothing
+MOST_DEGREES = 1024  # the degree up to which an expansion takes no time to speak of
 UNIT_TOLERANCE = 1e-4  # how far from one the squared norm of a unit vector may be
 
 Array = NDArray[np.float64]
@@ -45,7 +51,7 @@ class PolynomialFeatures:
     row_power : int
         -1 if rows are taken as they are, without dividing by |x|.
     constant : float
-        One more column of the data.
+        The value of one more column of the data.
     """
 
     degrees: NDArray[np.int32]
@@ -56,7 +62,7 @@ class PolynomialFeatures:
     constant: float = 0.0
 
     def tail(self, padded: int, dtype: DTypeLike) -> _core.Tail:
-        """For the native core, which computes ``padded`` projections."""
+        """What the native core does with projections, of which it computes ``padded``."""
         degrees = np.zeros(padded, dtype=np.int32)
         degrees[: self.degrees.size] = self.degrees
         terms = np.zeros(padded, dtype=dtype)
@@ -107,7 +113,7 @@ def choose_counts(
     cosines, sizes = _cosines(sample, data_constant(kernel))
     pair_sizes = np.ones_like(cosines)
     if isinstance(kernel, Polynomial):
-        # |x|^r |y|^r, in units of the largest: what a pair's error counts.
+        # The features of a pair are multiplied by |x|^r |y|^r; here in units of the largest.
         pair_sizes = np.outer(sizes, sizes) / sizes.max() ** 2 if sizes.max() > 0 else 0 * cosines
         pair_sizes = pair_sizes ** int(kernel.degree)
     lambdas = _expansion(kernel, dimension)
@@ -119,7 +125,10 @@ def choose_counts(
 def polynomial_features(
     kernel: Any, counts: NDArray[np.int64], expected: Array, dimension: int, n_columns: int
 ) -> PolynomialFeatures:
-    """So many features of each degree, with weights for these expected numbers of them."""
+    """Features of each degree in these numbers, with weights for their expected numbers.
+
+    Directions have ``dimension`` coordinates, of which the first ``n_columns`` meet the data.
+    """
     if isinstance(kernel, SphericalPolynomial):
         return _powers(kernel, counts, expected, dimension, n_columns)
     lambdas = _expansion(kernel, dimension)
@@ -127,15 +136,24 @@ def polynomial_features(
     present = np.flatnonzero(lambdas > 0)
     picks = _descending(counts, present.size)
     homogeneous = isinstance(kernel, Polynomial)
-    factor = float(kernel.gamma) ** (int(kernel.degree) / 2) if homogeneous else 1.0
+    gain = float(kernel.gamma) ** (int(kernel.degree) / 2) if homogeneous else 1.0
     return PolynomialFeatures(
         degrees=present[picks].astype(np.int32),
-        weights=factor * np.sqrt(lambdas[present] / expected)[picks],
+        weights=gain * np.sqrt(lambdas[present] / expected)[picks],
         slopes=slopes,
         drags=drags,
         row_power=int(kernel.degree) if homogeneous else -1,
         constant=data_constant(kernel),
     )
+
+
+def polynomial_cost(kernel: Any, n_features: int, n_rows: int) -> float:
+    """A bound for the operations of `polynomial_features` and of the features of some rows."""
+    if isinstance(kernel, SphericalPolynomial):
+        last = np.size(kernel.coefficients)
+    else:
+        last = MOST_TERMS if kernel.last_degree is None else kernel.last_degree + 1
+    return 1e5 + 1e4 * last + 20.0 * last * last + 3.0 * n_rows * n_features * last
 
 
 def check_terms(kernel: Any, n_terms: int) -> None:
@@ -218,7 +236,7 @@ def _powers(
 
 
 def _length_corrections(degrees: list[int], dimension: int, n_columns: int) -> Array:
-    """Data meets only a part of a direction of the padded space; its length's moments count."""
+    """One number per degree: data meets only a part of each direction of the padded space."""
     return np.array([_length_correction(p, dimension, n_columns) for p in degrees])
 
 

@@ -135,12 +135,15 @@ class GaussianRowFactor(Operator):
 
 def squared_norms(rows: Any, column_scales: NDArray[np.float64]) -> NDArray[np.float64]:
     """|x|^2 of rows with scaled columns, to the same bit whether they are dense or sparse."""
-    if sp.issparse(rows):
-        owners = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
-        squares = (rows.data * column_scales[rows.indices]) ** 2
-    else:
-        owners = np.repeat(np.arange(rows.shape[0]), rows.shape[1])
-        squares = ((rows * column_scales) ** 2).ravel()
-    # One number after the other is added, so that zeros change nothing.
-    sums: NDArray[np.float64] = np.bincount(owners, squares, rows.shape[0])  # type: ignore[assignment]
-    return sums
+    norms = np.empty(rows.shape[0])
+    for part, block in blocks_of_rows(rows, max(1, BLOCK_BYTES // (8 * rows.shape[1]))):
+        n = block.shape[0]
+        if sp.issparse(block):
+            owners = np.repeat(np.arange(n), np.diff(block.indptr))
+            scaled = block.data * column_scales[block.indices]
+        else:
+            owners = np.repeat(np.arange(n), block.shape[1])
+            scaled = (block * column_scales).ravel()
+        # One number after the other is added, so that zeros change nothing.
+        norms[part] = np.bincount(owners, scaled**2, n)
+    return norms
