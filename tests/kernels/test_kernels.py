@@ -194,6 +194,7 @@ def test_kernels_are_as_exact_as_the_rows_far_from_the_origin(kernel, dtype, per
 
 
 @pytest.mark.parametrize("kernel", ALL_KERNELS, ids=repr)
+@pytest.mark.slow
 def test_gram_matrices_by_tiles_are_those_of_their_rows(kernel):
     X, Y = rows(1500, 3, 1), rows(1100, 3, 2)
     K = kernel(X)

@@ -678,6 +678,7 @@ def test_predictors_of_several_targets_and_of_classes():
         np.testing.assert_allclose(score(X[0]), model.decision_function(X[:1])[0], atol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_predictor_is_safe_to_share_by_threads():
     X, y = classification(1000, n_classes=5)
     X = X.astype(np.float32)
@@ -911,6 +912,7 @@ print(peak() - before)
 )
 
 
+@pytest.mark.slow
 def test_fitting_takes_the_memory_of_the_gram_matrix_and_a_few_blocks():
     pytest.importorskip("resource", reason="peak memory is read with resource, on Unix only")
     done = subprocess.run(

@@ -395,6 +395,7 @@ print(peak() - before - 20 * X.nbytes)
 
 
 @pytest.mark.parametrize(("body", "megabytes"), [(CRAFT, 64), (TEFM_FIT, 64)])
+@pytest.mark.slow
 def test_wide_features_never_reach_memory(body, megabytes):
     # 2000 rows of 2**18 wide features would be 2 GB, 40000 of 2048 base features 330 MB.
     pytest.importorskip("resource", reason="peak memory is read with resource, on Unix only")

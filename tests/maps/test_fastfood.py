@@ -188,6 +188,7 @@ def test_unbiased_for_every_radial_kernel_and_option(kernel, projection, feature
 @pytest.mark.parametrize("projection", UNIFORM)
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 @pytest.mark.parametrize("d", [100, 784, 1025])
+@pytest.mark.slow
 def test_unbiased_for_wide_rows_of_large_norm(kernel, projection, d):
     if isinstance(kernel, BesselMatern) and d > 100:
         n_components, n_seeds = 256, 64  # lengths of cut directions cost a transform of d rows
@@ -297,6 +298,7 @@ def test_orthogonal_projections_have_the_stated_variance(d):
     assert_spread(samples, independent + less)
 
 
+@pytest.mark.slow
 def test_one_frequency_has_the_stated_variance():
     X, Y = close_pairs(8, distance=2.0)
     for kernel in KERNELS:
@@ -311,6 +313,7 @@ def test_one_frequency_has_the_stated_variance():
             assert_spread(samples, (1 + k2 - 2 * k**2) / 2)
 
 
+@pytest.mark.slow
 def test_local_features_have_the_stated_variance():
     m = 4
     X, Y = close_pairs(m, norm=0.4, distance=0.5)
@@ -343,6 +346,7 @@ def test_the_templates_spread_minimises_the_variance():
 # ---------------------------------------------------------------- Figure 1
 
 
+@pytest.mark.slow
 def test_errors_are_those_of_kitchen_sinks_and_fall_like_the_root_of_n():
     # Le et al., Figure 1 in miniature: 4000 uniform points of [0, 1]^10. The error is
     # averaged over pairs of different points and over seeds. How far Fastfood's error is from

@@ -94,6 +94,7 @@ def test_each_coordinate_of_a_frequency_has_the_spectrums_marginal(frequencies):
 @pytest.mark.parametrize("features", FEATURES)
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 @pytest.mark.parametrize("d", [1, 3, 16])
+@pytest.mark.slow
 def test_unbiased_for_every_kernel_and_option(kernel, frequencies, features, d):
     X, Y = close_pairs(d, distance=close_enough(kernel, d))
     samples = estimates(
@@ -110,6 +111,7 @@ def test_unbiased_for_every_kernel_and_option(kernel, frequencies, features, d):
 @pytest.mark.parametrize("frequencies", FREQUENCIES)
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 @pytest.mark.parametrize("d", [100, 784, 1025])
+@pytest.mark.slow
 def test_unbiased_for_wide_rows_of_large_norm(kernel, frequencies, d):
     X, Y = close_pairs(d, norm=10.0, distance=close_enough(kernel, d))
     samples = estimates(
@@ -123,6 +125,7 @@ def test_unbiased_for_wide_rows_of_large_norm(kernel, frequencies, d):
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 @pytest.mark.parametrize("d", [1, 16])
+@pytest.mark.slow
 def test_the_spread_is_the_stated_variance(kernel, d):
     X, Y = close_pairs(d, distance=close_enough(kernel, d))
     k, k2 = np.diag(kernel(X, Y)), np.diag(kernel(X, 2 * Y - X))

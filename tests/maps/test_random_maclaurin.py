@@ -136,6 +136,7 @@ KERNELS = [
 @pytest.mark.parametrize("projection", PROJECTIONS)
 @pytest.mark.parametrize("degrees", ALLOCATIONS)
 @pytest.mark.parametrize("kernel", KERNELS, ids=str)
+@pytest.mark.slow
 def test_unbiased(kernel, degrees, projection, norm):
     X, Y = leaning_pairs(5, norm=norm)
     # base 1.3 spends enough on high degrees for the tails of a sum of few features
@@ -167,6 +168,7 @@ def test_unbiased(kernel, degrees, projection, norm):
     ],
     ids=str,
 )
+@pytest.mark.slow
 def test_h01_is_unbiased(kernel, degrees, projection, norm):
     X, Y = leaning_pairs(5, norm=norm)
     values = estimates(
@@ -200,6 +202,7 @@ def test_unbiased_on_rows_that_lean_nowhere_and_for_any_width(projection):
 
 
 @pytest.mark.parametrize("n_components", [1, 3, 7])
+@pytest.mark.slow
 def test_unbiased_with_fewer_features_than_degrees(n_components):
     X, Y = leaning_pairs(3, lean=0.9)
     kernel = Polynomial(6)
@@ -225,6 +228,7 @@ def test_vovks_infinite_kernel_is_unbiased_below_norm_one(norm):
     ],
     ids=str,
 )
+@pytest.mark.slow
 def test_compositions_are_unbiased(kernel, degrees):
     X, Y = leaning_pairs(3, norm=0.8)
     values = estimates(
@@ -284,6 +288,7 @@ def coefficients(kernel) -> np.ndarray:
 
 
 @pytest.mark.parametrize("kernel", [Polynomial(2), Polynomial(3, coef0=2.0, gamma=0.5)], ids=str)
+@pytest.mark.slow
 def test_the_variance_is_as_stated(kernel):
     X, Y = leaning_pairs(6, lean=0.9)
     t, m = pair_moments(X, Y)
@@ -319,6 +324,7 @@ def test_features_that_share_transforms_are_not_correlated():
     assert (values.var(axis=0) < 1.25 * (m**2 - t**4) / 2048).all()
 
 
+@pytest.mark.slow
 def test_the_variance_of_an_offset_cosine_inside_a_composition():
     X, Y = close_pairs(3, distance=1.5)
     kernel = Composition(Polynomial(2, coef0=0.0), Laplacian(1.0))

@@ -119,6 +119,7 @@ def test_polynomial_kernels_are_unbiased_at_any_norm(kernel, projection, norm):
 @pytest.mark.parametrize("projection", PROJECTIONS)
 @pytest.mark.parametrize("degree", [7, 8, 9, 10])
 @pytest.mark.parametrize(("d", "coef0"), [(2, 0.0), (1, 0.5)])
+@pytest.mark.slow
 def test_high_degrees_are_unbiased_in_two_dimensions(degree, d, coef0, projection, norm):
     # (One column and a constant make two. In more, the tails are too heavy for 64 seeds.)
     kernel = Polynomial(degree, coef0=coef0)
@@ -173,6 +174,7 @@ def test_powers_in_the_padded_space_without_correction_are_noticed():
 
 
 @pytest.mark.parametrize("n_components", [1, 3])
+@pytest.mark.slow
 def test_unbiased_with_fewer_features_than_degrees(n_components):
     X, Y = close_pairs(2)
     X, Y = (A / np.linalg.norm(A, axis=1, keepdims=True) for A in (X, Y))
@@ -180,6 +182,7 @@ def test_unbiased_with_fewer_features_than_degrees(n_components):
     assert_unbiased(values, np.diag(Exponential()(X, Y)))
 
 
+@pytest.mark.slow
 def test_the_variance_is_as_stated():
     # One feature per map: nothing but one uniform direction. p_2^2 in the p_k by quadrature.
     d = 8

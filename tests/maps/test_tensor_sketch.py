@@ -159,6 +159,7 @@ def test_unbiased_for_every_degree_and_norm(degree, norm, homogeneous):
 
 
 @pytest.mark.parametrize("n_components", [1, 2, 3, 8, 17])
+@pytest.mark.slow
 def test_unbiased_however_few_the_features(n_components):
     X, Y = close_pairs(4)
     kernel = Polynomial(2, 0.5)
@@ -197,6 +198,7 @@ def test_wrong_constants_are_noticed():
     ],
     ids=repr,
 )
+@pytest.mark.slow
 def test_the_spread_is_the_stated_variance(kernel, n_components):
     X, Y = close_pairs(6)
     samples = estimates(lambda s: TensorSketch(kernel, n_components, random_state=s), X, Y, 600)

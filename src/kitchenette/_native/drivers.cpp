@@ -45,18 +45,18 @@ bool cpu_bit(int leaf, int reg, int bit) {
 bool saves_registers(unsigned long long mask) {
     return cpu_bit(1, 2, 27) && (_xgetbv(0) & mask) == mask;
 }
-bool has_avx2() {
+[[maybe_unused]] bool has_avx2() {
     return saves_registers(0x6) && cpu_bit(1, 2, 12) && cpu_bit(7, 1, 5);
 }
-bool has_avx512() {
+[[maybe_unused]] bool has_avx512() {
     return has_avx2() && saves_registers(0xe6) && cpu_bit(7, 1, 16) && cpu_bit(7, 1, 17) &&
            cpu_bit(7, 1, 30) && cpu_bit(7, 1, 31);
 }
 #elif defined(__x86_64__)
-bool has_avx2() {
+[[maybe_unused]] bool has_avx2() {
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 }
-bool has_avx512() {
+[[maybe_unused]] bool has_avx512() {
     return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
            __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
 }

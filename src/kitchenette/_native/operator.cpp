@@ -165,13 +165,24 @@ template <class T> bool Chain<T>::write_unit(const Code& code, const Rows<T>& ro
 
 template <class T>
 bool Chain<T>::run(const Code& code, const Rows<T>& rows, const Output<T>& out) const {
-    if (Units(rows.n_rows, this->pace(code)).count() >= 2 * max_threads())
+    const Pace pace = this->pace(code);
+    if (pace.rows <= code.lanes && Units(rows.n_rows, pace).count() >= 2 * max_threads())
         return Operator<T>::run(code, rows, out);
-    // With few rows the threads share the features of the first, and then those of the second.
-    const AlignedBuffer<T> wide(rows.n_rows * stride());
+    // With few rows, or with weights that are better read for many rows at a time, the threads
+    // share the features of the first, and then those of the second.
     const Size n = first_->n_features();
-    const bool fine = first_->run(code, rows, output_to(wide.data(), stride(), n));
-    return second_->run(code, dense_rows_of<T>(wide.data(), stride(), rows.n_rows, n), out) && fine;
+    const Size fit = wide_bytes / (n * static_cast<Size>(sizeof(T)));
+    const Size block = std::clamp(fit, Size{1}, std::max(rows.n_rows, Size{1}));
+    const AlignedBuffer<T> wide(block * stride());
+    bool fine = true;
+    for (Size row = 0; row < rows.n_rows; row += block) {
+        const Size count = std::min(block, rows.n_rows - row);
+        Output<T> target = out;
+        target.first_row = out.first_row - row;
+        fine &= first_->run(code, some_rows(rows, row, count), output_to(wide.data(), stride(), n));
+        fine &= second_->run(code, dense_rows_of<T>(wide.data(), stride(), count, n), target);
+    }
+    return fine;
 }
 
 // ---------------------------------------------------------------- side by side

@@ -9,13 +9,14 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, check_consistent_length, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kitchenette.data.rows import refuse_what_is_not_numbers, slices, table, take
-from kitchenette.files.registry import Budget, checked_state
+from kitchenette.files.registry import Budget, checked_state, constructed, stored_parameters
 from kitchenette.kernels import Kernel
 from kitchenette.learning.accumulation import MOST_ROWS, accumulate, features
 from kitchenette.learning.least_squares import LeastSquares, checked_alpha, checked_weights
@@ -23,7 +24,6 @@ from kitchenette.learning.model import LinearModel
 from kitchenette.learning.predictor import Answer, Predictor
 from kitchenette.learning.solution import Solution
 from kitchenette.maps import Fastfood
-from kitchenette.maps.base import stored_parameters
 from kitchenette.maps.protocol import FittedMap, fit_map, fitted_map, map_difference, thawed
 from kitchenette.parameters import ValueParameters, unchanged_on_error
 from kitchenette.sketching.random import seed_from
@@ -381,6 +381,8 @@ class KernelMachine(ValueParameters, ABC):
         )
         if isinstance(self.feature_map, FrozenEstimator):
             copied.feature_map = feature_map
+        elif self.feature_map is not None:
+            copied.feature_map = clone(self.feature_map, safe=False)
         return copied
 
     def __getstate__(self) -> dict[str, Any]:
@@ -408,7 +410,7 @@ class KernelMachine(ValueParameters, ABC):
     def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:
         """A model from a file of any origin."""
         state = checked_state(state, {"parameters": dict, "fitted": (dict, type(None))})
-        made = cls(**state["parameters"])
+        made = constructed(cls, state["parameters"])
         if state["fitted"] is None:
             return made
         types = {**cls.fitted_types, **cls.target_attributes, "model": (LinearModel, type(None))}

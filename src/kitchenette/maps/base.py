@@ -11,7 +11,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clon
 from sklearn.utils import Tags
 
 from kitchenette.data.rows import checked_rows, sample_rows, slices, table, take, validated
-from kitchenette.files.registry import Budget, checked_state, stored_parameters
+from kitchenette.files.registry import Budget, checked_state, constructed, stored_parameters
 from kitchenette.kernels import Kernel
 from kitchenette.maps.specification import Specification
 from kitchenette.parameters import ValueParameters, check_count, unchanged_on_error
@@ -239,7 +239,7 @@ class RowMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParameters,
             state,
             {"parameters": dict, "fitted": (dict, type(None)), "fingerprint": (list, type(None))},
         )
-        made = cls(**state["parameters"])
+        made = constructed(cls, state["parameters"])
         if state["fitted"] is not None:
             made.restore(state["fitted"])
             check_fingerprint(made.specification_.fingerprint(), state["fingerprint"])

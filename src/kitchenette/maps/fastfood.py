@@ -181,7 +181,7 @@ class FastfoodSpecification(FourierSpecification):
         if self.features == "local" or spectrum.dimension(self.n_columns, block) < block:
             # The lengths of the rows come from the transform of a unit matrix.
             numbers += 2**18
-            operations += 2 * self.n_columns * padded
+            operations += 6 * self.n_columns * padded
         n_uniforms = spectrum.n_length_uniforms
         return Cost(8 * (numbers + 4 * padded * n_uniforms), operations + 300 * padded * n_uniforms)
 

@@ -64,11 +64,12 @@ class KitchenSinksSpecification(FourierSpecification):
         d, padded = self.n_columns, self.n_components + PANEL
         square = 6 * min(d, padded) if self.kind == "orthogonal" else 0
         uniforms = 1 + self.kernel.spectrum().n_uniforms
-        factorisations = 4 * padded * d * min(d, padded) if self.kind == "orthogonal" else 0
-        return Cost(
-            8 * ((padded + square + 8 * PANEL) * d + 4 * padded),
-            10 * padded * d + 100 * padded * uniforms + factorisations,
-        )
+        n, per_number = self.n_frequencies + PANEL, 80 if self.kind == "quasi" else 35
+        operations = per_number * n * d + 600.0 * n * uniforms
+        if self.kind == "orthogonal":
+            # Multiplications of a factorisation are cheap; each matrix has its overhead.
+            operations += 0.15 * n * d * min(d, n) + 20_000 * (n // d + 1)
+        return Cost(8 * ((padded + square + 8 * PANEL) * d + 4 * padded), operations)
 
     def check(self) -> None:
         super().check()

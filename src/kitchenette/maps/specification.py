@@ -130,7 +130,7 @@ class Specification(ABC):
         n_bytes, n_operations = made.cost()
         probes = PROBES * (made.n_columns + made.n_components)
         what = f"drawing {made.n_components} components for {made.n_columns} columns"
-        budget.spend(n_bytes + 32 * probes, n_operations + probes, what)
+        budget.spend(n_bytes + 32 * probes, n_operations + 5 * probes, what)
         return made
 
 

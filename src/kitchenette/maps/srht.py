@@ -31,7 +31,7 @@ class SRHTSpecification(Specification):
 
     def cost(self) -> Cost:
         numbers = self.n_components + padded_block(self.n_columns) + TILE
-        return Cost(128 * numbers, 32 * numbers)
+        return Cost(128 * numbers, 200 * numbers)
 
 
 @storable
