@@ -102,6 +102,9 @@ MAPS: dict[str, tuple[type, dict[str, Any]]] = {
     "sketch frequency": (TensorSketch, {"kernel": Polynomial(3, coef0=0.5), "output": "frequency"}),
     "sketch homogeneous": (TensorSketch, {"kernel": Polynomial(2, coef0=0.0)}),
     "srht": (SRHT, {}),
+    "maclaurin gaussian": (RandomMaclaurin, {"kernel": Polynomial(3), "projection": "gaussian"}),
+    "sketch exponential": (TensorSketch, {"kernel": Exponential(1.3)}),
+    "sketch gaussian": (TensorSketch, {"kernel": Gaussian(1.1)}),
     "craft maclaurin": (CRAFTMap, {"up": RandomMaclaurin(Polynomial(3), 700)}),
     "craft sketch": (CRAFTMap, {"up": TensorSketch(Polynomial(2), 700)}),
     "tefm": (TEFM, {"base": RandomKitchenSinks(Gaussian(1.0), 700)}),
@@ -111,7 +114,7 @@ MAPS: dict[str, tuple[type, dict[str, Any]]] = {
 WITHOUT_KERNEL = (SRHT, CRAFTMap, TEFM)
 
 
-def make(name: str, n_components: int, kernel: Any = None, random_state: int = 0) -> Any:
+def make(name: str, n_components: int, kernel: Any = None, random_state: Any = 0) -> Any:
     """A map of the catalogue, for this kernel unless its options name another."""
     kind, options = MAPS[name]
     given: dict[str, Any] = {"n_components": n_components, "random_state": random_state}

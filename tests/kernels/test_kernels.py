@@ -358,14 +358,24 @@ def test_precision_is_kept(kernel):
 
 def test_the_median_is_the_median_distance():
     X = rows(50, 3)
-    assert Gaussian().resolve(X) == Gaussian(np.median(pdist(X)))
-    assert Matern(0.7).resolve(X) == Matern(0.7, np.median(pdist(X)))
-    assert Laplacian().resolve(X) == Laplacian(np.median(pdist(X, "cityblock")))
+    for kernel, metric in ((Gaussian(), "euclidean"), (Laplacian(), "cityblock")):
+        median = np.median(pdist(X, metric))
+        assert kernel.resolve(X).length_scale == pytest.approx(median, rel=2**-24)
+    assert Matern(0.7).resolve(X) == Matern(0.7, Gaussian().resolve(X).length_scale)
     assert Gaussian(2.0).resolve(X) == Gaussian(2.0)
     assert Composition(Polynomial(), Gaussian()).resolve(X).inner == Gaussian().resolve(X)
     # Repeated rows do not make it zero.
     repeated = np.repeat(X[:2], 100, axis=0)
-    assert Gaussian().resolve(repeated) == Gaussian(np.linalg.norm(X[0] - X[1]))
+    distance = np.linalg.norm(X[0] - X[1])
+    assert Gaussian().resolve(repeated).length_scale == pytest.approx(distance, rel=2**-24)
+
+
+def test_weights_count_as_repetitions_in_the_median():
+    X = rows(12, 3)
+    weights = np.array([0, 1, 2, 3] * 3)
+    repeated = np.repeat(X, weights, axis=0)
+    for kernel in (Gaussian(), Laplacian(), Composition(Polynomial(), Gaussian())):
+        assert kernel.resolve(X[weights > 0], weights[weights > 0]) == kernel.resolve(repeated)
 
 
 @pytest.mark.parametrize("kernel", [Gaussian(), Laplacian(), Cauchy()], ids=repr)
@@ -386,7 +396,7 @@ def test_the_median_of_tiny_and_of_huge_rows(kernel, dtype, size):
     X = (rows(30, 3) * size).astype(dtype)
     expected = kernel.resolve(X.astype(np.float64) / size).length_scale
     for given in (X, sp.csr_array(X)):
-        assert kernel.resolve(given).length_scale / size == pytest.approx(expected, rel=1e-12)
+        assert kernel.resolve(given).length_scale / size == pytest.approx(expected, rel=2**-23)
 
 
 def test_bessel_materns_median_gives_it_the_gaussians_curvature():

@@ -38,8 +38,8 @@ from kitchenette import (
     RandomMaclaurin,
     TensorSketch,
 )
-from kitchenette.kernels import Exponential, Gaussian, Polynomial
 from kitchenette.comparison import first_difference
+from kitchenette.kernels import Exponential, Gaussian, Polynomial
 from kitchenette.learning import OutputCode, accumulation, machine
 from kitchenette.maps.protocol import FittedMap, thawed
 from kitchenette.sketching.dense import matrix_product
@@ -70,6 +70,7 @@ def classification(n=300, n_classes=3, seed=0):
 NAMES = np.array(["apple", "pear", "quince", "cherry", "plum"])
 
 # ---------------------------------------------------------------- conventions
+
 
 @parametrize_with_checks(
     [
@@ -723,9 +724,9 @@ def test_predictors_refuse_rows_that_are_not_finite(feature_map, value, dtype):
     for column in range(4):
         bad = X[0].copy()
         bad[column] = value
-        with pytest.raises(ValueError, match="NaN or infinity"):
+        with pytest.raises(ValueError, match="NaN|infinity"):
             predict(bad)
-        with pytest.raises(ValueError, match="NaN or infinity"):
+        with pytest.raises(ValueError, match="NaN|infinity"):
             predict(np.stack([X[1], bad, X[2]]))
 
 
@@ -772,7 +773,10 @@ class Halves(TransformerMixin, BaseEstimator):
         (KernelClassifier("rbf"), "feature_map must be a feature map of kitchenette.*got 'rbf'"),
         (KernelClassifier(Fastfood), r"must be an object, not a class: write Fastfood\(\)"),
         (KernelClassifier(Gaussian()), r"not a kernel: write KernelClassifier\(Fastfood\(Gaussian"),
-        (KernelClassifier(Halves()), r"a row of features for each row.*\(150, 4\) instead of \(300, 4\)"),
+        (
+            KernelClassifier(Halves()),
+            r"a row of features for each row.*\(150, 4\) instead of \(300, 4\)",
+        ),
         (
             KernelClassifier(alpha="aic"),
             "alpha must be a number, a list of numbers, 'gcv' or 'evidence'; got 'aic'",

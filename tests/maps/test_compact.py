@@ -140,7 +140,9 @@ def test_equal_seeds_of_both_maps_do_not_make_them_dependent():
     X = rows(3, 100)
     up = RandomMaclaurin(Polynomial(1, coef0=0.0), 128, random_state=0)
     craft = CRAFTMap(up, 64, random_state=0).fit(X)
-    assert not np.array_equal(craft.specification_.down.products().signs[0], craft.up_.specification_.products().signs[0])
+    assert not np.array_equal(
+        craft.specification_.down.products().signs[0], craft.up_.specification_.products().signs[0]
+    )
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,9 @@ import pytest
 import scipy.sparse as sp
 
 from kitchenette import _core
+from kitchenette.sketching.combinations import concatenate
 from kitchenette.sketching.count_sketch import draw_buckets, draw_signs, tensor_power_sketch
+from kitchenette.sketching.dense import matrix_product
 from kitchenette.sketching.operators import (
     BlockwiseLinear,
     Chain,
@@ -20,8 +22,6 @@ from kitchenette.sketching.operators import (
     NativeOperator,
     affine,
     chain,
-    concatenate,
-    matrix_product,
 )
 from kitchenette.sketching.products import draw_hadamard_products, draw_rademacher_products
 from kitchenette.sketching.structured import draw_fastfood, draw_fourier, draw_orthogonal
@@ -92,8 +92,12 @@ def operators(dtype):
     made["affine"] = affine(D_IN, 0.5, 2.0, dtype)
     made["affine constant"] = affine(D_IN, 0.5, 0.0, dtype)
     made["chain"] = chain(made["fastfood sincos"], made_srht(299, 70, dtype))
-    made["chain of dense"] = chain(made["dense offset"], matrix_product(matrix(199, 30, dtype)))
-    made["concatenation"] = concatenate([made["affine"], made["fastfood local"], made["chain"]])
+    made["chain of dense"] = chain(
+        made["dense offset"], matrix_product(matrix(199, 30, dtype), dtype)
+    )
+    made["concatenation"] = concatenate(
+        [made["affine"], made["fastfood local"], made["chain"]], D_IN
+    )
     return made
 
 
@@ -175,8 +179,11 @@ def test_a_chain_is_one_operator_after_the_other(simd, dtype, n):
     for first, second in [
         (made["fastfood sincos"], made_srht(299, 70, dtype)),
         (made["dense sincos"], made_srht(199, 70, dtype)),
-        (made["tensor sketch 3 64 False"], matrix_product(matrix(64, 30, dtype))),
-        (made["concatenation"], matrix_product(matrix(made["concatenation"].n_features, 3, dtype))),
+        (made["tensor sketch 3 64 False"], matrix_product(matrix(64, 30, dtype), dtype)),
+        (
+            made["concatenation"],
+            matrix_product(matrix(made["concatenation"].n_features, 3, dtype), dtype),
+        ),
     ]:
         both = chain(first, second)
         assert isinstance(both, NativeChain)
@@ -194,8 +201,8 @@ def test_a_concatenation_has_all_features_side_by_side(simd, dtype, n):
     X = some_rows(n, dtype)
     for rows in (X, sp.csr_array(X)):
         expected = np.hstack([features(part, rows) for part in parts])
-        np.testing.assert_array_equal(features(concatenate(parts), rows), expected)
-        nested = concatenate([concatenate(parts[:2]), concatenate(parts[2:])])
+        np.testing.assert_array_equal(features(concatenate(parts, D_IN), rows), expected)
+        nested = concatenate([concatenate(parts[:2], D_IN), concatenate(parts[2:], D_IN)], D_IN)
         np.testing.assert_array_equal(features(nested, rows), expected)
 
 
@@ -203,7 +210,10 @@ def test_a_concatenation_has_all_features_side_by_side(simd, dtype, n):
 def test_chains_that_end_with_a_matrix_collapse(dtype):
     first, M = operators(dtype)["fastfood sincos"], matrix(299, 40, dtype)
     X, weights = some_rows(20, dtype), matrix(40, 3, np.float64)
-    for both in (chain(first, matrix_product(M), M), Chain(first, matrix_product(M), M)):
+    for both in (
+        chain(first, matrix_product(M, M.dtype), M),
+        Chain(first, matrix_product(M, M.dtype), M),
+    ):
         shorter, base_weights = both.collapse(weights)
         assert shorter is first
         np.testing.assert_allclose(
@@ -211,7 +221,7 @@ def test_chains_that_end_with_a_matrix_collapse(dtype):
             features(both, X) @ weights,
             atol=1e3 * TOLERANCE[dtype],
         )
-    plain = chain(first, matrix_product(M))
+    plain = chain(first, matrix_product(M, M.dtype))
     assert plain.collapse(weights) == (plain, weights)
 
 
@@ -219,7 +229,7 @@ def test_operators_that_are_not_native_take_part():
     projection = draw_fourier(150, D_IN, 0, np.float64)
     fourier = projection.operator(_core.Tail("sincos"), 300)
     X, M = some_rows(50, np.float64), matrix(300, 5, np.float64)
-    both = chain(fourier, matrix_product(M), M)
+    both = chain(fourier, matrix_product(M, M.dtype), M)
     assert isinstance(both, Chain)
     Z = features(fourier, X)
     np.testing.assert_allclose(features(both, X), Z @ M, atol=1e-10)
@@ -229,10 +239,10 @@ def test_operators_that_are_not_native_take_part():
     X[3, 3] = np.nan
     assert not both.write(X, np.empty((50, 5)))
     assert not line.write(X, np.empty((50, 5)))
-    with pytest.raises(TypeError, match="native operators alone"):
-        concatenate([fourier])
+    mixed = concatenate([fourier, both], fourier.n_columns)
+    assert not isinstance(mixed, NativeOperator)
     with pytest.raises(ValueError, match="cannot follow"):
-        chain(fourier, matrix_product(M[:9]))
+        chain(fourier, matrix_product(M[:9], M.dtype))
     with pytest.raises(ValueError, match="a row per feature"):
         fourier.linear(M[:9], np.zeros(5))
 

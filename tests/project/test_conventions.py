@@ -38,6 +38,8 @@ PARTICULAR = {
     "maclaurin exponential",
     "maclaurin h01",
     "maclaurin of polynomial",
+    "sketch exponential",
+    "sketch gaussian",
     "maclaurin vovk on the sphere",
 }
 ESTIMATORS = [

@@ -23,13 +23,14 @@ from kitchenette.kernels import (
 from kitchenette.maps.degrees import check_counts
 from kitchenette.maps.fourier import FourierMap, FourierSpecification
 from kitchenette.maps.registry import Offer, check_served, offer
-from kitchenette.maps.specification import Cost
+from kitchenette.maps.specification import PROBES, Cost
 from kitchenette.maps.spherical import (
     check_terms,
     check_unit_rows,
     choose_counts,
     data_constant,
     needs_unit_rows,
+    polynomial_cost,
     polynomial_features,
 )
 from kitchenette.parameters import check_choice
@@ -117,7 +118,11 @@ class FastfoodSpecification(FourierSpecification):
         """The lengths of the frequencies, for a length scale of one."""
         assert isinstance(self.kernel, RadialKernel)
         spectrum = self.kernel.spectrum()
-        assert isinstance(spectrum, RadialSpectrum)
+        if not isinstance(spectrum, RadialSpectrum):
+            raise ValueError(
+                f"Fastfood needs a kernel whose spectrum is a RadialSpectrum; that of "
+                f"{self.kernel!r} is {spectrum!r}. RandomKitchenSinks serves it."
+            )
         n, n_columns = self.n_frequencies, self.n_columns
         padded = directions.block if isinstance(directions, HadamardProjection) else n_columns
         dimension = spectrum.dimension(n_columns, padded)
@@ -173,8 +178,8 @@ class FastfoodSpecification(FourierSpecification):
         numbers, operations = 24 * padded, 200.0 * padded
         if self.polynomial:
             assert self.counts is not None
-            n_terms = self.counts.size
-            return Cost(8 * (numbers + 64 * n_terms), operations + 30 * n_terms**2)
+            operations += polynomial_cost(self.kernel, self.n_components, PROBES)
+            return Cost(8 * (numbers + 64 * self.counts.size), operations)
         assert isinstance(self.kernel, RadialKernel)
         spectrum = self.kernel.spectrum()
         assert isinstance(spectrum, RadialSpectrum)
@@ -452,10 +457,7 @@ def best_spread(kernel: Any, sample: Any) -> float:
 
 
 def _reason(kernel: Kernel) -> str | None:
-    if isinstance(kernel, RadialKernel):
-        radial = isinstance(kernel.spectrum(), RadialSpectrum)
-        return None if radial else "has a spectrum that is not a RadialSpectrum"
-    if isinstance(kernel, DotProductKernel | SphericalPolynomial):
+    if isinstance(kernel, RadialKernel | DotProductKernel | SphericalPolynomial):
         return None
     return "is not a kernel of the distance |x - y| or of the inner product <x, y>"
 
