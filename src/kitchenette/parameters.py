@@ -12,12 +12,12 @@ from sklearn.base import BaseEstimator, clone
 
 # What users of other libraries write, and what to write here.
 SYNONYMS = {
-    "gamma": "a kernel's length_scale = 1 / sqrt(2 * gamma), as in Fastfood(Gaussian(length_scale))",
-    "sigma": "a kernel's length_scale, as in Fastfood(Gaussian(length_scale))",
+    "gamma": "a kernel's length_scale = 1 / sqrt(2 * gamma), as in Fastfood(Gaussian(1.5))",
+    "sigma": "a kernel's length_scale, as in Fastfood(Gaussian(1.5))",
     "C": "alpha = 1 / (2 * C)",
     "n_features": "n_components",
     "kernel": "a feature map of that kernel, as in KernelRegressor(Fastfood(Gaussian()))",
-    "n_components": "a feature map of that size, as in KernelRegressor(Fastfood(n_components=2048))",
+    "n_components": "a feature map of that size, as in KernelRegressor(Fastfood(n_components=64))",
     "transform": "projection",
 }
 

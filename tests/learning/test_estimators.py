@@ -724,9 +724,9 @@ def test_predictors_refuse_rows_that_are_not_finite(feature_map, value, dtype):
     for column in range(4):
         bad = X[0].copy()
         bad[column] = value
-        with pytest.raises(ValueError, match="NaN|infinity"):
+        with pytest.raises(ValueError, match=r"NaN|infinity"):
             predict(bad)
-        with pytest.raises(ValueError, match="NaN|infinity"):
+        with pytest.raises(ValueError, match=r"NaN|infinity"):
             predict(np.stack([X[1], bad, X[2]]))
 
 

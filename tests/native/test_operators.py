@@ -33,6 +33,10 @@ TYPES = [np.float32, np.float64]
 TOLERANCE = {np.float32: 2e-4, np.float64: 1e-11}
 
 
+def product(height, width, dtype):
+    return matrix_product(matrix(height, width, dtype), dtype)
+
+
 def power_tail(n, dtype, row_power, degrees=None):
     degrees = np.resize([2, 1, 0], n) if degrees is None else degrees
     return _core.Tail(
@@ -92,9 +96,7 @@ def operators(dtype):
     made["affine"] = affine(D_IN, 0.5, 2.0, dtype)
     made["affine constant"] = affine(D_IN, 0.5, 0.0, dtype)
     made["chain"] = chain(made["fastfood sincos"], made_srht(299, 70, dtype))
-    made["chain of dense"] = chain(
-        made["dense offset"], matrix_product(matrix(199, 30, dtype), dtype)
-    )
+    made["chain of dense"] = chain(made["dense offset"], product(199, 30, dtype))
     made["concatenation"] = concatenate(
         [made["affine"], made["fastfood local"], made["chain"]], D_IN
     )
@@ -179,10 +181,10 @@ def test_a_chain_is_one_operator_after_the_other(simd, dtype, n):
     for first, second in [
         (made["fastfood sincos"], made_srht(299, 70, dtype)),
         (made["dense sincos"], made_srht(199, 70, dtype)),
-        (made["tensor sketch 3 64 False"], matrix_product(matrix(64, 30, dtype), dtype)),
+        (made["tensor sketch 3 64 False"], product(64, 30, dtype)),
         (
             made["concatenation"],
-            matrix_product(matrix(made["concatenation"].n_features, 3, dtype), dtype),
+            product(made["concatenation"].n_features, 3, dtype),
         ),
     ]:
         both = chain(first, second)

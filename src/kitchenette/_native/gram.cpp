@@ -93,8 +93,8 @@ template <class T> void WaitingRows<T>::centre(const T* z, Size stride, Size n_r
     }
     for_rows<T>(n_rows, n_columns, first, [&](Size row, Size count) {
         code_->centre_rows(z + (row - first) * stride, stride, count, n_columns, high, low,
-                              roots ? roots + (row - first) : nullptr, place_of(row), layout_.width,
-                              layout_.begin(0, 1), past_caches_);
+                           roots ? roots + (row - first) : nullptr, place_of(row), layout_.width,
+                           layout_.begin(0, 1), past_caches_);
     });
 }
 
@@ -217,10 +217,10 @@ template <class T> void multiply(const WaitingRows<T>& left, const WaitingRows<T
                                                    : right.layout().begin(chunk + 1, first_right));
             for (Size i = square ? j : first_left; i < last_left; ++i) {
                 const T* strip = left.data() + left.layout().begin(chunk, i);
-                code.multiply_strips(
-                    strip, right.data() + right.layout().begin(chunk, j), n_rows,
-                    right.layout().columns_of(j), columns + (i - first_left) * width, stride,
-                    row > rows.begin, i + 1 < last_left ? strip + depth * width : next_right);
+                code.multiply_strips(strip, right.data() + right.layout().begin(chunk, j), n_rows,
+                                     right.layout().columns_of(j),
+                                     columns + (i - first_left) * width, stride, row > rows.begin,
+                                     i + 1 < last_left ? strip + depth * width : next_right);
             }
         }
     }

@@ -104,8 +104,8 @@ default="onehot"
 
     *Batches.* `partial_fit`, `merge` and `downdate` only add up; the weights are computed when a
     prediction or `solve` is asked for, and then kept. Until then there are no attributes alpha_,
-    coef_ and intercept_. A map that depends on data is fitted on the first batch. The model does not
-    depend on how rows are split or in which order they are merged, and a score not on the
+    coef_ and intercept_. A map that depends on data is fitted on the first batch. The model
+    does not depend on how rows are split or in which order they are merged, and a score not on the
     rows beside it, up to rounding errors. Models of different classes merge to a model
     of all their classes.
 
@@ -337,7 +337,7 @@ default="onehot"
         mine = mine.with_targets(np.searchsorted(classes, self.classes_), classes.size)
         mine.merge(theirs)
         code = self._make_code(classes.size)
-        vars(self).update(statistics_=mine, classes_=classes, code_=code, _model=None)
+        self.__dict__.update(statistics_=mine, classes_=classes, code_=code, _model=None)
 
     def _make_code(self, n_classes: int) -> NDArray[np.int8] | None:
         if not isinstance(self.code, str):

@@ -393,7 +393,7 @@ class LeastSquares:
         Returns
         -------
         state : dict
-            The numbers ``n_features``, ``n_targets``, ``n_rows``, ``count`` and ``has_float32``, and
+            The numbers ``n_features``, ``n_targets``, ``n_rows``, ``count``, ``has_float32``, and
             the float64 arrays ``feature_mean``, ``target_mean``, ``gram`` (one triangle, in
             rectangular full packed format), ``cross`` and ``target_gram``. The large arrays are
             those in use, not copies.

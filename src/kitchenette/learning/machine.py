@@ -114,7 +114,7 @@ class KernelMachine(ValueParameters, ABC):
         fitted = fitted_map(feature_map, X)
         title = type(self).__name__ if self.verbose else None
         statistics = accumulate(fitted, X, targets, self.columns, weights, title)
-        vars(self).update(
+        self.__dict__.update(
             feature_map_=feature_map,
             statistics_=statistics,
             _fitted=fitted,
@@ -376,7 +376,7 @@ class KernelMachine(ValueParameters, ABC):
         if thawed(feature_map) is self._fitted:
             frozen = isinstance(feature_map, FrozenEstimator)
             feature_map = FrozenEstimator(fitted) if frozen else fitted
-        vars(copied).update(
+        copied.__dict__.update(
             statistics_=None, feature_map_=feature_map, _fitted=fitted, _posterior=None
         )
         if isinstance(self.feature_map, FrozenEstimator):
@@ -427,7 +427,7 @@ class KernelMachine(ValueParameters, ABC):
             raise ValueError("there are neither statistics nor weights.")
         if model is not None and statistics is not None:
             model = model.renumbered(statistics.version)
-        vars(made).update(fitted, _fitted=feature_map, _model=model, _posterior=None)
+        made.__dict__.update(fitted, _fitted=feature_map, _model=model, _posterior=None)
         made.check_restored()
         return made
 

@@ -81,7 +81,7 @@ class LinearModel:
         return self.to_file()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
+        self.__dict__.update(state)
 
     def to_file(self) -> dict[str, Any]:
         """All values, for a model file."""

@@ -208,7 +208,7 @@ class RowMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParameters,
         )
 
     def for_inference(self) -> Self:
-        """This map, or one without what only further fitting needs."""
+        """The map itself, or one without what only further fitting needs."""
         return self
 
     def identity(self) -> Specification:

@@ -54,7 +54,7 @@ class CompactMap(RowMap):
                 f"n_components must be at most {specification.n_components}; got "
                 f"{self.n_components}."
             )
-        vars(self).update(
+        self.__dict__.update(
             {f"{self.inner_name}_": inner}, **self.specify(specification, seed, X, sample.dtype)
         )
         self.fitted().operator(sample.dtype)

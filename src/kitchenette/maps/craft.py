@@ -184,7 +184,7 @@ class CRAFTMap(CompactMap):
 
     def _projection(self, width: int, seed: int, dtype: np.dtype[Any]) -> Specification:
         n = int(self.n_components)
-        sizes = {"n_columns": width, "n_components": n, "precision": dtype.name}
+        sizes: dict[str, Any] = {"n_columns": width, "n_components": n, "precision": dtype.name}
         if self.down is None or isinstance(self.down, SRHT):
             given = getattr(self.down, "random_state", None)
             return SRHTSpecification(seed=seed if given is None else given, **sizes)

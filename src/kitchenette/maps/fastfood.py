@@ -130,7 +130,9 @@ class FastfoodSpecification(FourierSpecification):
         with np.errstate(over="ignore", divide="ignore"):
             lengths = spectrum.lengths(uniforms, dimension)
             self.check_frequencies(float(lengths.max() * self.inverse_scale().max()))
-        return lengths / directions.row_lengths() if dimension < padded else lengths
+        if dimension < padded:
+            lengths = lengths / directions.row_lengths()
+        return np.asarray(lengths)
 
     def projections(self) -> StructuredProjection:
         """The structured matrix whose product with a row the features are functions of."""

@@ -57,7 +57,7 @@ class FourierSpecification(Specification):
 
     def inverse_scale(self) -> NDArray[np.float64]:
         """One over the length scale, a number or one per column."""
-        return 1 / np.asarray(self.kernel.length_scale, dtype=np.float64)  # type: ignore[attr-defined]
+        return 1 / np.asarray(self.kernel.length_scale, dtype=np.float64)
 
     def check_frequencies(self, largest: float) -> None:
         """Refuse frequencies that the precision of the data cannot hold."""

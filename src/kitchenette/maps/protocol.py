@@ -94,7 +94,7 @@ class TransformerMap:
         )
 
     def for_inference(self) -> Self:
-        """This map."""
+        """The map itself."""
         return self
 
     def identity(self) -> Any:

@@ -109,7 +109,7 @@ class Specification(ABC):
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
+        self.__dict__.update(state)
 
     def check(self) -> None:
         """Refuse values that fitting a map cannot have chosen."""
@@ -141,10 +141,10 @@ def _same(a: Any, b: Any) -> bool:
 
 
 @cache
-def field_types(cls: type) -> dict[str, tuple[type, ...]]:
+def field_types(cls: Any) -> dict[str, tuple[type, ...]]:
     """The classes that the values of a dataclass may have, from its annotations."""
     hints = get_type_hints(cls)
-    return {field.name: _classes(hints[field.name]) for field in fields(cls)}  # type: ignore[arg-type]
+    return {field.name: _classes(hints[field.name]) for field in fields(cls)}
 
 
 def _classes(hint: Any) -> tuple[type, ...]:

@@ -89,7 +89,7 @@ class Range:
     @classmethod
     def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:
         """A range from values that may come from anywhere."""
-        made = cls(**checked_state(state, field_types(cls)))
+        made = cls(**checked_state(state, field_types(Range)))
         if made.n_blocks < 0 or made.n_rows < 1:
             raise ValueError("the numbers of rows and blocks must not be negative.")
         check_choice("method", made.method, ("gaussian", "srht"))
@@ -194,6 +194,7 @@ class TEFM(CompactMap):
     specification_class = TEFMSpecification
     inner_name, inner_factor = "base", BASE_FACTOR
     base_: Any
+    specification_: Any
     range_: Range | None  # None if the map only transforms
     _basis_of: Range | None  # the range that the basis was computed from
 
@@ -285,7 +286,7 @@ class TEFM(CompactMap):
         specification = super().fitted()
         if self.range_ is not None and self._basis_of is not self.range_:
             specification = replace(specification, basis=_orthonormal_basis(self.range_.sums))
-            vars(self).update(specification_=specification, _basis_of=self.range_)
+            self.__dict__.update(specification_=specification, _basis_of=self.range_)
         return specification
 
     @property
@@ -326,7 +327,7 @@ class TEFM(CompactMap):
         """A copy without the sums to which `partial_fit` adds rows."""
         self.fitted()
         copied = copy(self)
-        vars(copied).update(range_=None, _basis_of=None)
+        copied.__dict__.update(range_=None, _basis_of=None)
         return copied
 
     def __getstate__(self) -> Any:
@@ -346,7 +347,7 @@ class TEFM(CompactMap):
             if not isinstance(found, Range):
                 raise ValueError("range_ must be sums over rows.")
             _check_matrix("range_", found.sums, self.specification_.basis.shape)
-        vars(self).update(range_=found, _basis_of=found)
+        self.__dict__.update(range_=found, _basis_of=found)
 
 
 def _check_matrix(name: str, matrix: Any, shape: tuple[int, ...]) -> None:
