@@ -1,8 +1,8 @@
 """Checksums of features, by which a rebuilt map shows that it computes what it did before.
 
-``python tests/witness.py`` adds those of new maps; the others stay as they are. The last bits depend on SciPy's special functions
-and on the instruction set, so checksums count where both are the stored ones; elsewhere some of
-the features are compared.
+``python tests/witness.py`` adds those of new maps; the others stay as they are. The last bits
+depend on SciPy's special functions and on the instruction set, so checksums count where both are
+the stored ones; elsewhere some of the features are compared.
 """
 
 from __future__ import annotations
