@@ -1,4 +1,4 @@
-"""What this build and this machine offer."""
+"""The instruction set and the threads of this build and this machine."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kitchenette import _core
 
 
 def choose_instruction_set() -> None:
-    """Obey KITCHENETTE_SIMD; called when the package is imported."""
+    """Select the instruction set in KITCHENETTE_SIMD; called when the package is imported."""
     wanted = os.environ.get("KITCHENETTE_SIMD", "").strip().lower()
     if wanted and not _core.set_simd(wanted):
         available = ", ".join(_core.simd_variants())

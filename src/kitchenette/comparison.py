@@ -1,4 +1,4 @@
-"""Whether two fitted objects are the same, attribute by attribute."""
+"""Comparison of two fitted objects, attribute by attribute."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-# A random_state is compared by the seed that it gave. The precision in which numbers were drawn and
-# the operators made of them do not say what a map is.
+# seed_ is compared instead of random_state. The precision of the draw and cached operators do not
+# belong to the identity of a map.
 PASSED_OVER = ("random_state", "precision", "_operators")
 ROUNDING = 1e-6  # relative difference of the same number in float32 or on another processor
 
@@ -44,7 +44,7 @@ def first_difference(a: Any, b: Any, name: str = "") -> str | None:
 def _same_pickle(a: Any, b: Any) -> bool:
     try:
         return pickle.dumps(a) == pickle.dumps(b)
-    except Exception:  # there is no list of what objects raise that cannot be pickled
+    except Exception:  # objects that cannot be pickled may raise any exception
         return False
 
 

@@ -88,7 +88,7 @@ def _spectral_norm(A: NDArray[Any]) -> float:
     size = float(np.abs(A).max())
     if size == 0 or min(A.shape) <= 64:
         return float(np.linalg.norm(A, 2))
-    # A start without structure: the matrix might send an even one to zero.
+    # A random start vector, because a constant one might lie in the null space.
     start = np.random.default_rng(0).normal(size=min(A.shape))
     return size * float(svds(A / size, k=1, v0=start, return_singular_vectors=False)[0])
 

@@ -1,4 +1,4 @@
-"""Parameters of estimators: as values, checked with sentences, and safe from errors in `fit`."""
+"""Parameters of estimators: nested values, checks, and recovery from errors in `fit`."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any, Self
 
 from sklearn.base import BaseEstimator, clone
 
-# What users of other libraries write, and what to write here.
+# Parameter names of other libraries, and their equivalents in this one.
 SYNONYMS = {
-    "gamma": "a kernel's length_scale = 1 / sqrt(2 * gamma), as in Fastfood(Gaussian(1.5))",
+    "gamma": "a kernel's length_scale: 1 / sqrt(2 * gamma) for Gaussian, 1 / gamma for Laplacian",
     "sigma": "a kernel's length_scale, as in Fastfood(Gaussian(1.5))",
     "C": "alpha = 1 / (2 * C)",
     "n_features": "n_components",
@@ -23,11 +23,11 @@ SYNONYMS = {
 
 
 class ValueParameters(BaseEstimator):
-    """A scikit-learn object whose nested parameters are replaced, not changed.
+    """A scikit-learn object whose nested parameters are replaced instead of modified.
 
-    ``set_params(kernel__length_scale=2.0)`` gives this object a kernel of its own, a
-    changed copy of the one it had. So a kernel can be the default of a parameter, or be
-    shared by several maps, and tuning one of them leaves the others alone.
+    ``set_params(kernel__length_scale=2.0)`` replaces the kernel by a modified copy. A kernel can
+    therefore be the default of a parameter, or be shared by several maps, and tuning one map does
+    not affect the others.
     """
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
@@ -37,7 +37,7 @@ class ValueParameters(BaseEstimator):
         return super().__new__(cls)
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters, also nested ones such as ``kernel__length_scale``.
+        """Set parameters, including nested ones such as ``kernel__length_scale``.
 
         Parameters
         ----------
@@ -55,7 +55,7 @@ class ValueParameters(BaseEstimator):
         for name, value in params.items():
             owner, delimiter, rest = name.partition("__")
             if owner not in known:
-                super().set_params(**{name: value})  # says so in scikit-learn's words
+                super().set_params(**{name: value})  # raises scikit-learn's error
             if delimiter:
                 nested[owner][rest] = value
             else:
@@ -71,7 +71,7 @@ class ValueParameters(BaseEstimator):
                     f"{owner}__{next(iter(changes))} cannot be set.{default}"
                 )
             changed[owner] = clone(current).set_params(**changes)
-        # Now that nothing can fail. A kernel's attributes can be set in no other way.
+        # Assigned last, when nothing can fail. Kernels forbid ordinary assignment.
         for name, value in changed.items():
             object.__setattr__(self, name, value)
         return self
@@ -79,7 +79,7 @@ class ValueParameters(BaseEstimator):
 
 @contextmanager
 def unchanged_on_error(estimator: Any) -> Iterator[None]:
-    """Give an estimator its attributes back if the body fails."""
+    """Restore the attributes of an estimator if the body raises an exception."""
     before = dict(vars(estimator))
     try:
         yield
@@ -90,14 +90,14 @@ def unchanged_on_error(estimator: Any) -> Iterator[None]:
 
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
-    """Refuse a word that is not among the choices."""
+    """Refuse a value that is not among the choices."""
     if not isinstance(value, str) or value not in choices:
         allowed = ", ".join(repr(choice) for choice in choices)
         raise ValueError(f"{name} must be one of {allowed}; got {value!r}.")
 
 
 def check_count(name: str, value: Any, least: int = 1) -> int:
-    """Refuse what is no whole number of at least ``least``."""
+    """Refuse values other than integers of at least ``least``."""
     if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < least:
         raise ValueError(f"{name} must be a whole number of at least {least}; got {value!r}.")
     return int(value)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import warnings
+from copy import copy, deepcopy
 from dataclasses import replace
 
 import numpy as np
@@ -861,6 +862,62 @@ def test_after_an_error_the_model_is_as_it_was(monkeypatch):
 
 
 # ---------------------------------------------------------------- pickles, progress, memory
+
+
+@pytest.mark.parametrize("copied", [lambda m: pickle.loads(pickle.dumps(m)), deepcopy, copy])
+def test_copies_know_whether_their_weights_are_up_to_date(copied):
+    X, y = regression()
+    model = KernelRegressor(fixed_map(), alpha=0.1).fit(X[:100], y[:100])
+    model.partial_fit(X[100:], y[100:] + 3)
+    stale = copied(model)
+    assert not hasattr(stale, "coef_")
+    assert np.array_equal(stale.predict(X), model.predict(X))
+    assert hasattr(copied(model), "coef_")
+    assert np.array_equal(copied(model).predict(X), model.predict(X))
+
+
+def test_a_model_keeps_the_map_that_it_learned_with():
+    X, y = regression()
+    tefm = TEFM(Gaussian(3.0), 12, random_state=0).fit(X)
+    model = KernelRegressor(FrozenEstimator(tefm), alpha=0.1).fit(X, y)
+    before = model.predict(X)
+    tefm.partial_fit(5 * X + 3)
+    assert np.array_equal(model.predict(X), before)
+    with pytest.raises(ValueError, match="feature maps differ"):
+        model.merge(KernelRegressor(FrozenEstimator(tefm), alpha=0.1).fit(X, y))
+
+
+def test_rows_of_weight_zero_are_passed_over():
+    X, y = regression()
+    far, targets = np.vstack([X / 4, np.full((1, 4), 50.0)]), np.append(y, 0.0)
+    weights = np.append(np.ones(300), 0.0)
+    for feature_map in (
+        RandomMaclaurin(Exponential(), 24, random_state=0),
+        TEFM(Gaussian(3.0), 12, random_state=0),
+    ):
+        model = KernelRegressor(feature_map, alpha=0.1).fit(far, targets, sample_weight=weights)
+        same_rows = KernelRegressor(feature_map, alpha=0.1).fit(X / 4, y)
+        np.testing.assert_allclose(model.predict(X / 4), same_rows.predict(X / 4), rtol=1e-9)
+
+
+def test_precision_grows_with_later_targets():
+    X, y = regression()
+    X, single = X.astype(np.float32), y.astype(np.float32)
+    model = KernelRegressor(fixed_map()).partial_fit(X, single)
+    assert model.predict(X).dtype == np.float32
+    assert model.partial_fit(X, 1e8 + y).predict(X).dtype == np.float64
+
+
+def test_frames_pass_through_maps_of_other_packages():
+    X, y = regression()
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    for feature_map in (
+        TEFM(RBFSampler(n_components=30, random_state=0), 8, random_state=0),
+        CRAFTMap(RBFSampler(n_components=30, random_state=0), 8, random_state=0),
+        make_pipeline(StandardScaler(), fixed_map()),
+    ):
+        model = KernelRegressor(feature_map, alpha=0.1).fit(frame, y)
+        np.testing.assert_allclose(model.predictor()(X), model.predict(frame), rtol=1e-9)
 
 
 def test_pickles_have_all_but_the_factor():

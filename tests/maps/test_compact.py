@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 
@@ -10,6 +11,8 @@ import pytest
 import scipy.sparse as sp
 from peak_memory import SOURCE
 from scipy.linalg import hadamard
+from sklearn.frozen import FrozenEstimator
+from sklearn.random_projection import GaussianRandomProjection, SparseRandomProjection
 from unbiased import assert_spread, assert_unbiased, close_pairs, estimates, leaning_pairs
 
 import kitchenette
@@ -22,7 +25,7 @@ from kitchenette import (
     RandomMaclaurin,
     TensorSketch,
 )
-from kitchenette.kernels import Gaussian, Polynomial
+from kitchenette.kernels import Gaussian, Polynomial, VovkInfinite
 from kitchenette.maps.tefm import _orthonormal_basis
 from kitchenette.metrics import kernel_error
 
@@ -355,6 +358,41 @@ def test_bad_parameters_get_a_sentence(made, sentence):
     assert not hasattr(made, "n_features_in_")
 
 
+def test_maps_inside_check_their_rows_and_their_width():
+    X = rows(20, 4) / 9
+    for made in (CRAFTMap(VovkInfinite(), 4), TEFM(RandomMaclaurin(VovkInfinite(), 16), 4)):
+        with pytest.raises(ValueError, match="norms below 1"):
+            made.fit(X).transform(100 * X)
+        assert not hasattr(type(made)(), "kernel_")
+    narrow = FrozenEstimator(Fastfood(n_components=80).fit(X[:, :3]))
+    with pytest.raises(ValueError, match="fitted on rows of 4 columns, not 3"):
+        CRAFTMap(narrow, 8).fit(X)
+
+
+def test_fitted_attributes_are_copies_or_read_only():
+    X = rows(20, 4)
+    fastfood = Fastfood(Gaussian(2.0), 16, random_state=0).fit(X)
+    Z = fastfood.transform(X)
+    fastfood.kernel_.set_params(length_scale=5.0)
+    assert np.array_equal(pickle.loads(pickle.dumps(fastfood)).transform(X), Z)
+    with pytest.raises(ValueError, match="read-only"):
+        TEFM(Gaussian(2.0), 3, random_state=0).fit(X).basis_[:] = 0
+
+
+def test_down_may_be_any_linear_projection():
+    X = rows(60, 8) / 3
+    kernel = Polynomial(2)
+    up = RandomMaclaurin(kernel, 2048, random_state=0)
+    for down in (SRHT(3, random_state=5), GaussianRandomProjection(), SparseRandomProjection()):
+        craft = CRAFTMap(up, 512, down=down, random_state=0).fit(X)
+        assert craft.transform(X).shape == (60, 512)
+        assert kernel_error(craft, X) < 0.3
+        again = pickle.loads(pickle.dumps(craft))
+        assert np.array_equal(again.transform(X), craft.transform(X))
+    with pytest.raises(ValueError, match="down must"):
+        CRAFTMap(up, 512, down="srht").fit(X)
+
+
 def test_partial_fit_with_power_iterations_is_refused_and_changes_nothing():
     X = rows(50, 4)
     tefm = TEFM(Gaussian(1.0), 4, power_iterations=1)
@@ -374,7 +412,7 @@ MEASURE = (
     + """
 import numpy as np
 from kitchenette import CRAFTMap, RandomMaclaurin, TEFM, RandomKitchenSinks
-from kitchenette.kernels import Gaussian, Polynomial
+from kitchenette.kernels import Gaussian, Polynomial, VovkInfinite
 
 X = np.random.default_rng(0).normal(size=(2000, 50)).astype(np.float32) / 7
 {body}

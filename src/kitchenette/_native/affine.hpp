@@ -10,8 +10,8 @@ namespace kitchenette {
 template <class T> struct Affine {
     Size n_columns = 0;
     Size n_features = 0;
-    T constant = 0;  // zero: no such column
-    T slope = 0;     // zero: no such columns
+    T constant = 0;  // zero: no constant column
+    T slope = 0;     // zero: no columns slope * x
 
     KITCHENETTE_INLINE Size first_linear() const { return constant != 0; }
 

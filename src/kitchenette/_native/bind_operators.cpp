@@ -1,8 +1,8 @@
-// Operators for Python. Everything that native code relies on is checked here, once, when an
-// operator is made; calls check nothing but rows and output.
+// Python bindings of operators. All preconditions of native code are checked here when an operator
+// is made; calls only check rows and output.
 //
-// An operator owns copies of all index arrays, so that nobody can change them after they were
-// checked, and keeps references to arrays of real numbers.
+// An operator owns copies of all index arrays, so that they cannot change after they were checked,
+// and keeps references to arrays of real numbers.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -23,17 +23,17 @@ using namespace nanobind::literals;
 namespace kitchenette {
 namespace {
 
-constexpr Size most = Size{1} << 40;  // of columns or features, so that no product overflows
+constexpr Size most = Size{1} << 40;  // limit of columns and features, so that no product overflows
 
 void require_sizes(Size n_columns, Size n_features) {
     require(n_columns >= 1 && n_columns <= most, "there must be a column, and not too many");
     require(n_features >= 1 && n_features <= most, "there must be a feature, and not too many");
 }
 
-// Collects the arrays that an operator needs for as long as it lives.
+// Collects the arrays that an operator keeps alive.
 class Keeper {
   public:
-    // The numbers of an array, which stays where it is.
+    // A pointer to the numbers of an array, which is not copied.
     template <class Array> auto reference(const Array& array) {
         require_aligned(array.data());
         arrays_.push_back(std::make_shared<Array>(array));
@@ -72,7 +72,7 @@ Tail tail_named(const std::string& name) {
     throw std::invalid_argument("unknown tail '" + name + "'");
 }
 
-// A tail of either precision: that of its arrays is known when it meets the operator.
+// A tail of either precision; the precision of its arrays is checked against the operator.
 struct TailSpecification {
     Tail kind;
     double amplitude;
@@ -97,7 +97,7 @@ struct TailSpecification {
         return keeper.reference(array);
     }
 
-    // `length`: how many terms will be read.
+    // `length` is the number of terms that will be read.
     template <class T> TailParameters<T> parameters(Size length, Keeper& keeper) const {
         TailParameters<T> tail;
         tail.kind = kind;
@@ -293,8 +293,8 @@ template <class T> void bind_projections(nb::module_& m) {
 
 // ---------------------------------------------------------------- products
 
-// True if no feature depends on the row: each takes the one after the last coordinate for all of
-// its factors.
+// True if no feature depends on the row, that is, if the indices of all factors point after the
+// last coordinate.
 template <class T> bool is_constant(const HadamardProducts<T>& map) {
     for (Size f = 0; f < map.n_features; ++f)
         for (Size j = 0; j < map.depths[f / product_group]; ++j)

@@ -49,8 +49,8 @@ template <int dimensions> using Array =
     nb::ndarray<double, nb::ndim<dimensions>, nb::c_contig, nb::device::cpu>;
 template <class... Options> using NumPy = nb::ndarray<nb::numpy, Options...>;
 
-// The numbers of an array of NumPy, without copying them. Whoever lets go of them last has the
-// interpreter release the array.
+// The numbers of a NumPy array, without copying them. The array is released together with the last
+// reference.
 template <int dimensions> Numbers numbers_of(const Array<dimensions>& array,
                                              std::initializer_list<Size> shape, const char* name) {
     Size i = 0;
@@ -177,7 +177,7 @@ template <class Statistics_> void bind_numbers(Statistics_& statistics) {
             const nb::gil_scoped_release release;
             return self.version();
         });
-    // The arrays have owners of their own.
+    // The arrays carry their own owners.
     constexpr auto policy = nb::rv_policy::automatic;
     statistics
         .def_prop_ro(

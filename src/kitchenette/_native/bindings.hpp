@@ -1,4 +1,4 @@
-// What the files that bind native code to Python share: arrays and the checks of their shapes.
+// Array types for the Python bindings, and checks of their shapes.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -33,7 +33,7 @@ template <class T> const T* pointer_of(const OptionalVector<T>& array) {
     return array ? array->data() : nullptr;
 }
 
-// Strides mean something only where there is more than one number to step over.
+// The stride of a dimension of length one is meaningless and ignored.
 template <class T> bool has_contiguous_rows(const Matrix<T>& x) {
     return x.shape(0) == 0 || x.shape(1) <= 1 || x.stride(1) == 1;
 }
@@ -65,8 +65,7 @@ inline bool is_power_of_two(Size n) {
 // True if all indices are in [0, limit). Branch-free, because it runs before every call.
 inline bool all_below(const std::int32_t* indices, std::size_t count, Size limit) {
     bool inside = true;
-    for (std::size_t k = 0; k < count; ++k)
-        inside &= static_cast<Size>(static_cast<std::uint32_t>(indices[k])) < limit;
+    for (std::size_t k = 0; k < count; ++k) inside &= indices[k] >= 0 && indices[k] < limit;
     return inside;
 }
 

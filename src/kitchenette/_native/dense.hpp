@@ -1,8 +1,8 @@
 // Dense projections z = x W with a fused tail, for Random Kitchen Sinks.
 //
-// The sum over the columns of a row always runs from the first to the last in one chain
-// of multiply-adds, for one row or many, dense or sparse, so that a row has the same
-// features in any company. That is why this is not a call to a BLAS.
+// The sum over the columns of a row is one chain of multiply-adds in the order of the columns,
+// for one row or many, dense or sparse, so that the features of a row do not depend on the other
+// rows. A BLAS does not guarantee this.
 #pragma once
 
 #include "variants.hpp"
@@ -10,11 +10,11 @@
 namespace kitchenette {
 
 // W is stored in panels of 64 frequencies: panel p holds for every input column, one after the
-// other, the weights of the frequencies 64 p ... 64 p + 63. So one row or many, dense or sparse,
-// read it from beginning to end.
+// other, the weights of the frequencies 64 p ... 64 p + 63, so that it is read sequentially for
+// one row or many, dense or sparse.
 inline constexpr Size panel = 64;
 
-inline constexpr Size dense_rows = 192;  // that share one reading of the weights
+inline constexpr Size dense_rows = 192;  // rows for which the weights are read once
 
 template <class T> struct Dense {
     Size n_columns = 0;
@@ -37,8 +37,8 @@ template <class T> struct Dense {
 
 namespace kitchenette::KITCHENETTE_VARIANT {
 
-// Columns at a time: their part of a panel stays in the second-level cache, and two vectors for
-// each of them are half of a first-level cache.
+// The number of columns processed together: their part of a panel stays in the second-level cache,
+// and two vectors for each of them take half of a first-level cache.
 inline constexpr Size depth = 8192 / (vector_bytes < 32 ? 32 : vector_bytes);
 
 // sums[r][0 ... Vectors) += x[r][0 ... n) weights, for RowCount rows; rows of weights are
@@ -72,8 +72,8 @@ KITCHENETTE_INLINE void multiply_tile(const T* x, Size stride, Size n, const T* 
 template <class T>
 void multiply_rows(const T* x, Size stride, Size count, Size n, const T* weights, T* sums) {
     constexpr Size N = lanes<T>, width = 2 * N;
-    // In a panel, the weights of a tile are a part of every row, and few sets of a first-level
-    // cache hold them all: for many tiles they are better copied.
+    // The weights of a tile are strided within a panel and map to few sets of a first-level cache,
+    // so it pays to copy them if they are used for many tiles.
     const bool copied = n > 64 && count >= 24;
     alignas(64) T copy[depth * width];
     for (Size f = 0; f < panel; f += width) {
@@ -94,7 +94,7 @@ void multiply_rows(const T* x, Size stride, Size count, Size n, const T* weights
 }
 
 // One panel of a single row: `column(k)` is the column of values[k]. Reads the weights
-// from beginning to end, which is what a single row costs.
+// sequentially, which dominates the cost of a single row.
 template <class T, class Column> KITCHENETTE_INLINE void multiply_row(const T* values, Size n,
                                                                       const Column& column,
                                                                       const T* weights, T* sums) {

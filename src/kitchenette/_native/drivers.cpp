@@ -113,7 +113,7 @@ template <> const VectorCode<double>& vector_code<double>() {
 
 namespace {
 
-constexpr Size cache_numbers = 1 << 15;  // what a thread may keep in its second-level cache
+constexpr Size cache_numbers = 1 << 15;  // the numbers that fit a thread's second-level cache
 
 // One long transform at a time: its first passes are shared by the threads.
 template <class T> void fwht_long(const VectorCode<T>& code, T* x, Size length) {

@@ -1,5 +1,5 @@
-// What does not depend on the instruction set: which one is used, the threads, and operations that
-// need no operator. See operator.hpp for those that do.
+// Code that does not depend on the instruction set: its selection, the number of threads, and
+// operations without an operator. See operator.hpp for operators.
 #pragma once
 
 #include "operator_kinds.hpp"
@@ -22,14 +22,14 @@ template <class T> const VectorCode<T>& vector_code();
 
 // ---------------------------------------------------------------- threads
 
-// As many as OpenMP (OMP_NUM_THREADS, threadpoolctl) allows, and not more than the processors
-// that this process may use by its affinity and by the quota of its container.
+// The number of threads that OpenMP (OMP_NUM_THREADS, threadpoolctl) allows, limited by the CPU
+// affinity of the process and the CPU quota of its container.
 int max_threads();
 bool built_with_openmp();
 
 // ---------------------------------------------------------------- operations
 
-// Array of shape (outer, length, inner), transformed along the middle, in place.
+// Transforms an array of shape (outer, length, inner) along the middle axis, in place.
 template <class T> void fwht(T* x, Size outer, Size length, Size inner);
 
 // Applies the tail to projections z of shape (n_rows, n_frequencies), rows `stride` apart; false if

@@ -28,7 +28,7 @@ template <> struct Constants<float> {
                                         -0.0013888402937207586092f, 0.000024761855169207648456f,
                                         -2.6076530061502612549e-7f};
 
-    static constexpr float largest_exponent = 88.0f;  // exp above overflows, below vanishes
+    static constexpr float largest_exponent = 88.0f;  // exp overflows or underflows beyond
     static constexpr float inverse_log2 = 0x1.715476p+0f;
     static constexpr float log2[2] = {0x1.62e4p-1f, 0x1.7f7d1cp-20f};
     static constexpr int mantissa_bits = 23;
@@ -109,15 +109,15 @@ template <class T> KITCHENETTE_INLINE Vec<T> fast_cosine(Vec<T> z, Vec<T> scale)
            mul_add(r2, polynomial(Constants<T>::cosine, r2), broadcast(T{1}));
 }
 
-// A lane that the fast reduction cannot serve, by the C library, which reduces large
-// angles exactly. A value that is not finite means that the projection overflowed.
+// One lane whose angle is too large for the fast reduction: the C library reduces large angles
+// exactly. A value that is not finite means that the projection overflowed.
 template <class T> inline double wide_angle(T z, bool& overflow) {
     if (!std::isfinite(z)) overflow = true;
     return static_cast<double>(z);
 }
 
-// Any finite z. Only the large lanes take the slow way, so that a value never depends
-// on its neighbours in the vector.
+// Any finite z. Only large lanes take the slow path, so that a value never depends on the
+// other lanes of the vector.
 template <class T> KITCHENETTE_INLINE void cosine_sine(Vec<T> z, Vec<T> scale, Vec<T>& cosine,
                                                        Vec<T>& sine, bool& overflow) {
     fast_cosine_sine(z, scale, cosine, sine);

@@ -1,10 +1,10 @@
-// Fourier transforms of several rows at a time, with nothing reordered.
+// Fourier transforms of several rows at a time, without bit reversal.
 //
 // A vector holds one coordinate of several rows, so every step is the same for each lane
-// and a row has the same bits in any company.
+// and the result of a row does not depend on the other rows.
 //
 // The transform of x_0 ... x_{n-1} is the polynomial x_0 + x_1 z + ... at the n roots of
-// z^n = 1, found by halving the modulus: a polynomial modulo z^n - r^2 is known modulo
+// z^n = 1, computed by halving the modulus: a polynomial modulo z^n - r^2 is reduced modulo
 // z^{n/2} - r and z^{n/2} + r, and its halves (low, high) become low + r high and low - r high.
 // Number the parts of every level from zero. Part b has the modulus z^n - exp(2 pi i phi(b)),
 // where phi(b) is the binary fraction whose digits are those of b, the last one first: the
@@ -12,14 +12,14 @@
 //
 //   w1 = exp(pi i phi(b)),  w2 = sqrt(w1),  w3 = w1 w2
 //
-// for splitting part b twice, in 4b ... 4b + 3. The spectrum comes in the order of the last
-// level's parts, which is that of the inverse, too: products of spectra need no other.
+// for splitting part b twice, into 4b ... 4b + 3. The spectrum is in the order of the last
+// level's parts. The inverse takes the same order, so products of spectra need no reordering.
 //
-// Real numbers stay real as long as they can: modulo z^n - 1 they are split in a real part
-// modulo z^{n/2} - 1 and one modulo z^{n/2} + 1, which is the complex one modulo
-// z^{n/4} - i, part 2, whose real and imaginary numbers are its two halves as they lie.
-// So positions 0 and 1 of a real transform's result are real, and for every power of two
-// n >= 2 the positions [n, 2n) hold n/2 real numbers and their n/2 imaginary ones.
+// A real polynomial modulo z^n - 1 is split into a real one modulo z^{n/2} - 1 and one modulo
+// z^{n/2} + 1. The latter is equivalent to a complex polynomial modulo z^{n/4} - i, part 2, whose
+// real and imaginary parts are its two halves in memory. So positions 0 and 1 of the result of a
+// real transform are real, and for every power of two n >= 2 the positions [n, 2n) hold n/2 real
+// parts followed by the n/2 imaginary parts.
 #pragma once
 
 #include "hadamard.hpp"
@@ -71,7 +71,7 @@ template <class T> KITCHENETTE_INLINE Complex<T> broadcast(const T* re, const T*
 // ---------------------------------------------------------------- one part
 
 // Splits a part of 4 q numbers in four; `root` is its entry in the table. `put(re, im, value)`
-// says what becomes of the result that belongs there.
+// stores a result whose place is (re, im).
 template <class T, class Put>
 KITCHENETTE_INLINE void split_in_four(T* re, T* im, Size q, const T* root, const Put& put) {
     constexpr Size N = lanes<T>;
@@ -109,7 +109,7 @@ template <class T> KITCHENETTE_INLINE void join_four(T* re, T* im, Size q, const
     }
 }
 
-// The same for two: a part of 2 q numbers.
+// Splits a part of 2 q numbers in two.
 template <class T> KITCHENETTE_INLINE void split_in_two(T* re, T* im, Size q, const T* root) {
     constexpr Size N = lanes<T>;
     const auto w1 = broadcast(root, root + 1);
@@ -134,11 +134,11 @@ template <class T> KITCHENETTE_INLINE void join_two(T* re, T* im, Size q, const 
 
 // ---------------------------------------------------------------- complex transforms
 
-// Numbers that are finished in one go: real and imaginary ones fit the first-level cache.
+// The length up to which all levels are computed breadth first, within the first-level cache.
 inline constexpr Size complex_leaf = 256;
 
 KITCHENETTE_INLINE bool is_power_of_four(Size n) {
-    return (n & 0x5555555555555555) != 0;  // of a power of two
+    return (n & 0x5555555555555555) != 0;  // for n a power of two
 }
 
 template <class T> struct Store {
@@ -147,9 +147,8 @@ template <class T> struct Store {
     }
 };
 
-// Part b of n numbers, all the way down, depth first. The last level hands its results to
-// `put`, so that what is to be done with them costs no pass of its own. The table needs
-// (b + 1) n / 4 entries.
+// Transforms part b of n numbers, depth first. The last level passes its results to `put`, which
+// saves a separate pass for their further processing. The table needs (b + 1) n / 4 entries.
 template <class T, class Put>
 void evaluate(T* re, T* im, Size n, Size b, const T* roots, const Put& put) {
     constexpr Size N = lanes<T>;
@@ -205,8 +204,8 @@ template <class T> KITCHENETTE_INLINE void sum_and_difference(T* x, T* y) {
     store(y, a - b);
 }
 
-// n real numbers, a power of two. `put` is for the complex results as in evaluate; positions
-// 0 and 1 are real and left to the caller.
+// The transform of n real numbers, n a power of two. `put` stores complex results as in evaluate;
+// positions 0 and 1 are real and left to the caller.
 template <class T, class Put> void evaluate_real(T* x, Size n, const T* roots, const Put& put) {
     constexpr Size N = lanes<T>;
     for (; n >= 4; n /= 4) {
@@ -235,7 +234,7 @@ template <class T> void interpolate_real(T* x, Size n, const T* roots) {
     interpolate_real(x, q, roots);
     if (q >= 2) interpolate(x1, x1 + q / 2 * N, q / 2, part_of_i, roots);
     interpolate(x2, x3, q, part_of_i, roots);
-    // What comes back from m real numbers as m / 2 complex ones is m / 2 times as large.
+    // The inverse of m / 2 complex numbers, which stand for m real ones, is scaled by m / 2 only.
     const Vec<T> two = broadcast(T{2}), weight = broadcast(q >= 2 ? T{2} : T{1});
     for (Size i = 0; i < q * N; i += N) {
         const Vec<T> c = load(x + i), d = weight * load(x1 + i);

@@ -29,11 +29,11 @@ template <class T> double add_column_sums(const T* z, Size stride, Size n_rows, 
 namespace {
 
 constexpr Size widest_strip = 48;   // three vectors of 16 numbers
-constexpr Size strip_bytes = 9216;  // of a strip in a chunk: three of them fit into the first cache
-constexpr Size deepest_chunk = 96;  // that follows from these, and a multiple of all others
+constexpr Size strip_bytes = 9216;  // of a strip in a chunk; three fit the first-level cache
+constexpr Size deepest_chunk = 96;  // follows from these, and is a multiple of all other depths
 constexpr Size rows_of_a_task = 8;
-constexpr Size largest_in_caches = Size{1} << 25;   // bytes of rows that wait
-constexpr Size rows_of_a_sum = 22 * deepest_chunk;  // in the precision of the features
+constexpr Size largest_in_caches = Size{1} << 25;   // bytes of buffered rows
+constexpr Size rows_of_a_sum = 22 * deepest_chunk;  // rows summed in the precision of the features
 constexpr Size tile_of_strips = 384;  // columns: a multiple of all widths, and so are its halves
 constexpr Size tile_of_blas = 1024;
 
@@ -43,8 +43,8 @@ template <class T> Layout layout_of(const VectorCode<T>& code, Size capacity, Si
     return {n_columns, width, strip_bytes / (width * static_cast<Size>(sizeof(T)))};
 }
 
-// Calls body(row, count) for the rows from `first` on, some at a time: those of a task begin at a
-// multiple of their number, so that no chunk ends within a task.
+// Calls body(row, count) for groups of rows from `first` on. A task begins at a multiple of its
+// number of rows, so that no chunk ends within a task.
 template <class T, class Body>
 void for_rows(Size n_rows, Size n_columns, Size first, const Body& body) {
     const Size end = first + n_rows, first_task = first / rows_of_a_task;
@@ -84,8 +84,8 @@ template <class T> void WaitingRows<T>::centre(const T* z, Size stride, Size n_r
                                                const double* mean, const double* roots,
                                                Size first) {
     const Size n_columns = layout_.n_columns;
-    // The mean as a sum of two numbers of this precision: the first difference is exact if
-    // the mean is large, so that the second can take the rest away.
+    // The mean is split into a sum of two numbers of this precision. If the mean is large, the
+    // first difference is exact, and the second one subtracts the remainder.
     T *high = mean_parts_.data(), *low = high + n_columns;
     for (Size j = 0; j < n_columns; ++j) {
         high[j] = static_cast<T>(mean[j]);
@@ -137,7 +137,7 @@ std::vector<Tile> tiles_of(Size order, Size width) {
     return tiles;
 }
 
-// As wide as the product likes it and as the threads, each with some rectangles, allow.
+// The best width of tiles for the product, limited so that each thread gets several rectangles.
 Size tile_width(Size order, Size width, Size least, Size per_thread) {
     const auto rectangles = [&] {
         const Size side = (order + width - 1) / width;
@@ -147,8 +147,8 @@ Size tile_width(Size order, Size width, Size least, Size per_thread) {
     return width;
 }
 
-// Asks for cache lines that are written soon; any address will do. A tile's columns are too short
-// and too far apart for the processor to guess the next one.
+// Prefetches cache lines for writing; the address need not be valid. The columns of a tile are too
+// short and too far apart for hardware prefetching.
 void prefetch(const double* numbers, Size count) {
 #if defined(__GNUC__)
     for (Size i = 0; i < count; i += 8) __builtin_prefetch(numbers + i, 1);
@@ -284,7 +284,7 @@ void RowProducts<T>::add(const WaitingRows<T>& rows, const WaitingRows<T>* targe
     const Size order = rows.layout().n_columns, width = width_;
     const Size n_tiles = static_cast<Size>(tiles_.size());
     const auto task = [&](Size number, T* products) {
-        // Each time a tile of the matrix comes into the cache, two sums are added to it.
+        // Two sums are added each time a tile of the matrix is loaded into the cache.
         const auto compute = [&](const WaitingRows<T>& right, const Tile& tile, bool square,
                                  const auto& add) {
             T *first = products, *second = products + width * width;

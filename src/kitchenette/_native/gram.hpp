@@ -1,5 +1,5 @@
-// What a Gram matrix in double precision needs: sums of rows, and products of rows centred at
-// their mean, added to one triangle of it.
+// Gram matrices in double precision: column sums, and products of centred rows, which are added to
+// one triangle of the matrix.
 #pragma once
 
 #include <type_traits>
@@ -10,11 +10,11 @@
 namespace kitchenette {
 
 // sums[j] += sum of weights[i] z(i, j), each column in the order of the rows; weights may be
-// null. Returns the largest magnitude of all numbers that are numbers.
+// null. Returns the largest magnitude of all numbers that are not NaN.
 template <class T> double add_column_sums(const T* z, Size stride, Size n_rows, Size n_columns,
                                           const double* weights, double* sums);
 
-// Two functions of the BLAS, as SciPy hands them to others: Fortran's arguments, 32-bit numbers.
+// Two BLAS functions as exported by SciPy, with Fortran's arguments and 32-bit integers.
 template <class T> struct BlasFunctions {
     void (*gemm)(char*, char*, int*, int*, int*, T*, T*, int*, T*, int*, T*, T*, int*);
     void (*syrk)(char*, char*, int*, int*, T*, T*, int*, T*, T*, int*);
@@ -32,13 +32,13 @@ struct Blas {
     }
 };
 
-// Whether products call the BLAS. Every thread has tiles of its own, so one with a single thread
-// serves best then.
+// Whether products call the BLAS. It should then be limited to one thread, because several threads
+// call it for separate tiles.
 bool products_call_blas();
 
-// How rows lie in memory so that a product can read them: cut into chunks of `depth` rows, these
-// into strips of `width` columns, and a strip stored row by row. The last strip is filled up with
-// zeros. One strip and one chunk are rows as the BLAS knows them.
+// The memory layout of rows for products: chunks of `depth` rows, which are cut into strips of
+// `width` columns, each stored row by row. The last strip is padded with zeros. With a single strip
+// and chunk it is the ordinary layout of the BLAS.
 struct Layout {
     Size n_columns, width, depth;
 
@@ -49,19 +49,19 @@ struct Layout {
     Size begin(Size chunk, Size strip) const { return (chunk * strips() + strip) * depth * width; }
 };
 
-// Centred rows that wait for their product. Their layout is that of the instruction set that was
-// selected when the memory was allocated. No method allocates.
+// A buffer of centred rows to be multiplied, in the layout of the instruction set that was selected
+// at its allocation. No method allocates.
 template <class T> class WaitingRows {
   public:
     WaitingRows(Size capacity, Size n_columns);
 
-    // Rows first, first + 1, ... become (z - mean) * roots, computed in T; roots may be null.
+    // Sets the rows first, first + 1, ... to (z - mean) * roots, computed in T; roots may be null.
     void centre(const T* z, Size stride, Size n_rows, const double* mean, const double* roots,
                 Size first);
     // The same, computed in double precision and then rounded.
     void centre_and_round(const double* z, Size stride, Size n_rows, const double* mean,
                           const double* roots, Size first);
-    // One row as it is.
+    // Copies one row without centring it.
     void put(const double* row, Size place);
 
     const VectorCode<T>& code() const { return *code_; }
@@ -79,19 +79,19 @@ template <class T> class WaitingRows {
     AlignedBuffer<T> memory_, mean_parts_;
 };
 
-// Part of a matrix: a square on its diagonal, or a rectangle below it.
+// A tile of a matrix: a square on its diagonal, or a rectangle below it.
 struct Tile {
     Size row, column, n_rows, n_columns;
 };
 
-// The sums of products of rows of one width, and where their terms are computed.
+// Products of buffered rows with the same number of columns, and the scratch memory for them.
 template <class T> class RowProducts {
   public:
     RowProducts(const WaitingRows<T>& rows, Size n_rows, Size n_targets);
 
     // Adds scale * A'A to a symmetric matrix in LAPACK's rectangular full packed format
     // (TRANSR = 'N', UPLO = 'L'), where A are the first n_rows rows, and scale * A'B to the matrix
-    // `cross`, stored by rows, where B are those of `targets`, if there are any.
+    // `cross`, stored by rows, where B are the first n_rows rows of `targets` unless it is null.
     void add(const WaitingRows<T>& rows, const WaitingRows<T>* targets, Size n_rows, double scale,
              const Blas& blas, double* packed, double* cross) const;
 

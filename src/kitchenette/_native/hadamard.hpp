@@ -1,7 +1,7 @@
-// Butterfly networks on vectors: the Walsh-Hadamard transform and its rotated cousin.
+// Butterfly networks on vectors: the Walsh-Hadamard transform and butterflies of rotations.
 //
-// All stages run from the largest stride to the smallest, in every path and for every
-// instruction set, so that a row's result has the same bits however it was computed.
+// All stages run from the largest stride to the smallest, in every code path and for every
+// instruction set, so that the result of a row is bitwise the same in all of them.
 //
 // Two layouts share this code. In the "lanes" layout a vector holds one coordinate of
 // several rows, so every stage is a plain addition of vectors. In the "row" layout a
@@ -42,7 +42,7 @@ template <class T> struct SumDifference {
     }
 };
 
-// (a, b) -> (c a + s b, c b - s a) with angles of their own. The pair (i, i + h) of a
+// (a, b) -> (c a + s b, c b - s a) with an angle for each pair. The pair (i, i + h) of a
 // block uses the entry h + i mod h of the block's two tables of `block` numbers.
 template <class T, bool RowLayout> struct Rotation {
     const T* cosines;
@@ -105,7 +105,7 @@ KITCHENETTE_INLINE void pass(T* work, Size length, Size q, Size unit, Size offse
     }
 }
 
-// In place. Not inlined: one copy serves all that call it, and keeps the compiler's work small.
+// A pass in place. It is not inlined, which keeps the code small and compilation fast.
 template <int Radix, class T, class Butterfly>
 KITCHENETTE_NOINLINE void pass(T* work, Size length, Size q, Size unit, Size offset,
                                const Butterfly& butterfly) {
@@ -113,7 +113,7 @@ KITCHENETTE_NOINLINE void pass(T* work, Size length, Size q, Size unit, Size off
                 [work](Size i) { return load(work + i * lanes<T>); });
 }
 
-// All stages of strides top, top/2, ..., last on the vectors [0, length), as few
+// All stages of strides top, top/2, ..., last on the vectors [0, length), in as few
 // passes as possible. `work` starts at vector number `offset` of its buffer.
 template <class T, class Butterfly> void stages(T* work, Size length, Size top, Size last,
                                                 Size unit, Size offset,
@@ -132,8 +132,7 @@ template <class T, class Butterfly> void stages(T* work, Size length, Size top, 
     }
 }
 
-// Vectors that a depth-first descent finishes in one go: small enough for the first
-// level cache, whatever the transform's length.
+// The number of vectors at which a depth-first recursion stops, which fit the first-level cache.
 inline constexpr Size leaf = 128;
 
 // Stages of strides top ... last on [0, length) depth first: a large range is split by
@@ -171,14 +170,14 @@ KITCHENETTE_INLINE Vec<T> inside_vector(Vec<T> a, Size block, Size i, const Butt
 
 // ---------------------------------------------------------------- the last stages
 
-// The stages of strides 4, 2 and 1 (in vectors) are left to the way out of a transform that
-// spans at least eight vectors: the stages before stop at this stride.
+// The stages of strides 4, 2 and 1 (in vectors) of a transform of at least eight vectors are fused
+// with the output of its results. The stages before end at this stride.
 inline Size strides_left(Size span) {
     return span >= 8 ? 8 : 1;
 }
 
-// Hands every vector of a piece to `done(number, vector)` with all stages finished, in
-// the row layout.
+// Finishes all stages of a piece in the row layout and passes each vector to
+// `done(number, vector)`.
 template <class T, class Butterfly, class Done>
 KITCHENETTE_INLINE void finish_rows(const T* piece, Size offset, Size length, Size left, Size block,
                                     const Butterfly& butterfly, const Done& done) {
@@ -196,7 +195,7 @@ KITCHENETTE_INLINE void finish_rows(const T* piece, Size offset, Size length, Si
         }
         return;
     }
-    // Short transforms: fewer strides are left, and one vector after the other will do.
+    // In short transforms fewer strides are left, and vectors are finished one by one.
     for (Size i = 0; i < length; ++i)
         done(offset + i,
              inside_vector<false>(load(piece + i * N), block, (offset + i) * N, butterfly));

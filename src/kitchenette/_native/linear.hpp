@@ -8,7 +8,7 @@
 
 namespace kitchenette::KITCHENETTE_VARIANT {
 
-// The sum of all lanes, by halves.
+// The sum of all lanes, added pairwise.
 template <int H, class T> KITCHENETTE_INLINE T sum_of_lanes(Vec<T> a) {
     if constexpr (H == 0)
         return a[0];
@@ -16,7 +16,7 @@ template <int H, class T> KITCHENETTE_INLINE T sum_of_lanes(Vec<T> a) {
         return sum_of_lanes<H / 2>(a + swap_lanes<H>(a));
 }
 
-// The first `count` numbers, fewer than a vector has lanes, and zeros.
+// Loads `count` numbers, fewer than a vector has lanes, and pads them with zeros.
 template <class T> KITCHENETTE_INLINE Vec<T> load_some(const T* p, Size count) {
     Vec<T> out = zero<T>();
     std::memcpy(&out, p, sizeof(T) * count);
@@ -24,7 +24,7 @@ template <class T> KITCHENETTE_INLINE Vec<T> load_some(const T* p, Size count) {
 }
 
 // sums[r][c] += <features of row r, weights of target c> for RowCount rows and Targets targets.
-// Every pair has one chain of multiply-adds, so its bits do not depend on the shape of the tile.
+// Every pair has one chain of multiply-adds, so its rounding does not depend on the tile.
 template <int RowCount, int Targets, class T>
 KITCHENETTE_INLINE void dot_tile(const T* features, Size stride, Size n, const T* weights,
                                  Size n_targets, double* sums) {
@@ -80,8 +80,8 @@ template <class T> void add_dot_products(const T* features, Size stride, Size n_
                       sums + c);
 }
 
-// sums[f][c] += the sum over the rows of feature f times factor c, for the lanes from f on, of
-// which `count` exist.
+// sums[f][c] += the sum over the rows of feature f times factor c, for the `count` features from f
+// on, which fit a vector.
 template <int Targets, class T>
 KITCHENETTE_INLINE void outer_tile(const T* features, Size stride, Size n_rows, Size count,
                                    const T* factors, Size n_targets, double* sums) {

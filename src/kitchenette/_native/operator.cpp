@@ -10,13 +10,14 @@ namespace {
 
 constexpr Size wide_bytes = Size{1} << 24;  // of the features of a few rows that threads share
 
-// Rows of so many numbers are so far apart in memory that is not the caller's: whole cache lines,
-// and not a power of two of them, which would map all rows to the same sets of a cache.
+// The stride of rows of n numbers in scratch memory: whole cache lines, but not a power of two of
+// them, which would map all rows to the same cache sets.
 Size padded_stride(Size n) {
     return ceil_divide(n, 16) * 16 + 16;
 }
 
-// How the parts of a unit of rows are shared by tasks. With few rows the threads share the parts.
+// The division of the parts of a unit of rows into tasks. With few rows the threads share the
+// parts.
 class Shares {
   public:
     Shares(Size units, Size parts, Size parts_per_thread)
@@ -131,14 +132,14 @@ template <class T> Pace Chain<T>::pace(const Code& code) const {
     const Pace first = first_->pace(code), second = second_->pace(code);
     const Size rows = std::max(first.rows, second.rows), lanes = code.lanes;
     if (rows <= lanes) return {rows, std::max(first.few, second.few), 1};
-    // Operators that read weights for many rows at a time: as many as a part of the cache holds.
+    // For operators that read weights once for many rows: as many rows as fit a part of the cache.
     const Size fit = (Size{1} << 22) / (stride() * static_cast<Size>(sizeof(T)));
     return {std::clamp(fit, std::min(rows, Size{16}), rows), 0, 1};
 }
 
 template <class T>
 Size Chain<T>::unit_scratch_size(const Code& code, Size count, bool sparse) const {
-    // The second must find its own memory untouched if a piece is continued.
+    // The second operator's scratch memory must be preserved if a piece is continued.
     return count * stride() + std::max(first_->scratch_size(code, count, sparse),
                                        second_->scratch_size(code, count, false));
 }

@@ -1,8 +1,8 @@
-// Operators: what turns rows of numbers into rows of features.
+// Operators, which compute features of rows.
 //
-// An operator is immutable and may be shared by threads. Its features come in parts that can be
-// computed independently of each other; the features of a row have the same bits whatever the
-// number of threads, the other rows of a call and the parts that are computed together.
+// An operator is immutable and thread-safe. Its features are divided into parts that can be
+// computed independently of each other. The features of a row are bitwise independent of the
+// number of threads, of the other rows of a call and of the parts that are computed together.
 #pragma once
 
 #include <algorithm>
@@ -13,8 +13,8 @@
 
 namespace kitchenette {
 
-// How rows are cut into units that are computed together: groups as large as the pace says, and
-// the last few rows one by one.
+// The division of rows into units that are computed together: groups of Pace::rows rows, and the
+// last few rows one by one.
 class Units {
   public:
     Units(Size n_rows, const Pace& pace)
@@ -47,18 +47,17 @@ template <class T> class Operator {
     virtual Size first_feature(Size part) const = 0;  // of part n_parts: n_features
     virtual Size work() const = 0;                    // numbers per row, to weigh the work
 
-    // All that follows is told which vector code to use, because a caller's scratch memory must fit
-    // the code that uses it, also if another instruction set is selected meanwhile.
+    // The methods below take the vector code as an argument, because scratch memory must fit the
+    // code that uses it, even if another instruction set is selected meanwhile.
     using Code = VectorCode<T>;
     virtual Pace pace(const Code& code) const = 0;
 
-    // The numbers of scratch memory that `write` needs for so many rows.
+    // The size of the scratch memory that `write` needs for `count` rows.
     Size scratch_size(const Code& code, Size count, bool sparse) const {
         return unit_scratch_size(code, std::min(count, pace(code).rows), sparse);
     }
 
-    // Writes a piece of any number of rows in the thread that calls; false if a number is not
-    // finite.
+    // Writes a piece of any number of rows in the calling thread; false if a number is not finite.
     bool write(const Code& code, const Rows<T>& rows, const Piece& piece, const Output<T>& out,
                T* scratch) const;
 
@@ -82,7 +81,7 @@ template <class T> bool all_finite(const Rows<T>& rows, Size row, Size count);
 
 // ---------------------------------------------------------------- operators with vector code
 
-// Arrays that an operator needs for as long as it lives.
+// Arrays that an operator keeps alive.
 using Arrays = std::vector<std::shared_ptr<const void>>;
 
 // An operator of one of the kinds in operator_kinds.hpp.

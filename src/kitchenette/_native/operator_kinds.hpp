@@ -1,6 +1,6 @@
-// All kinds of operators that have vector code. A new kind has a header of its own, with its
-// parameters, write_features and scratch_size; it is included and named here, and a function in
-// bind_operators.cpp checks its parameters and makes it.
+// All kinds of operators that have vector code. To add one, write a header with its parameters,
+// write_features and scratch_size, include and name it here, and bind a function in
+// bind_operators.cpp that checks its parameters and makes it.
 #pragma once
 
 #include "affine.hpp"

@@ -3,11 +3,11 @@
 //
 //   feature = weight * z_1 z_2 ... z_n,   z_j = <signs, x>
 //
-// Hadamard: z_j is a randomly chosen coordinate of H (signs_j * x). Each factor has signs of its
-// own, so no two coordinates of one transform meet in a product; all features share the
-// transforms, which are made once per row, and differ in the coordinates they pick.
+// Hadamard: z_j is a randomly chosen coordinate of H (signs_j * x). Each factor has independent
+// signs, so a product never contains two coordinates of one transform. All features share the
+// transforms, which are computed once per row, and differ in the coordinates they pick.
 //
-// Dense: z_j has signs of its own, kept as bits, and multiplied like the dense frequencies.
+// Dense: z_j has independent signs, stored as bits, and is computed like dense frequencies.
 #pragma once
 
 #include "dense.hpp"
@@ -15,11 +15,11 @@
 
 namespace kitchenette {
 
-// Numbers per feature come in whole groups of `product_group`.
+// Arrays with one number per feature are padded to a multiple of `product_group`.
 inline constexpr Size product_group = 16;
 
-// z_j is coordinate indices[j][feature] of H (signs[j] * x), in a tile that holds one block or
-// several short ones, each with signs of its own; the coordinate after the last is one.
+// z_j is coordinate indices[j][feature] of H (signs[j] * x), in a tile of one block or several
+// short ones with independent signs. The coordinate after the last is one, for missing factors.
 template <class T> struct HadamardProducts {
     Size n_columns = 0;
     Size n_features = 0;  // how many are wanted
@@ -41,14 +41,14 @@ template <class T> struct HadamardProducts {
     Size n_parts() const { return ceil_divide(n_features, product_group); }
     Size features_per_part() const { return product_group; }
     Size work() const { return n_features + n_factors * block; }
-    // Every share of the features computes all transforms: no more shares than threads.
+    // Every share of the features computes all transforms, so there is one share per thread.
     Pace pace(Size lanes) const { return row_by_row() ? Pace{1, 0, 1} : Pace{lanes, lanes / 2, 1}; }
     bool checks_rows() const { return constant; }
 };
 
-// z_j = <bits, x> with bit k of a word as the sign of feature 64 p + k of panel p, a word per
-// column. A panel owns the factors starts[p] ... starts[p + 1]; where a bit of `used` is not
-// set, the feature has no such factor.
+// z_j = <bits, x>: panel p has a word per column, whose bit k is the sign of feature 64 p + k. A
+// panel owns the factors starts[p] ... starts[p + 1]; a feature has a factor if its bit of `used`
+// is set.
 template <class T> struct SignProducts {
     Size n_columns = 0;
     Size n_features = 0;
@@ -174,7 +174,7 @@ template <class T> Size scratch_size(const HadamardProducts<T>& map, Size, bool)
 
 // ---------------------------------------------------------------- signs kept as bits
 
-// 64 bits become 64 numbers: `set` where a bit is set, else `clear`.
+// Expands 64 bits to 64 numbers: `set` where a bit is set, else `clear`.
 template <class T> KITCHENETTE_INLINE void expand(std::uint64_t word, T set, T clear, T* out) {
     for (int k = 0; k < panel; ++k) out[k] = (word >> k) & 1 ? set : clear;
 }

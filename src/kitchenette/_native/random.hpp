@@ -17,16 +17,16 @@ struct PhiloxKey {
 // `count` numbers of each of the blocks first_block ..., block after block.
 void philox_words(PhiloxKey key, std::uint64_t first_block, Size blocks, Size count,
                   std::uint64_t* out);
-// In (0, 1), never 0 or 1.
+// Uniform numbers in the open interval (0, 1).
 void philox_uniforms(PhiloxKey key, std::uint64_t first_block, Size blocks, Size count,
                      double* out);
-// By the inverse distribution function of the uniforms above.
+// Standard normal numbers, by the inverse distribution function of the uniforms above.
 template <class T>
 void philox_normals(PhiloxKey key, std::uint64_t first_block, Size blocks, Size count, T* out);
-// +1 or -1, one bit of a word each.
+// Signs +1 or -1, each from one bit of a word.
 void philox_signs(PhiloxKey key, std::uint64_t first_block, Size blocks, Size count,
                   std::int8_t* out);
-// Of 0 ... count - 1 (Fisher-Yates).
+// Permutations of 0 ... count - 1 (Fisher-Yates).
 void philox_permutations(PhiloxKey key, std::uint64_t first_block, Size blocks, Size count,
                          std::int32_t* out);
 

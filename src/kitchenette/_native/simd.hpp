@@ -1,4 +1,4 @@
-// Portable vectors: the one place that knows how a compiler spells them.
+// Portable vectors. All compiler-specific vector code is in this header.
 //
 // Everything in this header and in those that include it is compiled once per
 // instruction set, each time inside its own namespace (KITCHENETTE_VARIANT), so
@@ -20,8 +20,8 @@
 #error "KITCHENETTE_VARIANT names the instruction set this file is compiled for"
 #endif
 
-// Compilers with GNU vectors keep a Vec in a register; for others it is an array
-// and their vectoriser does what it can.
+// With GNU vectors a Vec is a register; for other compilers it is an array, and performance
+// depends on their automatic vectorisation.
 #if (defined(__GNUC__) || defined(__clang__)) && !defined(KITCHENETTE_PLAIN_VECTORS)
 #define KITCHENETTE_GNU_VECTORS 1
 #endif
@@ -113,7 +113,7 @@ template <int... I, class T> KITCHENETTE_INLINE Vec<T> shuffle(Vec<T> a, Vec<T> 
 }
 #endif
 
-// Where |a| <= bound does not hold, NaN included, the mask is all ones.
+// A mask of all ones in lanes where |a| <= bound does not hold, including NaN.
 template <class T> KITCHENETTE_INLINE Vec<typename BitsOf<T>::type> outside(Vec<T> a, T bound) {
     const auto inside = (a.raw <= broadcast(bound).raw) & (a.raw >= broadcast(-bound).raw);
     using Mask = Vec<typename BitsOf<T>::type>;
@@ -196,8 +196,8 @@ template <class T> KITCHENETTE_INLINE void store(T* p, Vec<T> a) {
     std::memcpy(p, &a, sizeof(a));
 }
 
-// Stores past the caches what will not be read soon, at a multiple of the vector's size. Other
-// threads see it after publish().
+// A non-temporal store, which bypasses the caches, to an address aligned to the vector's size.
+// Other threads see it after publish().
 template <class T> KITCHENETTE_INLINE void stream(T* p, Vec<T> a) {
 #if KITCHENETTE_X86_BYTES == 64
     _mm512_stream_si512((__m512i*)p, (__m512i)a.raw);
@@ -216,7 +216,7 @@ KITCHENETTE_INLINE void publish() {
 #endif
 }
 
-// Asks for a cache line that is needed soon; any address will do.
+// Prefetches a cache line; the address need not be valid.
 template <class T> KITCHENETTE_INLINE void prefetch(const T* p) {
 #if defined(KITCHENETTE_GNU_VECTORS)
     __builtin_prefetch(p);
@@ -239,9 +239,9 @@ template <class Bits> KITCHENETTE_INLINE bool any(Vec<Bits> mask) {
 #endif
 }
 
-// a * b + c, rounded once where the instruction set can. Contraction by the compiler is
-// off, so this is the only place where multiply and add fuse, and a row gives the same
-// bits whichever loop computes it.
+// a * b + c, rounded once if the instruction set has fused multiply-add. Contraction by the
+// compiler is off, so multiplications and additions are fused only here, and the result of a row
+// does not depend on the loop that computes it.
 KITCHENETTE_INLINE Vec<float> mul_add(Vec<float> a, Vec<float> b, Vec<float> c) {
 #if KITCHENETTE_X86_BYTES == 64
     return {(Vec<float>::raw_type)_mm512_fmadd_ps((__m512)a.raw, (__m512)b.raw, (__m512)c.raw)};
@@ -283,8 +283,7 @@ template <int H> struct Partner {
 };
 
 // Interleave the low (or high) halves of every run of 2 * Half lanes, in pieces of
-// `Piece` lanes: for Piece 1 the unpack instructions, for larger pieces their
-// 128-bit cousins.
+// `Piece` lanes: the unpack instructions for Piece 1, 128-bit shuffles for larger pieces.
 template <int N, int Half, int Piece, bool High> struct Unpack {
     static constexpr int at(int i) {
         const int run = i / (2 * Half) * (2 * Half);
@@ -307,8 +306,8 @@ KITCHENETTE_INLINE Vec<T> unpack(Vec<T> a, Vec<T> b) {
     return shuffle(a, b, typename detail::Build<Rule, lanes<T>>::type{});
 }
 
-// Rows become columns: out[r][c] = in[c][r] for a square of lanes<T> vectors. First
-// inside the 128-bit quarters, where shuffles are cheap, then the quarters themselves.
+// The transpose out[r][c] = in[c][r] of a square of lanes<T> vectors: first within 128-bit
+// quarters, where shuffles are cheap, then of the quarters.
 template <class T> KITCHENETTE_INLINE void transpose(Vec<T>* v) {
     constexpr int N = lanes<T>;
     constexpr int quarter = 16 / static_cast<int>(sizeof(T));

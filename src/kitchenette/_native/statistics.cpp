@@ -14,7 +14,7 @@ namespace kitchenette {
 namespace {
 
 constexpr Size block_rows = 4096;  // of a product
-// Magnitudes whose squares and their sums float32 can hold, and those that float64 can hold.
+// The ranges of magnitudes whose sums of squares do not overflow or underflow.
 constexpr double smallest_single = 1e-10, largest_single = 1e10, largest_double = 1e140;
 constexpr Size bound = Size{1} << 31;  // of the sizes that the BLAS takes
 constexpr Size converted_rows = 64;    // of float32 that are multiplied as float64, at a time
@@ -35,7 +35,7 @@ bool all_finite(const Vector& numbers) {
     return std::all_of(numbers.begin(), numbers.end(), [](double x) { return std::isfinite(x); });
 }
 
-// Says which kind of number a matrix must not have, if it has one, in scikit-learn's words.
+// Throws scikit-learn's error message if a matrix has NaN, infinity or too large numbers.
 template <class T>
 void check_finite(const T* values, Size stride, Size n_rows, Size n_columns, const char* name) {
     bool infinite = false;
@@ -67,8 +67,8 @@ double largest_magnitude(const Vector& numbers) {
     return largest;
 }
 
-// What is known of a batch before anything is multiplied. All that can be wrong with its rows is
-// found here.
+// The means and the checked weights of a batch, computed before the products. All errors in its
+// rows are detected here.
 struct Measured {
     double count = 0;
     Vector roots;  // of the weights; empty if there are none
@@ -150,7 +150,7 @@ template <class T> class Block {
           target_products_(exact_targets(), capacity, 0),
           packed_(static_cast<std::size_t>(n_targets * (n_targets + 1) / 2)) {}
 
-    // Rows that can be added when one place is kept for a difference of means.
+    // The number of rows that can be added, with one place reserved for a difference of means.
     Size room() const { return capacity_ - n_rows_ - 1; }
 
     template <class S>
@@ -174,7 +174,7 @@ template <class T> class Block {
         ++n_rows_;
     }
 
-    // Adds or subtracts the products of all rows; then none are left.
+    // Adds or subtracts the products of all rows and empties the buffer.
     void multiply(Moments& moments, double sign, const Blas& blas) {
         if (n_rows_ == 0) return;
         products_.add(features_, &targets_, n_rows_, sign, blas, moments.gram.get(),
@@ -201,7 +201,7 @@ template <class T> class Block {
         features_.centre(z, stride, count, mean, roots, first);
     }
 
-    // Rows of float32 whose products float32 cannot hold.
+    // Rows of float32 whose products would overflow or underflow in float32.
     template <class S>
         requires(!std::is_same_v<S, T>)
     void add_features(const S* z, Size stride, Size count, const double* mean, const double* roots,
@@ -288,7 +288,7 @@ class PendingRows {
 
   private:
     void allocate(bool in_single) {
-        in_single_.reset();  // not old and new memory at the same time
+        in_single_.reset();  // frees memory before new memory is allocated
         in_double_.reset();
         if (in_single)
             in_single_ = std::make_unique<Block<float>>(capacity_, n_features_, n_targets_);
@@ -303,7 +303,7 @@ class PendingRows {
 
 namespace {
 
-// A batch, and what adding (or removing) it does to means and weights.
+// A batch, and the change of means and weights by adding or removing it.
 struct Change {
     double part, between;
 
@@ -317,7 +317,7 @@ struct Change {
     }
 };
 
-// Rows on their way into `moments`: computed beforehand, because it allocates memory.
+// The difference of means as one more row, computed beforehand because this allocates memory.
 struct DifferenceOfMeans {
     DifferenceOfMeans(const Measured& measured, double between)
         : features(times(std::sqrt(between), measured.feature_step)),
@@ -425,7 +425,7 @@ void Statistics::merge(const Statistics& other) {
     }
 }
 
-// The arrays of `other` may be those of these statistics: each number is read before it changes.
+// The arrays of `other` may be those of these statistics, so each number is read before it changes.
 void Statistics::merge_locked(const Moments& other) {
     if (other.count > 0) {
         Moments& mine = moments_;
@@ -482,6 +482,7 @@ std::unique_ptr<Statistics> Statistics::with_targets(const std::int64_t* columns
     const std::lock_guard lock(mutex_);
     const Size k = moments_.n_targets;
     refuse_unless(n_columns == k, "There must be a column for every target.");
+    refuse_unless(n_targets < bound, "Statistics have less than 2^31 targets.");
     for (Size i = 0; i < k; ++i)
         refuse_unless(columns[i] >= (i > 0 ? columns[i - 1] + 1 : 0) && columns[i] < n_targets,
                       "The columns must increase and lie among the targets.");

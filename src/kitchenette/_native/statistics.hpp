@@ -1,4 +1,4 @@
-// Statistics for least squares: what is known of features and targets, changed in single steps.
+// Sufficient statistics for least squares, which change atomically.
 #pragma once
 
 #include <cstdint>
@@ -27,15 +27,15 @@ template <class T> struct Batch {
 // The numbers of `Statistics`, without its lock.
 struct Moments {
     Size n_features, n_targets;
-    Size n_rows = 0;      // whatever their weights
+    Size n_rows = 0;      // regardless of their weights
     double count = 0;     // the sum of the weights
-    bool single = false;  // whether some features came as float32
-    // The weighted sums of products of centred features (packed), of these and centred targets, and
-    // of centred targets; and the weighted means.
+    bool single = false;  // whether some of the features were float32
+    // The weighted sums of products of centred features (packed), of centred features and targets,
+    // and of centred targets; and the weighted means.
     Numbers gram, cross, target_gram, feature_mean, target_mean;
 
     Moments(Size features, Size targets);  // all zero
-    // With arrays that are given later, or never, if an exception follows.
+    // The arrays are null and set by the caller.
     static Moments without_arrays(Size features, Size targets);
 
     Size gram_size() const { return n_features * (n_features + 1) / 2; }
@@ -46,7 +46,7 @@ struct Moments {
     Moments() = default;
 };
 
-class PendingRows;  // rows of one or more batches that wait for their product
+class PendingRows;  // a buffer of rows that have not been multiplied yet
 
 class Statistics {
   public:
@@ -57,20 +57,20 @@ class Statistics {
     // exception is thrown, nothing has changed.
     template <class T> void update(const Batch<T>& batch, bool remove, const Blas& blas);
 
-    // Adds the rows that other statistics have seen, possibly these themselves.
+    // Adds the rows of other statistics, which may be these themselves.
     void merge(const Statistics& other);
 
     std::unique_ptr<Statistics> copy() const;
-    // A copy with more targets, all zero but those at `columns`.
+    // A copy with more targets: the present ones at `columns`, the others zero.
     std::unique_ptr<Statistics> with_targets(const std::int64_t* columns, Size n_columns,
                                              Size n_targets) const;
 
     Size n_features() const { return moments_.n_features; }
     Size n_targets() const { return moments_.n_targets; }
-    // All numbers of one moment; arrays are shared and go on changing.
+    // A consistent snapshot of the scalars; the arrays are shared and change with the statistics.
     Moments moments() const;
     std::uint64_t version() const;
-    // A copy of an array of one moment.
+    // A consistent copy of an array.
     std::vector<double> copied(Numbers Moments::* array, Size size) const;
 
   private:
@@ -81,11 +81,11 @@ class Statistics {
     std::uint64_t version_ = 0;
 };
 
-// Rows of many batches on their way into new statistics: they are multiplied when there are many,
-// because each product goes through the whole Gram matrix once.
+// Builds statistics from many batches. Rows are buffered and multiplied in large blocks, because
+// each product reads and writes the whole Gram matrix.
 class Accumulator {
   public:
-    // The number of rows to come, with one more for each batch, may be less than expected or more.
+    // expected_rows, which includes one row for each batch, is only an estimate.
     Accumulator(Size n_features, Size n_targets, Size expected_rows, bool single);
     ~Accumulator();
 

@@ -1,14 +1,13 @@
-// What Gram matrices ask of the processor: sums of columns, rows cut into strips, and products of
-// strips.
+// Vector code for Gram matrices: column sums, centred rows in strips, and products of strips.
 //
-// Both factors of a Gram matrix are the same rows, so these are put into the order that the
-// product wants once, while they are centred, and not by a BLAS for every tile again. A strip
-// holds three vectors of columns, row after row, of so many rows that the two strips that are
-// multiplied and the next one fit into the first cache. That takes 12 registers for sums (24 of
-// AVX-512's), one for each of three vectors and one for a number of the other strip.
+// Both factors of a Gram matrix are the same rows, so they are packed for the product only once,
+// while they are centred, whereas a BLAS packs them for every tile. A strip holds three vectors of
+// columns, row by row. Its number of rows is such that the two strips that are multiplied and the
+// next one fit the first-level cache. A product takes 12 registers for sums (24 of AVX-512's), one
+// for each of three vectors and one for a number of the other strip.
 //
-// Short vectors have no such product: there a BLAS, which may know of units for matrices or of
-// instruction sets that we were told not to use, does better.
+// Short vectors have no such product: there a BLAS is faster, which may use matrix units or
+// instruction sets that are disabled here.
 #pragma once
 
 #include "tails.hpp"
@@ -19,11 +18,11 @@ template <class T> inline constexpr Size strip_width = 3 * lanes<T>;
 
 // sums[j] += sum of weights[i] z(i, j), each column in the order of the rows, for at most
 // `most_sums` columns; weights may be null. Returns the largest magnitude of all numbers that are
-// numbers.
+// not NaN.
 template <class T> T add_sums(const T* z, Size stride, Size n_rows, Size n_columns,
                               const double* weights, double* sums) {
     T peaks[most_sums] = {};
-    const auto add = [&]<int rows>(Size i) {  // so many at a time
+    const auto add = [&]<int rows>(Size i) {  // `rows` rows at a time
         const T* first = z + i * stride;
         double weight[rows];
         for (int r = 0; r < rows; ++r) weight[r] = weights ? weights[i + r] : 1.0;
@@ -47,10 +46,9 @@ template <class T> T add_sums(const T* z, Size stride, Size n_rows, Size n_colum
     return largest;
 }
 
-// Rows become (z - high - low) * roots[i], cut into strips of `width` columns that are `distance`
-// numbers apart, with zeros in the last one after the last column; roots may be null. Rows that are
-// too many for the caches go past them; a strip must then begin at a multiple of a vector and be
-// some vectors wide.
+// Writes (z - high - low) * roots[i] to strips of `width` columns that are `distance` numbers
+// apart; the last strip is padded with zeros, and roots may be null. Rows that exceed the caches
+// are stored past them; strips must then be aligned to vectors and whole vectors wide.
 template <class T> void centre_rows(const T* z, Size stride, Size n_rows, Size n_columns,
                                     const T* high, const T* low, const double* roots, T* strips,
                                     Size width, Size distance, bool past_caches) {
@@ -79,8 +77,8 @@ template <class T> void centre_rows(const T* z, Size stride, Size n_rows, Size n
 }
 
 // product(i, j) = or += sum over the rows of left(row, i) right(row, j), for all columns i of one
-// strip and the first n_right columns j of another, rounded up to a multiple of `some`. Caches are
-// asked in time for the product and for the strip that the next call will want.
+// strip and the first n_right columns j of another, rounded up to a multiple of `some`. The product
+// and the strip `wanted` by the next call are prefetched.
 template <class T> void multiply_strips(const T* left, const T* right, Size n_rows, Size n_right,
                                         T* product, Size stride, bool add, const T* wanted) {
     constexpr Size N = lanes<T>, width = strip_width<T>;
@@ -107,7 +105,7 @@ template <class T> void multiply_strips(const T* left, const T* right, Size n_ro
                 sums[j][2] = mul_add(x2, value, sums[j][2]);
             }
         };
-        const T* next = wanted + first * n_rows;  // every round asks for its part
+        const T* next = wanted + first * n_rows;  // each iteration prefetches its part
         Size row = 0;
         for (; row + 4 <= n_rows; row += 4, a += 4 * width, b += 4 * width, next += 4 * some) {
             KITCHENETTE_UNROLL

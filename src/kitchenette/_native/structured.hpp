@@ -5,10 +5,10 @@
 //   orthogonal  z = scales * R H (signs * x)
 //
 // in blocks of a power of two coordinates, where H is the Walsh-Hadamard transform and R
-// a butterfly of rotations. Everything from the signs to the last store happens in
-// cache, for as many rows at a time as a vector has lanes, or for a single row.
+// a butterfly of rotations. All steps are done in cache, for as many rows at a time as a vector
+// has lanes, or for a single row.
 //
-// Blocks shorter than 128 are gathered into tiles of 128 frequencies.
+// Blocks shorter than 128 are combined into tiles of 128 frequencies.
 #pragma once
 
 #include "variants.hpp"
@@ -27,19 +27,19 @@ template <class T> struct Structured {
     const T* sines = nullptr;                   // orthogonal
     const T* scales = nullptr;
     const T* column_scales = nullptr;  // one per input column, or none
-    T constant = 0;                    // one more column that is the same in every row, or none
+    T constant = 0;  // a constant column that is appended to the rows, unless zero
     TailParameters<T> tail;
 
     KITCHENETTE_INLINE Size width() const { return n_columns + (constant != 0); }
     KITCHENETTE_INLINE Size tile() const { return block < 128 ? 128 : block; }
-    // Several rows at a time need several times the cache: not for the longest blocks.
+    // The longest blocks are computed row by row, because several rows would not fit the cache.
     KITCHENETTE_INLINE bool row_by_row() const { return block > Size{1} << 16; }
 
     Size n_parts() const { return ceil_divide(n_frequencies, tile()); }
     Size features_per_part() const { return tile() * tail.columns_per_frequency(); }
     Size work() const { return n_frequencies; }
     Pace pace(Size lanes) const { return row_by_row() ? Pace{1, 0, 2} : Pace{lanes, lanes / 2, 2}; }
-    // The other tails show by the features that a row is not finite.
+    // With the other tails, a row that is not finite has features that are not finite.
     bool checks_rows() const { return tail.kind == Tail::local || tail.kind == Tail::power; }
 };
 
@@ -52,7 +52,7 @@ namespace kitchenette::KITCHENETTE_VARIANT {
 
 // ---------------------------------------------------------------- input
 
-// |x|^2 of the scaled rows, summed in the order of the columns, as both layouts do.
+// One step of |x|^2 of a scaled row, which both layouts sum in the order of the columns.
 template <class T> KITCHENETTE_INLINE T square_and_add(T x, T sum) {
     return mul_add(broadcast(x), broadcast(x), broadcast(sum))[0];
 }
@@ -111,7 +111,7 @@ template <class T> void read_lanes(const Rows<T>& rows, Size row, Size count, Si
 // How the two layouts find the numbers that belong to coordinate i of a tile.
 template <class T, bool RowLayout> struct Coordinates {
     static constexpr Size unit = RowLayout ? lanes<T> : 1;
-    // Vectors that the way out takes at a time: a finished piece has no fewer.
+    // The smallest number of vectors in a finished piece, which are written together.
     static constexpr Size least_piece = RowLayout || lanes<T> < 8 ? 8 : lanes<T>;
     static KITCHENETTE_INLINE Vec<T> per_coordinate(const T* table, Size i) {
         if constexpr (RowLayout)
@@ -129,7 +129,7 @@ KITCHENETTE_INLINE void first_transform(const Structured<T>& map, const T* x, Si
     using At = Coordinates<T, RowLayout>;
     const Size block = map.block, length = map.tile() / At::unit;
     const SumDifference<T> butterfly;
-    // A plain loop, which compilers vectorise; widening single bytes they do not.
+    // Compilers vectorise this loop, but not the conversion of single bytes.
     for (Size i = 0; i < map.tile(); ++i) table[i] = static_cast<T>(map.signs[tile_start + i]);
     const auto signed_input = [&](Size i) {
         const Size coordinate = i * At::unit;
@@ -149,7 +149,7 @@ KITCHENETTE_INLINE void first_transform(const Structured<T>& map, const T* x, Si
                         [work](Size i, Vec<T> value) { store(work + i * N, value); });
     };
     if (top >= 4 * At::least_piece) {
-        // The first pass reads the input, so that signing it costs no pass of its own.
+        // The first pass reads the input and applies the signs, which saves a separate pass.
         pass<8>(work, length, top / 4, At::unit, Size{0}, butterfly, signed_input);
         const Size part = top / 4;
         for (Size start = 0; start < length; start += part)
@@ -172,7 +172,7 @@ KITCHENETTE_INLINE void fastfood_transform(const Structured<T>& map, Size tile_s
     const T* gaussians = map.gaussians + tile_start;
     const SumDifference<T> butterfly;
     if constexpr (RowLayout) {
-        // Numbers are permuted one by one; there is nothing to gain from a vector here.
+        // The permutation is scalar, because gathers are not faster.
         for (Size base = 0; base < map.tile(); base += block)
             for (Size i = base; i < base + block; ++i) other[i] = work[base + permutation[i]];
     }

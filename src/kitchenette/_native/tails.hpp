@@ -8,14 +8,14 @@
 
 namespace kitchenette::KITCHENETTE_VARIANT {
 
-// What a tail wants to know of a row.
+// The terms of a tail that depend on the row.
 template <class T> struct RowTerms {
     Vec<T> first = zero<T>(), second = zero<T>();
 };
 
 // Each tail maps a vector of projections, the frequencies' terms and the rows' terms to
-// `columns` output vectors. It is the same whether the lanes are rows or frequencies, unless
-// it says that it goes by frequency; it is then told which one, or the first of them.
+// `columns` output vectors. It is the same function whether lanes are rows or frequencies, unless
+// it depends on the frequency; it then gets the number of the frequency, or of the first one.
 
 template <class T> struct Identity {
     static constexpr int columns = 1;
@@ -65,14 +65,14 @@ template <class T> struct LocalExponential {
     }
 };
 
-// Orthogonal polynomials of the cosine between row and frequency, or plain powers.
+// Orthogonal polynomials of the cosine between row and frequency, or powers.
 template <class T> struct PolynomialOf {
     static constexpr int columns = 1;
     static constexpr bool has_terms = true, has_row_terms = true, by_frequency = true;
     const TailParameters<T>& p;
     explicit PolynomialOf(const TailParameters<T>& parameters) : p(parameters) {}
 
-    // 1 / |x| and |x|^row_power; of a zero row no power is left but the zeroth.
+    // 1 / |x| and |x|^row_power. For a zero row only the power zero is not zero.
     KITCHENETTE_INLINE RowTerms<T> row_terms(Vec<T> squared_norm) const {
         if (p.row_power < 0) return {broadcast(T{1}), broadcast(T{1})};
         Vec<T> inverse = zero<T>(), norm = zero<T>();
@@ -150,7 +150,7 @@ template <class T, class Body> bool with_tail(const TailParameters<T>& p, const 
 }
 
 // A sincos map with an odd number of columns ends with sqrt(2) cos(z + b) instead of a
-// pair: the last column alone then has the kernel as its expectation, too.
+// pair, which is an unbiased estimate of the kernel in a single column.
 template <class T, class Function>
 KITCHENETTE_INLINE bool is_unpaired(Size frequency, Size n_columns) {
     return Function::columns == 2 && 2 * frequency + 1 == n_columns;
@@ -219,7 +219,7 @@ template <class T, class Function> struct RowWriter {
 
     const Function& function;
     const TailParameters<T>& parameters;
-    T* row;  // where first_column goes
+    T* row;  // the address of first_column
     Size first_column;
     Size n_columns;
     RowTerms<T> row_terms = {};

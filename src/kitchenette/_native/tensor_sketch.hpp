@@ -1,13 +1,12 @@
 // Tensor Sketch (Pham and Pagh 2013, algorithm 1): count sketches of a row, convolved by
 // multiplying their spectra, for as many rows at a time as a vector has lanes.
 //
-// Everything from the count sketch to the last store happens in one thread's cache. A row's
-// columns are added in their order whether it is dense or sparse; a column that is
-// zero adds a zero to a sum that is not a negative zero, so leaving it out changes no bit.
+// All steps are done in one thread's cache. Columns are added in the same order for dense and
+// sparse rows, and adding a zero does not change a sum, so both give bitwise equal results.
 //
-// Spectra are those of a power of two. For any other number D of buckets there are two ways:
-// transforms so long that the convolution does not come round, which is then folded; or
-// transforms of length D by convolution with a chirp.
+// Transforms have a power of two as their length. For any other number D of buckets there are two
+// ways: padded transforms, which give a linear convolution that is then folded to length D; or
+// transforms of length D by convolution with a chirp (Bluestein).
 #pragma once
 
 #include "structured.hpp"
@@ -19,15 +18,15 @@ template <class T> struct TensorSketch {
     Size n_columns = 0;
     Size n_features = 1;  // the number of buckets, D
     Size degree = 1;
-    Size n_inputs = 0;                      // the columns of a row, or one more that is always 1
+    Size n_inputs = 0;  // the columns of a row, plus one for a constant 1 if any
     const std::int32_t* buckets = nullptr;  // one per factor and input
     const T* weights = nullptr;             // likewise: a sign and a scale
     Size length = 1;                        // of the transforms, a power of two
     const T* roots = nullptr;   // six numbers for each fourth of the length, see fourier.hpp
     const T* chirp = nullptr;   // D complex numbers, or none
     const T* filter = nullptr;  // the chirp's spectrum
-    const std::int32_t* order = nullptr;  // where in the spectrum each output column is, or none
-    const T* factors = nullptr;           // what it is multiplied with
+    const std::int32_t* order = nullptr;  // the position of each output column in the spectrum
+    const T* factors = nullptr;           // the factor of each output column
 
     Size n_parts() const { return 1; }
     Size features_per_part() const { return n_features; }
@@ -53,7 +52,7 @@ template <class T> void count_sketch(const TensorSketch<T>& map, const Rows<T>& 
     const std::int32_t* buckets = map.buckets + factor * map.n_inputs;
     const T* weights = map.weights + factor * map.n_inputs;
     std::memset(sketch, 0, sizeof(T) * N * map.length);
-    if (map.n_inputs > rows.n_columns)  // one more input, which is always 1
+    if (map.n_inputs > rows.n_columns)  // the constant input 1
         store(sketch + buckets[rows.n_columns] * N, broadcast(weights[rows.n_columns]));
     if (rows.sparse()) {
         for (Size r = 0; r < count; ++r)
@@ -90,8 +89,8 @@ void multiply_spectra(const TensorSketch<T>& map, const Sketch& sketch, T* produ
 
 // ---------------------------------------------------------------- chirps
 
-// The spectrum of z_j chirp_j, j < D, padded with zeros, at the frequencies 0 ... D - 1, but
-// for a factor chirp_k: Bluestein's convolution with a chirp, whose spectrum is in the table.
+// The spectrum of z_j chirp_j, j < D, at the frequencies 0 ... D - 1, without the factor chirp_k:
+// Bluestein's convolution with a chirp, whose spectrum is in the table.
 template <class T> void convolve_with_chirp(const TensorSketch<T>& map, T* re, T* im) {
     constexpr Size N = lanes<T>;
     evaluate(re, im, map.length, Size{0}, map.roots, [&](T* to_re, T* to_im, Complex<T> value) {
@@ -144,8 +143,8 @@ template <class T, class Sketch> void multiply_spectra_by_chirps(const TensorSke
     }
 }
 
-// D times the inverse transform of the product above, in its place. Its result is real, so it
-// is the transform of the conjugate.
+// D times the inverse transform of the product above, in place. As its result is real, it is the
+// transform of the conjugate.
 template <class T> void invert_by_chirps(const TensorSketch<T>& map, T* product, T* work) {
     constexpr Size N = lanes<T>;
     const Size D = map.n_features, half = D / 2 + 1;
@@ -201,7 +200,7 @@ template <class T> bool write_features(const TensorSketch<T>& map, const Rows<T>
         multiply_spectra(map, sketch, product, work);
         if (in_time) interpolate_real(product, map.length, map.roots);
     }
-    // A convolution that did not come round: D and beyond belong to 0 and beyond.
+    // A linear convolution is folded: entry D + i is added to entry i.
     const bool folded = in_time && !map.chirp && map.length > D;
     const Size end = folded ? map.degree * (D - 1) + 1 : D;
     using Writer = LaneWriter<T, Identity<T>>;

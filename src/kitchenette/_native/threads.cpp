@@ -39,12 +39,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Waking a thread takes about as long.
+// The time for which a thread spins, about as long as waking one takes.
 constexpr auto longest_spin = std::chrono::microseconds(40);
 
-// Work, in numbers, from which on it pays to share it with a thread that is awake, and to wake one.
-// Measured with transforms, which are the cheapest work: a thread that was asleep finds its caches
-// and its branch predictors cold and the data in those of another processor.
+// The least work that pays to share with a thread that is awake, and to wake a thread for. Measured
+// with transforms, which are the cheapest work: a thread that was asleep has cold caches and branch
+// predictors, and the data is in the caches of another processor.
 constexpr Size least_shared = Size{1} << 15, least_waking = Size{1} << 18;
 
 void pause_processor() {
@@ -165,7 +165,7 @@ class Pool {
             std::thread([this] { help(); }).detach();
             ++looking_;
         } catch (const std::exception&) {
-            created = false;  // The loop has fewer threads then.
+            created = false;  // The loop runs with fewer threads.
         }
 #if !defined(_WIN32)
         pthread_sigmask(SIG_SETMASK, &before, nullptr);
@@ -183,7 +183,7 @@ class Pool {
         for (int i = 0; i < count; ++i) work_arrived_.notify_one();
     }
 
-    // What a helper does, for ever.
+    // The main loop of a helper thread, which never returns.
     void help() {
         std::unique_lock lock(mutex_);
         for (;;) {
@@ -199,7 +199,7 @@ class Pool {
             job->work(range, thread);
             lock.lock();
             ++looking_;
-            // The caller may return as soon as it reads zero: the job is not touched after this.
+            // The job must not be accessed after this, because its caller may return.
             const bool last = job->active.fetch_sub(1, std::memory_order_release) == 1;
             if (last && sleeping_callers_ > 0) helper_left_.notify_all();
         }

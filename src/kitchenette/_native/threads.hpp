@@ -10,7 +10,7 @@
 
 namespace kitchenette {
 
-// Uninitialised memory on a cache-line boundary; no memory for no numbers.
+// Uninitialised memory aligned to cache lines; nothing is allocated for a size of zero.
 template <class T> class AlignedBuffer {
   public:
     explicit AlignedBuffer(Size count)
@@ -26,29 +26,30 @@ template <class T> class AlignedBuffer {
     T* data_;
 };
 
-// Processors that the CPU quota of this process's control groups pays for; 0 if there is no quota.
+// The CPU quota of this process's control groups in processors; 0 if there is no quota.
 // `membership` is a file like /proc/self/cgroup, `mount` a directory like /sys/fs/cgroup. Both
-// versions of Linux's control groups are understood, and limits of parents hold for children.
+// versions of Linux's control groups are supported, and limits of parents apply to children.
 double cpu_quota(const std::string& membership, const std::string& mount);
 
-// Fewer threads than allowed where there is little work, in numbers of half a nanosecond or so.
+// The number of threads for a loop, fewer if there is little work. The unit of work is the
+// computation of one number, about half a nanosecond.
 int threads_for(Size tasks, Size work);
 
-// Tasks 0, 1, ... of a parallel loop: run(context, begin, end, thread) runs some of them with the
-// scratch memory of a thread, whose number is below n_threads.
+// A parallel loop: run(context, begin, end, thread) runs the tasks [begin, end) with the scratch
+// memory of a thread, whose number is below n_threads.
 struct Loop {
     void (*run)(const void* context, Size begin, Size end, int thread);
     const void* context;
     Size tasks, work;
     int n_threads;
-    bool one_by_one;  // the threads take one task at a time, and else several adjacent ones
+    bool one_by_one;  // threads take one task at a time instead of several adjacent ones
 };
 
-// Runs all tasks on this thread and on helpers as these wake. Nobody waits for a helper that has
-// not begun a task.
+// Runs all tasks on this thread, and on helper threads as they wake. The caller does not wait for
+// helpers that have not begun a task.
 void run_loop(const Loop& loop);
 
-// Scratch memory for so many threads, in pieces that share no cache line.
+// Scratch memory for several threads, in pieces that share no cache line.
 template <class T> class ThreadScratch {
   public:
     ThreadScratch(int n_threads, Size size)
@@ -62,10 +63,10 @@ template <class T> class ThreadScratch {
     AlignedBuffer<T> memory_;
 };
 
-// body(task, scratch) for every task; the threads take them as they come, so a task's result
-// must not depend on who runs it. They take several adjacent ones at a time, because threads
-// that work on neighbouring memory disturb each other's caches, unless tasks are large. There are
-// as many threads as there is scratch memory for. Nothing is allocated and nothing throws.
+// Calls body(task, scratch) for every task. Scheduling is dynamic, so the result of a task must not
+// depend on the thread. Unless tasks are large, threads take several adjacent ones at a time, to
+// avoid false sharing of cache lines. The number of threads is limited by the scratch memory.
+// Nothing is allocated and nothing throws.
 template <class T, class Body> void parallel(Size tasks, Size work, const ThreadScratch<T>& scratch,
                                              const Body& body, bool large = false) {
     const auto run = [&](Size begin, Size end, int thread) {

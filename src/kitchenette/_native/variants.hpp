@@ -1,11 +1,11 @@
-// What the code for one instruction set offers to the rest of the module: plain structures, and a
-// table of functions per element type. No instruction set is visible here.
+// The interface of the code for one instruction set: plain structures, and a table of functions per
+// element type. Nothing here depends on an instruction set.
 #pragma once
 
 #include <cstdint>
 
-// Functions shared by code for several instruction sets must never be left to the linker,
-// which would keep one copy, compiled for one of them.
+// Functions shared by code for several instruction sets must be inlined: the linker would keep a
+// single copy, compiled for one of them.
 #if defined(_MSC_VER) && !defined(__clang__)
 #define KITCHENETTE_INLINE __forceinline
 #define KITCHENETTE_NOINLINE __declspec(noinline)
@@ -56,8 +56,8 @@ template <class T> struct TailParameters {
     KITCHENETTE_INLINE Size columns_per_frequency() const { return kind == Tail::sincos ? 2 : 1; }
 };
 
-// Where features go: the number of row i and column j is at(i, j). It may be a window of a larger
-// matrix that begins at some row and column.
+// The destination of features: at(i, j) is the address for row i and column j. It may be a window
+// of a larger matrix that begins at some row and column.
 template <class T> struct Output {
     T* data = nullptr;
     Size stride = 0;
@@ -71,20 +71,20 @@ template <class T> struct Output {
 
 // ---------------------------------------------------------------- pieces of work
 
-// What one thread computes at a time: the parts [first_part, last_part) of the features of the rows
+// A unit of work of one thread: the parts [first_part, last_part) of the features of the rows
 // [row, row + count).
 struct Piece {
     Size row = 0;
     Size count = 0;
     Size first_part = 0;
     Size last_part = 0;
-    // The same rows were written just before, with the same scratch memory, up to first_part: what
-    // the parts share need not be computed again.
+    // The preceding call wrote the parts before first_part of the same rows with the same scratch
+    // memory, so that intermediate results common to all parts are reused.
     bool continued = false;
 };
 
-// How many rows an operator likes to compute at a time. A last group of at most `few` rows is
-// cheaper one by one. With few rows each thread gets so many shares of the parts.
+// The best number of rows to compute together. A last group of at most `few` rows is cheaper row by
+// row. With few rows the parts are divided into the given number of shares per thread.
 struct Pace {
     Size rows = 1;
     Size few = 0;
@@ -97,8 +97,8 @@ KITCHENETTE_INLINE Size ceil_divide(Size a, Size b) {
 
 // ---------------------------------------------------------------- the table
 
-// The vector code of one kind of operator: the numbers of scratch memory that `count` rows need,
-// and a function that writes a piece of at most Pace::rows rows and says whether all of its numbers
+// The vector code of one kind of operator: the size of the scratch memory for `count` rows, and a
+// function that writes a piece of at most Pace::rows rows and returns whether all of its numbers
 // are finite. Scratch memory is aligned to 64 bytes.
 template <class T, template <class> class Parameters> struct OperatorCode {
     Size (*scratch_size)(const Parameters<T>& p, Size count, bool sparse);
@@ -106,7 +106,7 @@ template <class T, template <class> class Parameters> struct OperatorCode {
                   const Output<T>& out, T* scratch);
 };
 
-inline constexpr Size most_sums = 512;  // of columns at a time: they stay in the cache
+inline constexpr Size most_sums = 512;  // columns whose sums are computed together, in cache
 
 template <class T> struct CommonCode {
     int lanes;

@@ -6,7 +6,7 @@ import sys
 
 
 def main() -> None:
-    """Run the command; says what to install if its libraries are missing."""
+    """Run the command, or print what to install if its libraries are missing."""
     try:
         from kitchenette.cli.app import app
     except ModuleNotFoundError as missing:

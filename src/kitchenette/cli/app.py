@@ -1,4 +1,4 @@
-"""The commands and their options; the work is done elsewhere."""
+"""The commands and their options."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Rows of data at the border: counted, taken by number, and checked once."""
+"""User data: slicing, sampling and validation of rows."""

@@ -1,4 +1,4 @@
-"""Rows as users bring them: arrays, sparse matrices, data frames, lists."""
+"""Slicing, sampling and validation of arrays, sparse matrices, data frames and lists."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from kitchenette.kernels.base import canonical, native_order
 from kitchenette.sketching.random import Stream
 
 FLOATS: list[type] = [np.float64, np.float32]
-SAMPLE_ROWS = 1000  # that choices made from data look at
+SAMPLE_ROWS = 1000  # the size of the sample from which parameters are chosen
 
 
 def slices(n_rows: int, size: int) -> Iterator[slice]:
-    """All rows in order, ``size`` of them at a time."""
+    """Slices of ``size`` rows that cover all rows in order."""
     for start in range(0, n_rows, size):
         yield slice(start, min(start + size, n_rows))
 
 
 def take(X: Any, rows: Any) -> Any:
-    """Some rows of a matrix or a data frame, which stays what it is."""
+    """Some rows of a matrix or a data frame, as the same type."""
     if isinstance(X, np.ndarray) or sp.issparse(X):
         return X[rows]
     return _safe_indexing(X, rows)
 
 
 def table(X: Any) -> Any:
-    """Something whose rows `take` can take: lists become arrays, other sparse formats CSR."""
+    """Convert lists to arrays and sparse matrices to CSR, so that `take` can index rows."""
     refuse_what_is_not_numbers(X)
     if sp.issparse(X):
         return X.tocsr()
@@ -39,7 +39,7 @@ def table(X: Any) -> Any:
 
 
 def refuse_what_is_not_numbers(X: Any) -> None:
-    """Refuse masked arrays and dates, which would become numbers of no meaning."""
+    """Refuse masked arrays and dates, which would be converted to meaningless numbers."""
     if isinstance(X, np.ma.MaskedArray):
         raise ValueError(
             "Masked arrays are not supported, because their masked entries would be used as "
@@ -53,10 +53,20 @@ def refuse_what_is_not_numbers(X: Any) -> None:
             )
 
 
+def counting_rows(X: Any, weights: Any) -> tuple[Any, Any]:
+    """The rows of a `table` whose weight is not zero, and their weights."""
+    if weights is None or np.all(weights):
+        return X, weights
+    counting = np.flatnonzero(weights)
+    if counting.size == 0:
+        raise ValueError("All weights are zero: there is no row to learn from.")
+    return take(X, counting), weights[counting]
+
+
 def sample_rows(X: Any, seed: int, weights: Any = None) -> tuple[Any, Any]:
     """A seeded sample of the rows of a `table`, with their weights; all rows if there are few.
 
-    Rows of weight zero are never part of it.
+    Rows of weight zero are excluded.
     """
     n_rows = _num_samples(X)
     if weights is None:
@@ -71,7 +81,7 @@ def sample_rows(X: Any, seed: int, weights: Any = None) -> tuple[Any, Any]:
 def checked_rows(owner: Any, X: Any) -> Any:
     """Rows for a fitted estimator: finite float32 or float64, dense or canonical CSR.
 
-    A plain matrix passes at once, because scikit-learn's general checks take longer than the
+    A float matrix takes a fast path, because scikit-learn's general checks take longer than the
     features of a few rows.
     """
     if (

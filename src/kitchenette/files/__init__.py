@@ -1,6 +1,6 @@
-"""Model files: the layout of a file, values as JSON and arrays, and which classes take part.
+"""Model files: their layout, the encoding of values, and the registry of storable classes.
 
-This room knows no class of the others: each class registers itself with `storable`.
+This package imports no model class: each class registers itself with `storable`.
 """
 
 from kitchenette.files.models import ModelFileError, load, save

@@ -1,8 +1,8 @@
-"""Values and objects as a JSON document with arrays beside it, and back.
+"""Conversion of models to a JSON document with separate arrays, and back.
 
 The document is a list of objects, each with the name of its class and a state. Objects refer to
-earlier ones by number, so that what several of them share is stored once, and the last one is the
-model. What cannot be stored or read is told by a ValueError.
+earlier ones by number, so that shared objects are stored once. The last object is the model.
+Values that cannot be stored or read raise a ValueError.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from kitchenette.files.container import little_endian
 from kitchenette.files.registry import Budget, storage_named, storage_of
 
-MOST_DEPTH = 128  # of lists and dictionaries in each other, counted through references
-MOST_REPETITION = 3  # how much larger a document may be if all references are written out
+MOST_DEPTH = 128  # the deepest nesting of lists and dictionaries, with references resolved
+MOST_REPETITION = 3  # the largest ratio of the size with references resolved to the size without
 
 
 def encode(model: Any) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -30,7 +30,7 @@ def encode(model: Any) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
 
 
 def decode(document: Any, arrays: dict[str, NDArray[Any]], budget: Budget) -> Any:
-    """The model of a document that may come from anywhere; the arrays are not copied."""
+    """The model of an untrusted document; the arrays are not copied."""
     entries = document.get("objects") if isinstance(document, dict) else None
     if not isinstance(entries, list) or not entries:
         raise ValueError("it contains no objects.")
@@ -42,7 +42,7 @@ def decode(document: Any, arrays: dict[str, NDArray[Any]], budget: Budget) -> An
 
 
 def described(value: Any) -> str:
-    """The class of an object, for sentences."""
+    """The class of an object, for error messages."""
     return f"an object of {type(value).__module__}.{type(value).__qualname__}"
 
 
@@ -50,13 +50,12 @@ class _Encoder:
     def __init__(self) -> None:
         self.objects: list[dict[str, Any]] = []
         self.arrays: dict[str, NDArray[Any]] = {}
-        # Shared objects are found by identity. They are kept so that no other object, made while
-        # the model is written, takes the place of one that is gone.
+        # Shared objects are found by id; the references keep ids from being reused.
         self._numbers: dict[int, int] = {}
         self._kept: list[Any] = []
 
     def value(self, value: Any, where: str) -> Any:
-        """JSON for a value; ``where`` says what it is."""
+        """The JSON value of a value; ``where`` names it in error messages."""
         if value is None or isinstance(value, bool | np.bool_):
             return value if value is None else bool(value)
         if isinstance(value, str):
@@ -89,7 +88,7 @@ class _Encoder:
             if array.ndim != 1 or not all(isinstance(item, str) for item in strings):
                 raise ValueError(f"{where} is an array of objects, which are not all strings.")
             return {"strings": strings, "objects": array.dtype.kind == "O"}
-        # Products with a matrix round differently in another order of memory, so that is kept.
+        # The memory order is stored, because products with the matrix round differently without.
         transposed = array.flags.f_contiguous and not array.flags.c_contiguous
         stored = little_endian(array.T if transposed else array)
         if stored is None:
@@ -116,19 +115,19 @@ class _Decoder:
         self.objects: list[Any] = []
         self._arrays = arrays
         self._budget = budget
-        self._operations: list[float] = []  # what making each object was said to cost
+        self._operations: list[float] = []  # the estimated cost of each object
         self._referred: set[int] = set()
 
     def add(self, entry: Any) -> None:
-        """Make the next object."""
+        """Create the next object of the document."""
         name = entry.get("class") if isinstance(entry, dict) else None
         storage = storage_named(name)
         if storage is None:
             raise ValueError(f"it contains an object of the unknown class {name!r:.80}.")
         spent = self._budget.spent_operations
         try:
-            # Content that makes no sense may break any step, and in any way. There is
-            # no harm in that: these are constructors and checks of registered classes.
+            # Invalid content may raise any exception, which is harmless: only constructors and
+            # checks of registered classes run here.
             with np.errstate(all="ignore"):
                 made = storage.from_file(self._values(entry.get("state")), self._budget)
         except Exception as error:
@@ -161,7 +160,7 @@ class _Decoder:
         if form == "mapping":
             return self._values(content)
         if form == "array" and content in self._arrays:
-            # An array is used once: many objects that change copies of it would outgrow the file.
+            # Each array may be used once, so that copies of it cannot outgrow the file.
             return self._arrays.pop(content)
         if form == "object" and _is_number_of(content, self.objects):
             return self._referred_to(content)
@@ -169,7 +168,7 @@ class _Decoder:
 
     def _referred_to(self, number: int) -> Any:
         if number in self._referred:
-            # What is made from this object may do all its work again.
+            # An object that is made from this one may repeat all its work.
             what = f"using a {type(self.objects[number]).__name__} once more"
             self._budget.spend(0, self._operations[number], what)
         self._referred.add(number)
@@ -180,7 +179,7 @@ class _Decoder:
             raise ValueError("an array of strings has other values.")
         if objects:
             return np.array(strings, dtype=object)
-        # All strings are as wide as the widest.
+        # NumPy stores all strings with the width of the longest.
         width = max(map(len, strings), default=0)
         self._budget.spend(4 * len(strings) * width, 0, "an array of strings")
         return np.array(strings, dtype=str)
@@ -191,12 +190,12 @@ def _is_number_of(content: Any, objects: list[Any]) -> bool:
 
 
 def _check_extent(entries: list[Any]) -> None:
-    """Refuse objects in objects that are too deep, or too many if all references are written out.
+    """Refuse documents that are too deep, or too large once references are resolved.
 
-    A chain of 30 objects, each of which refers twice to the one before, has a text of 2^30 objects.
+    A chain of 30 objects that each refer twice to the previous one resolves to 2^30 objects.
     """
     extents: list[tuple[int, int]] = []  # depth and number of values of each object
-    n_values = 0  # without those that are referred to
+    n_values = 0  # without resolving references
 
     def extent(value: Any, depth: int) -> tuple[int, int]:
         nonlocal n_values

@@ -1,8 +1,8 @@
 """The layout of a model file: a JSON document and arrays, with a checksum.
 
-It is the layout of safetensors: the length of a header, the header, which is JSON, and the
-numbers of all arrays. The document is a string in the header. Nothing here knows what the document
-and the arrays mean. Whatever is wrong with a file is told by a ValueError.
+It is the layout of safetensors: the length of a header, the header in JSON, and the data of all
+arrays. The document is a string in the header. This module does not interpret the document or the
+arrays. Invalid files raise a ValueError.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 
 FORMAT = "kitchenette model"
 FORMAT_VERSION = 1
-MOST_HEADER_BYTES = 2**24  # Parsed, these become a few hundred megabytes at worst.
-MOST_EMPTY = 2**20  # the product of the other lengths in the shape of an array without numbers
+MOST_HEADER_BYTES = 2**24  # parsed JSON of this size takes at most a few hundred megabytes
+MOST_EMPTY = 2**20  # the largest product of the nonzero lengths in the shape of an empty array
 FOREIGN = "it is not a model file of kitchenette."
 
 DTYPES = {
@@ -47,7 +47,7 @@ _NO_CHECKSUM = "0" * 64
 
 
 def little_endian(array: NDArray[Any]) -> NDArray[Any] | None:
-    """An array as it lies in a file, not copied if it is so already; None for other types."""
+    """The array in the byte order of files, copied if necessary; None for unsupported types."""
     dtype = array.dtype.newbyteorder("<")
     return np.asarray(array, dtype=dtype, order="C") if dtype in _NAMES else None
 
@@ -57,7 +57,7 @@ def little_endian(array: NDArray[Any]) -> NDArray[Any] | None:
 
 def write(file: BufferedWriter, document: Any, arrays: dict[str, NDArray[Any]]) -> None:
     """Write a document of JSON values, and arrays that `little_endian` returned."""
-    # Wide numbers come first, so that all of them are aligned.
+    # Arrays are sorted by descending item size, so that all of them are aligned.
     ordered = dict(sorted(arrays.items(), key=lambda item: -item[1].dtype.itemsize))
     header: dict[str, Any] = {
         "__metadata__": {
@@ -81,7 +81,7 @@ def write(file: BufferedWriter, document: Any, arrays: dict[str, NDArray[Any]]) 
     if len(text) > MOST_HEADER_BYTES:
         raise ValueError("the names and values outside of arrays take too many bytes.")
     checksum = _checksum(text, ordered.values())
-    # Only the first occurrence is the checksum: the document comes after it.
+    # The first occurrence is the checksum, because the document comes after it.
     text = text.replace(_NO_CHECKSUM.encode(), checksum.encode(), 1)
     file.write(len(text).to_bytes(8, "little"))
     file.write(text)
@@ -91,8 +91,8 @@ def write(file: BufferedWriter, document: Any, arrays: dict[str, NDArray[Any]]) 
 
 @contextlib.contextmanager
 def replacement(path: str | os.PathLike[str]) -> Iterator[BufferedWriter]:
-    """A new file that takes the place of ``path`` if the body succeeds, and vanishes if not."""
-    target = Path(os.path.realpath(path))  # A link remains a link.
+    """A temporary file that replaces ``path`` if the body succeeds and is deleted if not."""
+    target = Path(os.path.realpath(path))  # a symbolic link is kept
     if not target.parent.is_dir():
         raise FileNotFoundError(f"Cannot save to {path}: there is no folder {target.parent}.")
     temporary = target.with_name(f".{target.name[:64]}.{secrets.token_hex(8)}.tmp")
@@ -107,7 +107,7 @@ def replacement(path: str | os.PathLike[str]) -> Iterator[BufferedWriter]:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    if os.name == "posix":  # Other systems cannot open a folder.
+    if os.name == "posix":  # other systems cannot open a folder
         folder = os.open(target.parent, os.O_RDONLY)
         try:
             os.fsync(folder)
@@ -119,7 +119,7 @@ def replacement(path: str | os.PathLike[str]) -> Iterator[BufferedWriter]:
 
 
 def read(file: BufferedReader) -> tuple[Any, dict[str, NDArray[Any]]]:
-    """The document and the arrays of a file, after all checks that need no knowledge of them."""
+    """The document and the arrays of a file whose layout and checksum have been checked."""
     size = os.fstat(file.fileno()).st_size
     length = int.from_bytes(file.read(8), "little")
     start = file.read(1)
@@ -177,7 +177,7 @@ def _check_version(metadata: dict[str, Any]) -> None:
 def _read_arrays(
     file: BufferedReader, header: dict[str, Any], size: int
 ) -> dict[str, NDArray[Any]]:
-    """All arrays in the order in which they lie in the file, which they must fill."""
+    """All arrays, in the order of the file, which they must fill without gaps."""
     described = sorted(
         (_described(name, entry, size) for name, entry in header.items()), key=lambda item: item[0]
     )
@@ -190,7 +190,7 @@ def _read_arrays(
         raise ValueError("it is cut short, or longer than its arrays.")
     arrays = {}
     for _, name, dtype, shape in described:
-        # The file is read into the memory that the model will keep: nothing copies it again.
+        # The file is read directly into the arrays of the model, without another copy.
         array = np.empty(shape, dtype)
         if array.nbytes and file.readinto(_bytes_of(array)) != array.nbytes:
             raise ValueError("it is cut short.")
@@ -203,7 +203,7 @@ def _read_arrays(
 def _described(
     name: str, entry: Any, size: int
 ) -> tuple[tuple[int, int], str, np.dtype[Any], tuple[int, ...]]:
-    """Offsets, name, dtype and shape, which agree with each other and with the file."""
+    """Offsets, name, dtype and shape, checked against each other and the size of the file."""
     entry = entry if isinstance(entry, dict) else {}
     code = entry.get("dtype")
     shape, offsets = entry.get("shape"), entry.get("data_offsets")

@@ -1,4 +1,4 @@
-"""`save` and `load`: a model and its file."""
+"""`save` and `load` for model files."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class ModelFileError(ValueError):
 def save(model: Any, path: str | os.PathLike[str], *, statistics: bool = True) -> None:
     """Write a model to a file.
 
-    The file is written beside its place and then moved there, so there is never half a file:
-    if anything goes wrong, a file that was there before stays as it was.
+    The write is atomic: a temporary file in the same folder is renamed at the end. If an error
+    occurs, an existing file is not changed.
 
     Parameters
     ----------
@@ -45,13 +45,13 @@ def save(model: Any, path: str | os.PathLike[str], *, statistics: bool = True) -
     path : str or path-like
         The name of the file, by custom with the ending ``.safetensors``.
     statistics : bool, default=True
-        Whether an estimator keeps its statistics, 4 n_components^2 bytes, and a map that learned
-        from data what it needs to learn more. Without them the file is small and the model
-        predicts, but it cannot go on learning, merge, or tell how sure it is.
+        Whether to store the statistics of an estimator, 4 n_components^2 bytes, and the data with
+        which a map such as TEFM can be fitted further. Without them the file is small, and the
+        model can predict but not learn more, merge, or return standard deviations.
 
     See Also
     --------
-    load : The way back.
+    load : Reads a model file.
 
     Notes
     -----
@@ -103,8 +103,7 @@ def load(
 ) -> Any:
     """Read a model from a file that `save` wrote.
 
-    Files from anywhere are safe to load: nothing in them is executed, and no size that they
-    state is believed.
+    Untrusted files are safe to load: nothing in them is executed, and all sizes are checked.
 
     Parameters
     ----------
@@ -115,7 +114,7 @@ def load(
         file contains. A few bytes can describe a map of any size.
     max_operations : float, default=1e9
         The most work that drawing feature maps again may take, in operations of about two
-        nanoseconds; the default is about two seconds. The work is estimated from above, before
+        nanoseconds; the default is about two seconds. An upper bound of the work is computed before
         anything is drawn. Pass a larger number, or ``math.inf``, for a large map that you trust.
 
     Returns
@@ -128,13 +127,13 @@ def load(
     ------
     ModelFileError
         If the file is not a model file, is damaged, was written by a newer version, needs
-        more memory or work than allowed, or its maps come out different from the stored ones.
+        more memory or work than allowed, or its maps differ from the stored fingerprints.
     OSError
         If the file cannot be read.
 
     See Also
     --------
-    save : The way there.
+    save : Writes a model file.
 
     Examples
     --------

@@ -1,11 +1,11 @@
-"""What can be stored in a model file.
+"""The registry of classes that can be stored in model files.
 
-A class takes part by the decorator `storable`. It has two methods:
+A class is registered by the decorator `storable`. It has two methods:
 
 * ``to_file()`` returns a dictionary of numbers, strings, arrays, lists, dictionaries and other
   storable objects;
-* ``from_file(state, budget)``, a class method, makes an object from such a dictionary, which may
-  come from anywhere: it checks everything, and asks the budget before it draws or allocates.
+* ``from_file(state, budget)``, a class method, makes an object from such a dictionary, which is
+  untrusted: it checks all values, and asks the budget before it draws or allocates.
 
 No other class is ever looked up, so a file cannot name code to run.
 """
@@ -38,7 +38,7 @@ class Budget:
     Attributes
     ----------
     spent_bytes, spent_operations : float
-        What has been asked for and granted.
+        The memory and the work granted so far.
     """
 
     def __init__(self, max_bytes: float, max_operations: float):
@@ -46,20 +46,20 @@ class Budget:
         self.spent_bytes = self.spent_operations = 0.0
 
     def spend(self, n_bytes: float, n_operations: float, what: str) -> None:
-        """Refuse with a sentence if this is more than what is left.
+        """Raise a ValueError if this exceeds the remaining budget.
 
         Parameters
         ----------
         n_bytes, n_operations : float
-            Upper bounds of what is about to be used.
+            Upper bounds of the memory and the work.
         what : str
-            What it is used for, the subject of the sentence.
+            The purpose, as the subject of the error message.
         """
         for number, limit, spent, unit in (
             (n_bytes, self._max_bytes, self.spent_bytes, "bytes"),
             (n_operations, self._max_operations, self.spent_operations, "operations"),
         ):
-            if not number <= limit - spent:  # turned around, so that NaN is refused
+            if not number <= limit - spent:  # this form also refuses NaN
                 raise ValueError(
                     f"{what} may take {_rounded(number)} {unit}, and {_rounded(limit - spent)} "
                     f"are left. Load it with a larger max_{unit} if you trust it."
@@ -69,12 +69,12 @@ class Budget:
 
 
 def _rounded(number: float) -> str:
-    return f"{min(number, 1e300):.3g}"  # whole numbers may be too large for a float
+    return f"{min(number, 1e300):.3g}"  # integers may overflow a float
 
 
 @dataclass(frozen=True)
 class Storage:
-    """How objects of a class are stored."""
+    """The functions that store and restore objects of a class."""
 
     cls: type
     to_file: Callable[[Any], dict[str, Any]]
@@ -149,12 +149,12 @@ def storable(cls: Class) -> Class:
 
 
 def storage_named(name: Any) -> Storage | None:
-    """How objects of the class of this name are stored, if they are."""
+    """The `Storage` of the class with this name, or None."""
     return _BY_NAME.get(name) if isinstance(name, str) else None
 
 
 def storage_of(value: Any) -> Storage | None:
-    """How an object is stored, if it is: subclasses are not what their base class is."""
+    """The `Storage` of the exact class of an object, or None; subclasses are not included."""
     storage = _BY_NAME.get(type(value).__name__)
     return storage if storage is not None and storage.cls is type(value) else None
 
@@ -167,7 +167,7 @@ def _full_name(cls: type) -> str:
 
 
 def checked_state(state: dict[str, Any], types: dict[str, Any]) -> dict[str, Any]:
-    """Values of these names and types and no others; a name may be missing if None is a type."""
+    """Check names and types of values; a name may be missing if its type may be None."""
     for name in state:
         if name not in types:
             raise ValueError(f"there is no value {name!r:.80}; is it of a newer version?")
@@ -184,7 +184,7 @@ def checked_state(state: dict[str, Any], types: dict[str, Any]) -> dict[str, Any
 
 
 def constructed(cls: type[Made], parameters: dict[str, Any]) -> Made:
-    """An object of a class with these parameters; those that are missing have their defaults."""
+    """An object of a class with these parameters and defaults for missing ones."""
     known = [*signature(cls.__init__).parameters][1:]
     for name in parameters:
         if name not in known:
@@ -200,8 +200,8 @@ def stored_parameters(estimator: Any, fitted: Any = None) -> dict[str, Any]:
     estimator : estimator
         Its parameters are not changed.
     fitted : object, optional
-        The fitted counterpart of the estimator, by default itself, whose ``seed_`` is what the
-        generator gave. That of a parameter has the name of the parameter and an underscore.
+        The fitted counterpart of the estimator, by default itself, whose ``seed_`` replaces a
+        generator. For a nested estimator it is the attribute with a trailing underscore.
 
     Returns
     -------

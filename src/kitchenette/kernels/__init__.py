@@ -1,4 +1,4 @@
-"""Exact kernels: the things that feature maps approximate.
+"""Exact kernels, which feature maps approximate.
 
 A kernel is a value. It has parameters, compares equal to a kernel with the same
 parameters, and is callable: ``k(X, Y)`` is the exact Gram matrix.

@@ -1,8 +1,8 @@
-"""Distances between rows, with all the digits that float64 has room for.
+"""Distances between rows, accurate to float64.
 
-Rows are subtracted before they are scaled: a difference of two numbers close to each other is
-exact, one of their rounded multiples is not. All work is done in float64, on tiles of a Gram
-matrix, whatever the precision of the rows.
+Rows are subtracted before they are scaled, because the difference of two close numbers is exact
+and that of their rounded multiples is not. All computations are in float64, on tiles of a Gram
+matrix.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
 Array = NDArray[np.float64]
 LARGEST_TILE = 1024  # rows
-NUMBERS = 2**21  # that a temporary array may have
-CACHED = 2**17  # numbers that are worked on several times in a row
+NUMBERS = 2**21  # the largest size of a temporary array
+CACHED = 2**17  # the size of arrays that should fit the cache
 
 
 def by_tiles(
     X: Any, Y: Any, function: Callable[[Any, Any], Array], dtype: DTypeLike
 ) -> NDArray[Any]:
-    """A function of all pairs of rows, computed for some of X and some of Y at a time.
+    """A function of all pairs of rows, computed by tiles.
 
-    The function gets rows in float64, all dense or all CSR. If Y is X it is taken to be
-    symmetric, and meets the same object twice on the diagonal.
+    The function gets rows in float64, all dense or all CSR. If Y is X it must be symmetric, and
+    gets the same object twice on the diagonal.
     """
     sparse = sp.issparse(X) and sp.issparse(Y)
     size = LARGEST_TILE if sparse else int(np.clip(NUMBERS // X.shape[1], 64, LARGEST_TILE))
@@ -54,11 +54,10 @@ def by_tiles(
 def squared_distances(A: Any, B: Any, scale: Any = 1.0) -> Array:
     """Squared Euclidean distances of rows divided by ``scale``, a number or one per column.
 
-    |a|^2 + |b|^2 - 2 <a, b> is fast but cancels for rows that are close to each other
-    compared with their norms, and overflows before the distance does; such pairs are
-    subtracted first.
+    |a|^2 + |b|^2 - 2 <a, b> is fast but cancels for rows whose distance is small compared with
+    their norms, and overflows before the distance does; such pairs are subtracted first.
     """
-    # Dense rows are moved to where fewer of them are close for their norms.
+    # Dense rows are centred, so that there are fewer such pairs.
     centre = None if sp.issparse(A) else B.mean(axis=0)
     a, b = (_divided(M if centre is None else M - centre, scale) for M in (A, B))
     norms = row_norms(a, squared=True)[:, None] + row_norms(b, squared=True)[None, :]
@@ -89,7 +88,7 @@ def columnwise_sums(A: Any, B: Any, scale: Any, function: Callable[[Array], Arra
     """Sums over columns of a function, zero at zero, of the differences divided by ``scale``."""
     n, m = A.shape[0], B.shape[0]
     sums = np.empty(n * m)
-    # Of a sparse difference only the columns that are stored in one of the rows are there.
+    # A sparse difference has only the columns that are stored in one of the rows.
     width = (A.nnz / n + B.nnz / m) if sp.issparse(A) else A.shape[1]
     chunk = int(max(1, CACHED // max(1, width)))
     for start in range(0, n * m, chunk):

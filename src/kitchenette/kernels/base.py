@@ -1,4 +1,4 @@
-"""What all kernels have in common."""
+"""The base class of all kernels, and checks of their arguments."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Kernel(ValueParameters, ABC):
     """A positive definite function of two rows.
 
     A kernel is a value: it is equal to another with the same parameters, and its attributes
-    cannot be assigned. ``set_params`` of a feature map gives the map a kernel of its own;
-    ``set_params`` of a kernel, as in scikit-learn, changes it for all who share it.
+    cannot be assigned. ``set_params`` of a feature map replaces its kernel by a modified copy;
+    ``set_params`` of a kernel, as in scikit-learn, modifies it for all objects that share it.
     """
 
     def __call__(self, X: ArrayLike, Y: ArrayLike | None = None) -> NDArray[Any]:
@@ -46,7 +46,7 @@ class Kernel(ValueParameters, ABC):
                 "(its kernel_ has one), call resolve(X), or pass a number."
             )
         with np.errstate(over="ignore", invalid="ignore"):
-            # Parameters that are NumPy's numbers may have made it float64.
+            # NumPy scalars among the parameters may have promoted the result to float64.
             K = self._gram(A, B).astype(A.dtype, copy=False)
         if not np.isfinite(K).all():
             raise ValueError(
@@ -60,10 +60,10 @@ class Kernel(ValueParameters, ABC):
 
     @abstractmethod
     def check_parameters(self, n_columns: int) -> None:
-        """Raise a ValueError if a parameter makes no sense for rows of this width."""
+        """Raise a ValueError if a parameter is invalid for rows of n_columns."""
 
     def needs_sample(self) -> bool:
-        """Whether a parameter that makes sense is left to be chosen from data; see `resolve`."""
+        """Whether a valid parameter, such as "median", is to be chosen from data by `resolve`."""
         return False
 
     def resolve(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -79,7 +79,7 @@ class Kernel(ValueParameters, ABC):
         Returns
         -------
         kernel : Kernel
-            This kernel if it left nothing open, else a copy.
+            This kernel if all its parameters are numbers, else a copy.
         """
         rows = check_rows(X)
         self.check_parameters(rows.shape[1])
@@ -89,7 +89,7 @@ class Kernel(ValueParameters, ABC):
         return self._resolved(rows, weights)
 
     def _resolved(self, rows: Any, weights: NDArray[np.float64] | None) -> Self:
-        """A copy with what was left open chosen for these checked rows."""
+        """A copy with the remaining parameters chosen for these checked rows."""
         return self
 
     def to_file(self) -> dict[str, Any]:
@@ -98,11 +98,11 @@ class Kernel(ValueParameters, ABC):
 
     @classmethod
     def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:
-        """A kernel from parameters of any origin; who uses it checks them, as for all kernels."""
+        """A kernel from untrusted parameters, which are checked where the kernel is used."""
         return constructed(cls, state)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        # A kernel may be shared by several maps, or be the default of all of them.
+        # A kernel may be shared by several maps or be a default parameter.
         if name in vars(self):
             raise AttributeError(
                 f"A kernel is a value: {name} of {self!r} cannot be assigned. Make a new kernel, "
@@ -120,7 +120,7 @@ class Kernel(ValueParameters, ABC):
 
 
 def _comparable(value: Any) -> Any:
-    """Something hashable that is equal for equal parameters."""
+    """A hashable value that is equal for equal parameters."""
     if isinstance(value, Kernel):
         parameters = value.get_params(deep=False).items()
         return type(value).__name__, tuple((name, _comparable(v)) for name, v in parameters)
@@ -135,20 +135,20 @@ def check_rows(X: Any) -> Any:
     """A finite matrix of float32 or float64, dense or CSR with each entry stored once."""
     X = check_array(native_order(X), accept_sparse="csr", dtype=[np.float64, np.float32])
     if sp.issparse(X) and X.indices.dtype != np.int32 and max(X.nnz, *X.shape) < 2**31:
-        # Some of scikit-learn's distances know no other indices.
+        # Some of scikit-learn's distances need 32-bit indices.
         parts = (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32))
         X = type(X)(parts, shape=X.shape)
     return canonical(X)
 
 
 def native_order(X: Any) -> Any:
-    """An array with this machine's order of bytes, so that it keeps its precision in checks."""
+    """The array in native byte order, because scikit-learn's checks would convert its dtype."""
     foreign = isinstance(X, np.ndarray) and X.dtype.kind == "f" and not X.dtype.isnative
     return X.astype(X.dtype.newbyteorder("=")) if foreign else X
 
 
 def canonical(X: Any) -> Any:
-    """Checked rows whose entries are stored once and in order; what was given stays as it is."""
+    """Checked rows in canonical CSR format; the argument is not modified."""
     if sp.issparse(X) and not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
@@ -156,7 +156,7 @@ def canonical(X: Any) -> Any:
 
 
 def check_pair(X: Any, Y: Any) -> tuple[Any, Any]:
-    """Two sets of rows of equal width and dtype; the same object twice if Y is X or None."""
+    """Two checked sets of rows of equal width and dtype; the same object if Y is X or None."""
     same = Y is None or Y is X
     X = check_rows(X)
     if same:

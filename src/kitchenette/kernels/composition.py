@@ -1,4 +1,4 @@
-"""Kernels of kernels."""
+"""Functions of kernels."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from kitchenette.kernels.shift_invariant import Gaussian
 
 @storable
 class Composition(Kernel):
-    """f(k(x, y)): a dot-product kernel's function of another kernel.
+    """f(k(x, y)): the function of a dot-product kernel applied to another kernel.
 
     Parameters
     ----------
     outer : DotProductKernel, default=Polynomial()
-        Its function f is applied.
+        The kernel f(<x, y>) that defines f.
     inner : Kernel, default=Gaussian()
-        It is applied to this kernel.
+        The kernel k.
 
     Examples
     --------

@@ -36,8 +36,7 @@ class DotProductKernel(Kernel):
     def log_coefficients(self, n: NDArray[np.int64]) -> NDArray[np.float64]:
         """Logarithms of the Maclaurin coefficients of these degrees; -inf for zeros.
 
-        Logarithms, because 1 / n! and its kind leave the range of numbers long before
-        the terms that they belong to do.
+        Logarithms, because coefficients such as 1 / n! underflow long before their terms do.
         """
 
     def _gram(self, X: Any, Y: Any) -> NDArray[Any]:
@@ -86,7 +85,7 @@ class Polynomial(DotProductKernel):
     def log_coefficients(self, n: NDArray[np.int64]) -> NDArray[np.float64]:
         r, m = self.degree, np.minimum(n, self.degree)
         log_binomial = special.gammaln(r + 1) - special.gammaln(m + 1) - special.gammaln(r - m + 1)
-        # 0^0 is one here: the last power of a homogeneous kernel has the coefficient gamma^r.
+        # xlogy(0, 0) = 0: the only coefficient of a homogeneous kernel is gamma^r.
         log_constant = special.xlogy(r - m, self.coef0)
         return np.where(n <= r, log_binomial + m * np.log(self.gamma) + log_constant, -np.inf)
 
@@ -131,7 +130,7 @@ class Exponential(DotProductKernel):
 class VovkPolynomial(DotProductKernel):
     """Vovk's real polynomial kernel (1 - <x, y>^degree) / (1 - <x, y>).
 
-    It is the sum of <x, y>^n for n from 0 to degree - 1, and is computed so.
+    It is computed as the sum of <x, y>^n for n from 0 to degree - 1.
 
     Parameters
     ----------
@@ -231,7 +230,7 @@ class Maclaurin(DotProductKernel):
 
 
 def check_coefficients(owner: Kernel, coefficients: ArrayLike) -> None:
-    """Refuse what is no list of coefficients of a positive definite series."""
+    """Refuse coefficients that are not those of a positive definite series."""
     a = np.asarray(coefficients)
     good = a.ndim == 1 and a.size > 0 and a.dtype.kind in "iuf" and np.isfinite(a).all()
     if not good or (a < 0).any() or not (a > 0).any():

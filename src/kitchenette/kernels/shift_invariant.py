@@ -32,9 +32,10 @@ LengthScale = Any  # a number, an array of them, or "median"
 
 
 class ShiftInvariantKernel(Kernel):
-    """A kernel of ``(x - y) / length_scale``, one where its argument is zero.
+    """A kernel of ``(x - y) / length_scale`` with k(0) = 1.
 
-    A subclass says in `spectrum` how its frequencies are distributed; feature maps need no more.
+    A subclass defines the distribution of its frequencies in `spectrum`, from which feature maps
+    draw.
     """
 
     length_scale: LengthScale
@@ -63,9 +64,9 @@ class ShiftInvariantKernel(Kernel):
         return isinstance(self.length_scale, str) and self.length_scale == "median"
 
     def _resolved(self, rows: Any, weights: NDArray[np.float64] | None) -> Self:
-        """With the median distance between these rows as the length scale."""
+        """A copy whose length scale is the median distance between these rows."""
         n_rows, n_columns = rows.shape
-        # In units of a power of two about as large, squares keep clear of the ends of the range.
+        # Distances are divided by a power of two, so that squares do not overflow or underflow.
         unit = 2.0 ** int(np.frexp(np.clip(_largest_difference(rows), 1e-307, 8e307))[1])
 
         def distances(A: Any, B: Any) -> NDArray[Any]:
@@ -73,7 +74,7 @@ class ShiftInvariantKernel(Kernel):
 
         i, j = np.triu_indices(n_rows, k=1)
         pairs = by_tiles(rows, rows, distances, np.float64)[i, j]
-        different = pairs > 0  # equal rows say nothing about the scale
+        different = pairs > 0  # equal rows are ignored
         if not different.any():
             raise ValueError(
                 "length_scale='median' needs at least two different rows to measure a distance; "
@@ -90,11 +91,11 @@ class ShiftInvariantKernel(Kernel):
         return clone(self).set_params(length_scale=_rounded(median))
 
     def _distances(self, A: Any, B: Any, unit: float) -> NDArray[Any]:
-        """The distance that the median is taken of, in this unit."""
+        """The distances of which the median is taken, divided by ``unit``."""
         return np.sqrt(squared_distances(A, B, unit))
 
     def _median_factor(self, n_columns: int) -> float:
-        """The length scale that suits a median distance of one."""
+        """The length scale for a median distance of one."""
         return 1.0
 
     def _gram(self, X: Any, Y: Any) -> NDArray[Any]:
@@ -103,7 +104,7 @@ class ShiftInvariantKernel(Kernel):
 
     @abstractmethod
     def _values(self, A: Any, B: Any, scale: NDArray[np.float64]) -> NDArray[Any]:
-        """The Gram matrix of a few rows in float64, for this length scale."""
+        """The Gram matrix of a tile of rows in float64, for this length scale."""
 
     @abstractmethod
     def spectrum(self) -> Spectrum:
@@ -111,7 +112,7 @@ class ShiftInvariantKernel(Kernel):
 
 
 def _rounded(value: float) -> float:
-    """A number with 24 significant bits, so that rounding errors of distances do not show."""
+    """Round to 24 significant bits, so that rounding errors of distances have no effect."""
     mantissa, exponent = np.frexp(value)
     return float(np.ldexp(np.round(mantissa * 2.0**24) / 2.0**24, exponent))
 
@@ -123,7 +124,7 @@ def _weighted_median(values: NDArray[Any], weights: NDArray[np.float64] | None) 
     order = np.argsort(values)
     below = np.cumsum(weights[order])
     half = below[-1] / 2
-    # Where the weights up to a value are half of all, the median lies between it and the next.
+    # If the weights up to a value are exactly half, the median is the mean of it and the next.
     first, last = np.searchsorted(below, half), np.searchsorted(below, half, side="right")
     return float((values[order[first]] + values[order[min(last, values.size - 1)]]) / 2)
 
@@ -189,7 +190,7 @@ class RationalQuadratic(RadialKernel):
     Parameters
     ----------
     alpha : float, default=1.0
-        How quickly it falls off; the Gaussian kernel as alpha grows.
+        The rate of decay; the Gaussian kernel is the limit of large alpha.
     length_scale : float, array-like of shape (n_columns,) or "median", default="median"
         As in `Gaussian`.
 
@@ -209,7 +210,7 @@ class RationalQuadratic(RadialKernel):
         super().check_parameters(n_columns)
 
     def of_squared_distance(self, squares: NDArray[Any], n_columns: int) -> NDArray[Any]:
-        # Of distances whose square overflows, a power near zero may be anything.
+        # If the square of a distance overflows, the value is unknown for small alpha.
         squares = np.where(squares < np.inf, squares, np.nan)
         return np.exp(-self.alpha * np.log1p(squares / (2 * self.alpha)))
 
@@ -247,8 +248,8 @@ class Matern(RadialKernel):
         super().check_parameters(n_columns)
 
     def of_squared_distance(self, squares: NDArray[Any], n_columns: int) -> NDArray[Any]:
-        nu = min(self.nu, 1e20)  # the Gaussian kernel to the last digit
-        # Beyond the bound the kernel is less than any number, and its parts may overflow.
+        nu = min(self.nu, 1e20)  # equal to the Gaussian kernel up to rounding
+        # Beyond this bound the kernel underflows, while its factors may overflow.
         z = np.minimum(np.sqrt(2 * nu) * np.sqrt(squares), 800 + 60 * np.sqrt(nu))
         if nu == 0.5:
             return np.exp(-z)
@@ -268,9 +269,9 @@ def _matern_by_bessel(nu: float, z: NDArray[np.float64]) -> NDArray[np.float64]:
         log_bessel = np.log(special.kve(nu, z)) - z
         log_value = (1 - nu) * np.log(2) - special.gammaln(nu) + nu * np.log(z) + log_bessel
     value = np.exp(log_value)
-    # Near zero K_nu overflows while the kernel is close to one. There it is the beginning of
-    # sum_k (-z^2/4)^k / (k! (nu-1) ... (nu-k)): where K_nu overflows, the terms fall quickly
-    # and what the sum leaves out, of the order z^(2 nu), is nothing.
+    # Near zero K_nu overflows while the kernel is close to one. There the first terms of
+    # sum_k (-z^2/4)^k / (k! (nu-1) ... (nu-k)) suffice: they decrease quickly, and the remainder
+    # of order z^(2 nu) is negligible.
     overflowed = ~np.isfinite(log_value)
     quarter = z[overflowed] ** 2 / 4
     term = np.ones_like(quarter)
@@ -283,10 +284,10 @@ def _matern_by_bessel(nu: float, z: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _matern_of_large_order(nu: float, z: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The same by Debye's expansion of K_nu, which is uniform in z (DLMF 10.41.4).
+    """The Matern kernel by Debye's expansion of K_nu, which is uniform in z (DLMF 10.41.4).
 
-    All that grows with nu cancels on paper, and the factor that does not depend on z, by
-    Stirling's series for Gamma(nu), is known from the value one at zero.
+    Terms that grow with nu cancel analytically, and the factor that does not depend on z follows
+    from the value one at zero.
     """
     t = z / nu
     root = np.sqrt(1 + t**2)
@@ -305,7 +306,7 @@ def _debye(nu: float, p: Any) -> Any:
 
 @storable
 class BesselMatern(RadialKernel):
-    """The kernel of Fastfood's eq. 37, whose spectrum is a sum of balls.
+    """The kernel of Fastfood's eq. 37, whose frequencies are sums of points of a ball.
 
     ``(Gamma(nu + 1) (2 / r)^nu J_nu(r))^order`` with ``nu = n_columns / 2`` and
     ``r = |x - y| / length_scale``: the characteristic function of the sum of ``order``
@@ -315,12 +316,11 @@ class BesselMatern(RadialKernel):
     Parameters
     ----------
     order : int, default=1
-        How many points are summed. More make a smoother spectrum.
+        The number of points that are summed. More points make a smoother spectrum.
     length_scale : float, array-like of shape (n_columns,) or "median", default="median"
-        The frequencies lie in a ball of radius order / length_scale. "median" is here
-        the median distance times sqrt(order / (n_columns + 2)), which gives the kernel
-        the same curvature at zero as the Gaussian kernel has with "median": a point of a
-        ball in many dimensions has small coordinates.
+        The frequencies lie in a ball of radius order / length_scale. "median" is the median
+        distance times sqrt(order / (n_columns + 2)), which gives the kernel the same
+        curvature at zero as the Gaussian kernel with "median".
 
     Examples
     --------

@@ -1,13 +1,13 @@
 """The spectra of shift-invariant kernels: the distributions of their frequencies.
 
 By Bochner's theorem a shift-invariant kernel with k(0) = 1 is the expectation of
-cos(<w, x - y>) over random frequencies w. A spectrum turns standard normals and uniforms
-into such frequencies, for a length scale of one. It does not say where the normals and
-uniforms come from: independent, orthogonal and quasi-random ones are all used.
+cos(<w, x - y>) over random frequencies w. A spectrum transforms standard normals and uniforms
+to such frequencies, for a length scale of one. The normals and uniforms may be independent,
+orthogonal or quasi-random.
 
-A kernel of your own needs two things to be served by `Fastfood` and `RandomKitchenSinks`: its
-value, and its spectrum. For a radial kernel the spectrum is the distribution of the length of a
-frequency, given by its quantile function:
+A user's kernel needs two definitions for `Fastfood` and `RandomKitchenSinks`: its value and its
+spectrum. For a radial kernel the spectrum is the distribution of the length of a frequency, given
+by its quantile function:
 
 >>> import numpy as np
 >>> from kitchenette import Fastfood
@@ -49,7 +49,7 @@ class Spectrum(ABC):
     Attributes
     ----------
     n_uniforms : int
-        How many uniforms one frequency needs besides its normals.
+        The number of uniforms per frequency, in addition to its normals.
     """
 
     n_uniforms: int
@@ -73,30 +73,30 @@ class RadialSpectrum(Spectrum):
     Attributes
     ----------
     n_length_uniforms : int
-        How many uniforms a length needs when it is drawn without normals.
+        The number of uniforms per length when it is drawn without normals.
     """
 
     n_length_uniforms: int
 
     @abstractmethod
     def lengths(self, u: Array, dimension: int) -> Array:
-        """Lengths of frequencies in so many dimensions, from u of shape (n, n_length_uniforms)."""
+        """Lengths of frequencies in ``dimension``, from u of shape (n, n_length_uniforms)."""
 
     @abstractmethod
     def dimension(self, n_columns: int, padded: int) -> int:
-        """The dimension whose lengths suit directions of ``padded`` coordinates, of which the
-        data meets ``n_columns``.
+        """The dimension for `lengths` if rows of ``n_columns`` are padded to ``padded``.
 
-        If it is ``padded``, frequencies of the padded space look right to the data as they
-        are; if it is ``n_columns``, only the part of a direction that the data meets may be
-        used, made a unit vector.
+        It is ``padded`` if the first n_columns coordinates of a frequency in the padded space
+        have the right distribution. Otherwise it is ``n_columns``, and directions are cut to
+        n_columns coordinates and normalised.
         """
 
 
 class GaussianMixture(RadialSpectrum):
     """Normal vectors times an independent random scale.
 
-    The first columns of such a vector are again one, so padding changes nothing.
+    The first coordinates of such a vector have the same distribution in fewer dimensions, so
+    padding does not change it.
     """
 
     def __init__(self, n_uniforms: int = 0):
@@ -131,7 +131,6 @@ class GammaMixture(GaussianMixture):
         self.power = power
 
     def mixing(self, u: Array) -> Array:
-        # The larger tail of the inverse is the smaller of the other: keep digits in both.
         draws = special.gammaincinv(self.shape, u[:, 0])
         return np.sqrt(draws / self.shape) ** self.power
 
@@ -139,17 +138,17 @@ class GammaMixture(GaussianMixture):
 class RadialLengths(RadialSpectrum):
     """Uniform directions in the space of the data, with lengths from any distribution.
 
-    Lengths belong to the dimension of the data: a direction that is cut to fewer coordinates, as
-    after padding, is made a unit vector again before it gets its length.
+    Lengths belong to the dimension of the data: a direction of the padded space is cut to the
+    columns of the data and normalised before it is multiplied by its length.
 
     Parameters
     ----------
     lengths : callable
-        ``lengths(u, dimension)`` returns one length per row of ``u``, which has shape
-        (n, n_uniforms) and independent uniform numbers between 0 and 1. With one uniform it is
+        ``lengths(u, dimension)`` returns one length per row of ``u``, an array of shape
+        (n, n_uniforms) of independent uniform numbers between 0 and 1. With one uniform it is
         the quantile function of the length.
     n_uniforms : int, default=1
-        How many uniforms a length needs.
+        The number of uniforms per length.
     """
 
     def __init__(self, lengths: Callable[[Array, int], Array], n_uniforms: int = 1):
@@ -193,13 +192,13 @@ class BallSum(RadialLengths):
 
 
 class Product(Spectrum):
-    """Independent coordinates of a symmetric distribution: not radial."""
+    """Independent coordinates from a symmetric distribution, which is not radial."""
 
     n_uniforms = 0
 
     @abstractmethod
     def magnitude(self, tail: Array) -> Array:
-        """The size of a coordinate that is exceeded with probability 2 * tail."""
+        """The magnitude that a coordinate exceeds with probability 2 * tail."""
 
     def frequencies(self, g: Array, u: Array) -> Array:
         return np.copysign(self.magnitude(special.ndtr(-np.abs(g))), g)
@@ -220,12 +219,12 @@ class ProductLaplace(Product):
 
 
 def chi(u: Array, dimension: int) -> Array:
-    """The length of a normal vector, by the inverse of its distribution function."""
+    """Lengths of standard normal vectors: quantiles of the chi distribution."""
     return np.sqrt(2 * special.gammaincinv(dimension / 2, u))
 
 
 def sphere_coordinate(u: Array, dimension: int) -> Array:
-    """One coordinate of a uniform unit vector."""
+    """Quantiles of one coordinate of a uniform unit vector."""
     if dimension == 1:
         return np.where(u < 0.5, -1.0, 1.0)
     half = (dimension - 1) / 2

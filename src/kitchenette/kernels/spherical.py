@@ -18,8 +18,8 @@ from kitchenette.kernels.dot_product import check_coefficients
 class SphericalPolynomial(Kernel):
     """The sum of coefficients[p] times the mean of (<x, v> <y, v>)^p over unit vectors v.
 
-    Fastfood's kernel of eq. 28: not a function of the inner product alone, but the one whose
-    features are plain powers. With d columns, the mean for p is
+    The kernel of Fastfood's eq. 28, whose features are powers of projections. It depends on the
+    norms as well as on the inner product. With d columns, the mean for p is
 
         1 / (d (d + 2) ... (d + 2p - 2)) times the sum over j = p, p - 2, ... >= 0 of
         C(p, j)^2 j! ((p - j - 1)!!)^2 <x, y>^j (|x| |y|)^(p - j)
@@ -58,9 +58,9 @@ class SphericalPolynomial(Kernel):
 def moment_weights(p: int, n_columns: int) -> list[float]:
     """The coefficients of <x, y>^j (|x| |y|)^(p - j) for j = p, p - 2, ... (Isserlis' theorem).
 
-    Of 2p normal numbers, p along x and p along y, j pairs are mixed: C(p, j)^2 j! ways; the
-    rest is paired among themselves, (p - j - 1)!! ways on each side. The denominator is the
-    moment of order 2p of the length of a normal vector.
+    Of 2p normal numbers, p along x and p along y, j of each are paired with each other in
+    C(p, j)^2 j! ways, and the others among themselves in (p - j - 1)!! ways on each side. The
+    denominator is the moment of order 2p of the norm of a normal vector.
     """
     denominator = prod(range(n_columns, n_columns + 2 * p, 2))
     return [

@@ -1,4 +1,4 @@
-"""Rows on their way into statistics, a block at a time."""
+"""Statistics of the features of rows, computed block by block."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kitchenette.data.rows import slices, take
-from kitchenette.learning.least_squares import LeastSquares, StatisticsBuilder
+from kitchenette.learning.least_squares import LeastSquares, StatisticsBuilder, check_memory
 from kitchenette.learning.progress import with_progress
 from kitchenette.maps.protocol import FittedMap
 
 Array = NDArray[np.float64]
-LEARNED_NUMBERS = 1 << 22  # features that are computed at a time ...
-LEAST_ROWS = 256  # ... unless these are fewer rows
+LEARNED_NUMBERS = 1 << 22  # the size of a block of features, within these numbers of rows
+LEAST_ROWS = 256
 MOST_ROWS = 4096
 
 
 def features(fitted: FittedMap, X: Any, memory: NDArray[Any] | None = None) -> NDArray[Any]:
-    """The features of some rows, in memory of an earlier call if it is large enough.
+    """The features of rows, written to ``memory`` if it is large enough.
 
-    New memory costs the operating system about as much time as features cost the processor.
+    Allocating new pages takes about as long as computing the features.
     """
     rows = fitted.rows(X)
     operator = fitted.operator(rows)
@@ -50,21 +50,22 @@ def accumulate(
     fitted : FittedMap
         The map.
     X : table of rows
-        Rows as users have them.
+        Rows.
     targets : ndarray of shape (n_rows, ...)
-        What is to be predicted.
+        Encoded targets.
     columns : callable
-        Turns some of the targets into columns of numbers.
+        Converts a block of targets to columns of numbers.
     weights : ndarray of shape (n_rows,) or None
         Weights of the rows.
     title : str, optional
-        Shows progress under this title.
+        If given, progress is shown under this title.
 
     Returns
     -------
     statistics : LeastSquares
     """
     n_rows, n_features = X.shape[0], fitted.n_features_out_
+    check_memory(n_features)
     size = min(max(LEARNED_NUMBERS // n_features, LEAST_ROWS), MOST_ROWS)
     blocks = slices(n_rows, size)
     if title is not None:

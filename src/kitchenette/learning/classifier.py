@@ -28,32 +28,31 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
     Ridge regression of the classes on the features of a map, as `RidgeClassifier` does it. The
     rows are summed up in statistics whose size does not depend on their number, so a model
     can go on learning, models of different rows can be merged, and the penalty is chosen
-    without a second look at the data. The number of classes costs next to nothing.
+    without a second look at the data. The cost hardly depends on the number of classes.
 
     Parameters
     ----------
     feature_map : transformer, default=None
-        A map of this package, or any scikit-learn transformer that treats rows one by one;
-        also a pipeline (of `StandardScaler` and a map, if columns differ in scale), or a fitted
-        map as `sklearn.frozen.FrozenEstimator`. None is
-        ``Fastfood(random_state=seed_)``: 1024 features for the Gaussian kernel, whose
-        length scale is the median distance of rows.
+        A map of this package, any scikit-learn transformer that treats rows one by one, a
+        pipeline (such as `StandardScaler` and a map, if columns differ in scale), or a fitted map
+        in a `sklearn.frozen.FrozenEstimator`. None is ``Fastfood(random_state=seed_)``: 1024
+        features for the Gaussian kernel with the median distance of rows as its length scale.
     alpha : float, {"gcv", "evidence"} or array-like, default="gcv"
-        The penalty of the weights; or what chooses it among all numbers: generalised
-        cross-validation or the marginal likelihood; or penalties of which "gcv" chooses
-        one. With less than some ten rows per feature prefer "evidence": "gcv" may choose far
-        too little there.
+        The penalty of the weights; or the criterion that chooses it, generalised
+        cross-validation or the marginal likelihood; or several penalties, of which "gcv" chooses
+        one. With fewer than about ten rows per feature prefer "evidence", because "gcv" may
+        choose far too small a penalty.
     code : {"onehot", "ecoc", "hadamard"} or array-like of shape (n_classes, n_bits), \
 default="onehot"
-        How classes are told apart. "onehot": each against all others. "ecoc": random words of
+        The output code. "onehot": each class against all others. "ecoc": random codewords of
         ``code_length`` bits, far from each other (error-correcting output codes).
-        "hadamard": rows of a Hadamard matrix. A matrix: a word of +1 and -1, or of 1 and 0,
+        "hadamard": rows of a Hadamard matrix. A matrix: a codeword of +1 and -1, or of 1 and 0,
         for each class in the order of ``classes_``.
     code_length : int, optional
         The number of bits for "ecoc"; 200 by default, or more from 1024 classes on.
     decoding : {"soft", "hamming"}, default="soft"
-        How words are recognised: by the inner product with the predicted bits, or by the number
-        of equal signs. It may be changed after fitting.
+        How codewords are compared with the predicted bits: by the inner product, or by the
+        number of equal signs. It may be changed after fitting.
     fit_intercept : bool, default=True
         Whether to add a constant that is not penalised.
     random_state : int, NumPy generator or None, default=None
@@ -66,7 +65,7 @@ default="onehot"
     feature_map_ : transformer
         The fitted map.
     statistics_ : LeastSquares
-        All that is known of the rows; its targets are indicators of the classes.
+        The sufficient statistics of the rows; the targets are indicators of the classes.
     classes_ : ndarray of shape (n_classes,)
         The labels, sorted.
     alpha_ : float
@@ -76,43 +75,43 @@ default="onehot"
     intercept_ : ndarray of shape (n_classes,)
         The constants.
     log_marginal_likelihood_ : float
-        The log density of the indicators as in `KernelRegressor`; it serves to compare kernels.
+        The log marginal likelihood of the indicators, as in `KernelRegressor`.
     code_ : ndarray of shape (n_classes, n_bits), or None
-        The words, +1 and -1; None for "onehot".
+        The codewords of +1 and -1; None for "onehot".
     seed_ : int
         The seed that was used.
     n_features_in_ : int
         The number of columns of the data.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, if there are any.
+        The names of the columns, if there are any.
 
     See Also
     --------
-    KernelRegressor : The same for numbers.
+    KernelRegressor : The same model for numerical targets.
     kitchenette.learning.OutputCode : The codes by themselves.
 
     Notes
     -----
     *Codes.* Least squares is linear in the targets: with W the weights for the indicators and C
-    the matrix of words, W C are the weights for the bits. So every code is applied to the
-    same solution, and equals a model that was trained for each bit.
+    the matrix of codewords, W C are the weights for the bits. Every code is therefore applied to
+    the same solution, and gives the same result as a model trained for each bit.
 
-    *Scores* of least squares are not probabilities, and from sums over all rows it cannot be
-    told how often a score is right, so there is no ``predict_proba``.
-    `sklearn.calibration.CalibratedClassifierCV` makes probabilities from `decision_function`,
-    with rows that were held out.
+    *Scores* of least squares are not probabilities, and they cannot be calibrated from the
+    statistics alone, so there is no ``predict_proba``. Use
+    `sklearn.calibration.CalibratedClassifierCV`, which calibrates `decision_function` on rows
+    that were held out.
 
-    *Batches.* `partial_fit`, `merge` and `downdate` only add up; the weights are computed when a
-    prediction or `solve` is asked for, and then kept. Until then there are no attributes alpha_,
-    coef_ and intercept_. A map that depends on data is fitted on the first batch. The model
-    does not depend on how rows are split or in which order they are merged, and a score not on the
-    rows beside it, up to rounding errors. Models of different classes merge to a model
-    of all their classes.
+    *Batches.* `partial_fit`, `merge` and `downdate` only update the statistics; the weights are
+    computed by the next prediction or `solve`, and then cached. Until then the attributes alpha_,
+    coef_ and intercept_ do not exist. A map that depends on data is fitted on the first batch. Up
+    to rounding errors, the model does not depend on how rows are split or in which order they are
+    merged, and the scores of a row not on other rows. Merging models of different classes gives a
+    model of all their classes.
 
     *Cost.* n_components^2 operations for a row, n_components^3 / 3 for a solution, and one to
     three solutions for the choice of alpha. Memory: 4 n_components^2 bytes for the
-    statistics, up to twice as many again while solving, and blocks of 4096 rows.
-    (`partial_fit` with more than 4096 rows at a time needs statistics for those.)
+    statistics, up to twice as much again while solving, and blocks of 4096 rows.
+    (`partial_fit` with more than 4096 rows needs a second copy of the statistics.)
 
     References
     ----------
@@ -173,8 +172,8 @@ default="onehot"
         y : array-like of shape (n_rows,)
             Labels: numbers, strings or anything that can be sorted.
         sample_weight : array-like of shape (n_rows,), optional
-            Weights, not negative. A row of weight 2 counts as two rows, except to the
-            feature map, which sees every row once.
+            Nonnegative weights. A row of weight 2 counts as two rows; transformers of other
+            packages are fitted without weights.
 
         Returns
         -------
@@ -193,11 +192,11 @@ default="onehot"
         Parameters
         ----------
         X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
-            Rows; the feature map is fitted on those of the first call.
+            Rows; the feature map is fitted on the rows of the first call.
         y : array-like of shape (n_rows,)
             Labels.
         classes : array-like of shape (n_classes,), optional
-            All labels that will ever come; needed in the first call.
+            All labels that may occur in any call; required in the first call.
         sample_weight : array-like of shape (n_rows,), optional
             Weights, as in `fit`.
 
@@ -227,7 +226,7 @@ default="onehot"
         return self
 
     def decision_function(self, X: Any) -> NDArray[Any]:
-        """How much speaks for each class.
+        """The scores of the classes.
 
         Parameters
         ----------
@@ -237,9 +236,9 @@ default="onehot"
         Returns
         -------
         scores : ndarray of shape (n_rows, n_classes), or (n_rows,) for two classes
-            The largest wins; for two classes, the second one above zero. With "onehot" they
-            are those of `RidgeClassifier`, about 1 for the class and -1 for the others. With
-            codes they are those of `OutputCode.scores`.
+            The class with the largest score is predicted; for two classes, a positive score
+            means the second one. With "onehot" the scores are those of `RidgeClassifier`, about
+            1 for the class and -1 for the others; with codes, those of `OutputCode.scores`.
         """
         outputs, dtype = self.outputs(X)
         return self._scores()(outputs).astype(dtype, copy=False)
@@ -261,13 +260,12 @@ default="onehot"
         return Labels(self.classes_, self._scores())(outputs)
 
     def predictor(self, *, dtype: DTypeLike | None = None, scores: bool = False) -> Predictor:
-        """A light callable that classifies one row, or a few, with the least delay.
+        """A callable that classifies one or a few rows with low latency.
 
         Parameters
         ----------
         dtype : float32 or float64, optional
-            The precision in which it computes; by default that of the features the model
-            was fitted with.
+            The precision of the features; by default that in which the model was fitted.
         scores : bool, default=False
             Whether it returns the scores of `decision_function` instead of labels.
 
@@ -333,11 +331,13 @@ default="onehot"
         if classes.size == self.classes_.size:
             mine.merge(theirs)
             return
-        # New statistics take the place of the old ones in one step, together with their classes.
+        # The statistics and the classes are replaced together, in one step.
         mine = mine.with_targets(np.searchsorted(classes, self.classes_), classes.size)
         mine.merge(theirs)
         code = self._make_code(classes.size)
-        self.__dict__.update(statistics_=mine, classes_=classes, code_=code, _model=None)
+        self.__dict__.update(
+            statistics_=mine, classes_=classes, code_=code, _model=None, _posterior=None
+        )
 
     def _make_code(self, n_classes: int) -> NDArray[np.int8] | None:
         if not isinstance(self.code, str):
@@ -367,7 +367,7 @@ default="onehot"
 
 
 def _labels_among(classes: Any) -> NDArray[Any]:
-    """The labels of a list, sorted."""
+    """The distinct labels of a list, sorted."""
     given = np.asarray(classes)
     if given.dtype.kind == "f" and np.isnan(given).any():
         raise ValueError("classes must not contain NaN.")
@@ -383,7 +383,7 @@ def _increases(labels: NDArray[Any]) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """From predicted indicators of the classes to scores."""
+    """Converts predicted indicators of the classes to scores."""
 
     code: NDArray[np.int8] | None
     decoding: str
@@ -393,7 +393,7 @@ class Scores:
         if self.code is None:
             if self.binary:
                 return outputs[:, 1] - outputs[:, 0]
-            # The indicators with values +1 and -1; it matters without intercept only.
+            # Scores for indicators of +1 and -1, which differ from 2 p - 1 without intercept.
             return 2 * outputs - outputs.sum(axis=1, keepdims=True)
         code, words = self._output_code
         scores = code.scores(outputs @ words, self.decoding)
@@ -408,7 +408,7 @@ class Scores:
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """From predicted indicators of the classes to labels."""
+    """Converts predicted indicators of the classes to labels."""
 
     classes: NDArray[Any]
     scores: Scores

@@ -1,8 +1,8 @@
-"""Error-correcting output codes: classes as words of bits (Dietterich and Bakiri 1994).
+"""Error-correcting output codes: classes as codewords of bits (Dietterich and Bakiri 1994).
 
 Least squares is linear in the targets: if W are the weights for one-hot targets and C has
-a codeword in each row, the weights for the bits of the code are W C, and so are their
-intercepts. A code needs no statistics and no solve of its own.
+a codeword in each row, the weights for the bits of the code are W C, and likewise the
+intercepts. A code needs no separate statistics and no separate solution.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from kitchenette.files.registry import Budget, checked_state, storable
 from kitchenette.parameters import check_choice, check_count
 from kitchenette.sketching.random import Stream
 
-DRAWS = 64  # random codes, of which the best is taken; fewer from 500 classes on
-COUNTED_CLASSES = 62  # with more, random columns do not repeat
+DRAWS = 64  # the number of random codes of which the best is taken, for up to 500 classes
+COUNTED_CLASSES = 62  # with more classes, random columns are practically never equal
 DECODINGS = ("soft", "hamming")
 
 
 @storable
 class OutputCode:
-    """A codeword of +1 and -1 for each class, and the way back.
+    """Codewords of +1 and -1 for classes, and their decoding.
 
     Parameters
     ----------
@@ -39,11 +39,10 @@ class OutputCode:
 
     Notes
     -----
-    As the codewords have equal length, the one with the largest inner product with the
-    outputs is also the one at the least squared distance. With weights that are applied to
-    a one-hot solution, soft decoding uses the outputs p C for the one-hot predictions p and
-    scores p C C' / code_length: codes of nearly orthogonal words change its choice little.
-    Hamming decoding keeps the signs of the bits only.
+    As all codewords have the same norm, the one with the largest inner product with the
+    outputs is also the nearest one. Applied to a one-hot solution with predictions p, the outputs
+    are p C, and the scores of soft decoding are p C C' / code_length: nearly orthogonal codewords
+    change the decision little. Hamming decoding uses only the signs of the outputs.
 
     Examples
     --------
@@ -67,20 +66,20 @@ class OutputCode:
 
     @property
     def n_classes(self) -> int:
-        """The number of words."""
+        """The number of codewords."""
         return int(self.codewords.shape[0])
 
     @property
     def code_length(self) -> int:
-        """The number of bits of a word."""
+        """The number of bits of a codeword."""
         return int(self.codewords.shape[1])
 
     @classmethod
     def random(cls, n_classes: int, code_length: int | None = None, *, seed: int) -> Self:
-        """A dense random code: of several draws, the one whose words are farthest apart.
+        """A dense random code: of several draws, the one with the largest minimum distance.
 
-        Columns are bits to be learned: none is constant, and none equals another one or its
-        complement, as long as there are enough different ones (2^(n_classes - 1) - 1).
+        No column is constant, and none equals another one or its complement, unless the length
+        exceeds the number of such columns, 2^(n_classes - 1) - 1.
 
         Parameters
         ----------
@@ -106,7 +105,7 @@ class OutputCode:
                 f"{n_classes} classes need at least {least} bits for distinct codewords; "
                 f"got code_length={code_length}."
             )
-        # Independent columns hardly ever give distinct words if there are few bits.
+        # With few bits, independent columns rarely give distinct codewords.
         draw = _distinct_words if code_length < 2 * least else _distinct_columns
         number_of_draws = int(np.clip(64 * (500 / n_classes) ** 2, 4, DRAWS))
         draws = [draw(n_classes, code_length, seed, number) for number in range(number_of_draws)]
@@ -116,8 +115,8 @@ class OutputCode:
     def hadamard(cls, n_classes: int) -> Self:
         """Rows of the smallest Hadamard matrix that is large enough, without its first column.
 
-        The matrix has order p, a power of two; all pairs of words differ in exactly p / 2 of
-        the p - 1 bits, which no code of this length can exceed for all pairs.
+        The matrix has order p, a power of two; any two codewords differ in exactly p / 2 of the
+        p - 1 bits, and no code of this length has a larger minimum distance for p classes.
 
         Parameters
         ----------
@@ -138,7 +137,7 @@ class OutputCode:
 
     @classmethod
     def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:
-        """A code from words of any origin, which are checked as in the constructor."""
+        """A code from untrusted codewords, which are checked as in the constructor."""
         return cls(checked_state(state, {"codewords": np.ndarray})["codewords"])
 
     def scores(self, outputs: ArrayLike, decoding: str = "soft") -> NDArray[np.float64]:
@@ -150,9 +149,9 @@ class OutputCode:
             Predictions of the bits.
         decoding : {"soft", "hamming"}, default="soft"
             "soft" gives inner products with the codewords, divided by the number of bits.
-            "hamming" does the same with the signs of the outputs: 1 minus twice the
-            part of the bits that differ. An output of zero agrees by half. Less than half a
-            bit is added that orders equal numbers of bits as the soft scores do.
+            "hamming" does the same with the signs of the outputs: 1 minus twice the fraction
+            of bits that differ, where an output of zero counts half. Ties are broken by the
+            soft scores, with a term of less than half a bit.
 
         Returns
         -------
@@ -181,12 +180,12 @@ class OutputCode:
         outputs : array-like of shape (n_rows, code_length)
             Predictions of the bits.
         decoding : {"soft", "hamming"}, default="soft"
-            As in `scores`; of equal ones, the first class wins.
+            As in `scores`; of equal scores, the first class wins.
 
         Returns
         -------
         classes : ndarray of shape (n_rows,)
-            Numbers of rows of ``codewords``.
+            Row indices of ``codewords``.
         """
         return np.argmax(self.scores(outputs, decoding), axis=1)
 
@@ -217,7 +216,7 @@ def _distance(code: NDArray[np.int8]) -> int:
 
 
 def _column_kinds(code: NDArray[np.int8]) -> NDArray[np.int64]:
-    """A number for each column, equal for complements, and 0 for constant columns."""
+    """An integer for each column, equal for complementary columns and 0 for constant ones."""
     differs = code[1:] != code[0]
     return (1 << np.arange(code.shape[0] - 1, dtype=np.int64)) @ differs
 
@@ -230,7 +229,7 @@ def _useless_columns(code: NDArray[np.int8]) -> int:
 
 
 def _distinct_columns(n_classes: int, code_length: int, seed: int, number: int) -> NDArray[np.int8]:
-    """Random columns, not constant; repetitions only if different ones run out."""
+    """Random columns, not constant, and repeated only if there are no more distinct ones."""
     stream = Stream(seed, "code columns")
     if n_classes > COUNTED_CLASSES:
         return stream.signs(1, n_classes * code_length, first=number).reshape(n_classes, -1)
@@ -245,7 +244,7 @@ def _distinct_columns(n_classes: int, code_length: int, seed: int, number: int) 
 
 
 def _distinct_words(n_classes: int, code_length: int, seed: int, number: int) -> NDArray[np.int8]:
-    """Random words, all different."""
+    """Random distinct codewords."""
     if code_length <= 16:
         words = Stream(seed, "code words").permutations(1, 1 << code_length, first=number)[0]
     else:

@@ -25,22 +25,22 @@ from kitchenette.learning.solution import (
 from kitchenette.learning.threads import BLAS, one_blas_thread
 from kitchenette.parameters import check_choice, check_count
 
-LEAST_ROWS = 256  # of a block that a builder expects
-CHEAPER_FACTORS = 24  # Cholesky factors, measured, that cost less than an eigendecomposition
-# The error of a Gram matrix of float32 rows, relative to its trace, is at most a few times smaller
-# than this number from so many features and rows on; it grows where there are fewer.
+LEAST_ROWS = 256  # the smallest block that a builder expects
+CHEAPER_FACTORS = 24  # an eigendecomposition costs as much as this many Cholesky factors (measured)
+# Relative to the trace, the error of a Gram matrix of float32 rows is slightly below the resolution
+# if there are at least FLOAT32_FEATURES and FLOAT32_ROWS, and larger if there are fewer.
 FLOAT32_RESOLUTION = 1e-8
 FLOAT32_FEATURES, FLOAT32_ROWS = 10, 20_000
 
 
 @storable
 class LeastSquares:
-    """Statistics of features and targets, from which weights follow for any penalty.
+    """Sufficient statistics of features and targets for ridge regression with any penalty.
 
-    All that least squares needs to know of the data, in one pass and in memory that does not
-    grow with the rows: batches are added and removed, statistics of different rows merged
-    in any order, and the weights for any number of penalties, the best penalty and the
-    uncertainty of predictions are computed without seeing the data again.
+    They are collected in one pass, in memory that does not grow with the number of rows. Batches
+    can be added and removed, and statistics of different rows merged in any order. The weights
+    for any number of penalties, the best penalty and the uncertainty of predictions are computed
+    from them without access to the data.
 
     Parameters
     ----------
@@ -52,9 +52,9 @@ class LeastSquares:
     Attributes
     ----------
     n_rows : int
-        The number of rows seen, whatever their weights.
+        The number of rows seen, regardless of their weights.
     count : float
-        The sum of their weights, n.
+        The sum of the weights of all rows, n.
     feature_mean : ndarray of shape (n_features,)
         Weighted mean m of the features.
     target_mean : ndarray of shape (n_targets,)
@@ -62,13 +62,13 @@ class LeastSquares:
     gram : PackedSymmetric of order n_features
         G, the weighted sum of (z - m)(z - m)'; ``gram.full()`` is its lower triangle.
     cross : ndarray of shape (n_features, n_targets)
-        The same products of features and targets.
+        The weighted sum of products of centred features and centred targets.
     target_gram : ndarray of shape (n_targets, n_targets)
-        The same products of targets.
+        The weighted sum of products of centred targets.
     has_float32 : bool
-        Whether some features came as float32.
+        Whether some of the features were float32.
     version : int
-        Grows with every change.
+        A number that grows with every change.
 
     See Also
     --------
@@ -78,28 +78,27 @@ class LeastSquares:
     -----
     *The problem.* ``solve(alpha)`` minimises the sum over the rows of
     weight * (y - c - w' z)^2, plus alpha |w|^2, as `sklearn.linear_model.Ridge` does. The
-    intercept c is not penalised. A row of weight 2 counts as two rows, in everything.
+    intercept c is not penalised. A row of weight 2 counts as two rows.
 
-    *Accuracy.* A batch is centred at its own mean before anything is multiplied, and the
-    difference of the means enters as one more row (Chan, Golub and LeVeque 1979). So large
-    means cost no digits, and no difference of large numbers is ever formed. float32 rows are
-    multiplied and summed in float32, two thousand at a time, and sums are added in float64.
-    Relative to the lengths of its two columns, an entry of G has an error of about 1e-7 at
-    20,000 rows, which falls as 1 / sqrt(rows). Features with few different values, such as
-    indicators, make rounding errors that repeat: 1e-6, however many rows there are.
-    Predictions agree with a float64 solution to about 1e-8 times the condition of
-    G + alpha I. Give float64 features if that is not enough; they are multiplied in float64,
-    in twice the time.
+    *Accuracy.* A batch is centred at its own mean before it is multiplied, and the difference
+    of the means enters as one more row (Chan, Golub and LeVeque 1979), so that large means
+    cause no cancellation. float32 rows are multiplied and summed in float32, two thousand at a
+    time, and these sums are added in float64. Relative to the norms of its two columns, an entry
+    of G has an error of about 1e-7 at 20,000 rows, which falls as 1 / sqrt(rows). For features
+    with few distinct values, such as indicators, rounding errors do not average out: the error
+    is 1e-6 for any number of rows. Predictions agree with a float64 solution to about 1e-8 times
+    the condition number of G + alpha I. If that is not enough, pass float64 features; they are
+    multiplied in float64, in twice the time.
 
     *Cost.* n_features^2 operations per row, on one triangle, which is stored in
-    rectangular full packed format: 4 n_features^2 bytes in all, and a block of 4096 rows and
-    tiles of products while updating. A batch should have some hundred rows, because each
-    batch goes through the whole Gram matrix once. A solution takes n_features^3 / 3 operations
-    and as many bytes again; choosing alpha takes one to three of them. With AVX2 or AVX-512 the
-    products are our own; elsewhere they are SciPy's BLAS, which is kept to one thread while
-    rows are added, because as many as there are call it for tiles of their own.
+    rectangular full packed format: 4 n_features^2 bytes in total, and a block of 4096 rows and
+    tiles of products while updating. A batch should have a few hundred rows, because each batch
+    reads and writes the whole Gram matrix once. A solution takes n_features^3 / 3 operations
+    and as many bytes again; choosing alpha takes one to three solutions. With AVX2 or AVX-512 the
+    products are computed by native code; otherwise by SciPy's BLAS, which is limited to one
+    thread meanwhile, because several native threads call it for separate tiles.
 
-    *Downdating* loses the digits by which the removed rows outweigh those that stay.
+    *Downdating* loses accuracy if the removed rows outweigh the remaining ones.
 
     References
     ----------
@@ -120,8 +119,8 @@ class LeastSquares:
     (array([1., 2., 3.]), array([5.]))
     """
 
-    # Everything that changes is in one native object, and a change is one call of a method of it.
-    # So neither an interrupt nor a lack of memory can leave a change half done.
+    # All mutable state is in one native object and changes by single method calls, so neither an
+    # interrupt nor a MemoryError can leave an update half done.
     _statistics: _core.Statistics
 
     def __init__(self, n_features: int, n_targets: int = 1):
@@ -204,11 +203,11 @@ class LeastSquares:
         Parameters
         ----------
         Z : array-like of shape (n_rows, n_features)
-            Features, multiplied in their precision: float32, or float64 for all others.
+            Features. float32 is multiplied in float32, all other types in float64.
         Y : array-like of shape (n_rows, n_targets) or (n_rows,)
             Targets.
         sample_weight : array-like of shape (n_rows,), optional
-            Weights, not negative; 1 if not given.
+            Nonnegative weights; 1 by default.
 
         Returns
         -------
@@ -219,13 +218,12 @@ class LeastSquares:
         return self
 
     def downdate(self, Z: ArrayLike, Y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Remove rows that were added before, with the weights they had.
+        """Remove rows that were added before, with the same weights.
 
         Parameters
         ----------
         Z, Y, sample_weight
-            As in `update`. That these rows were seen is not checked, only that there were
-            enough.
+            As in `update`. Only the number of rows is checked, not that they were added.
 
         Returns
         -------
@@ -241,7 +239,7 @@ class LeastSquares:
             self._statistics.update(*batch, remove=remove, blas=BLAS)
 
     def merge(self, other: LeastSquares) -> Self:
-        """Add the rows that other statistics have seen; those do not change.
+        """Add the rows of other statistics, which are not changed.
 
         Parameters
         ----------
@@ -259,7 +257,7 @@ class LeastSquares:
         return self
 
     def combined(self, other: LeastSquares) -> Self:
-        """New statistics of the rows that these and others have seen; neither changes.
+        """New statistics of the rows of both; neither operand is changed.
 
         Parameters
         ----------
@@ -273,7 +271,7 @@ class LeastSquares:
         return self.__copy__().merge(other)
 
     def with_targets(self, columns: NDArray[np.intp], n_targets: int) -> Self:
-        """A copy with more targets, all zero but those at ``columns``, which increase."""
+        """A copy with ``n_targets`` targets: the present ones at ``columns``, the others zero."""
         return self._of(self._statistics.with_targets(columns.astype(np.int64), n_targets))
 
     def solve(
@@ -283,15 +281,15 @@ class LeastSquares:
         fit_intercept: bool = True,
         criterion: str = "gcv",
     ) -> Solution:
-        """The weights for one penalty, given or chosen.
+        """The weights for a given penalty, or for one that is chosen by a criterion.
 
         Parameters
         ----------
         alpha : float, {"gcv", "evidence"} or array-like, default="gcv"
             The penalty; or the criterion that chooses it among all positive numbers; or
             several penalties, of which ``criterion`` chooses one. "gcv" minimises generalised
-            cross-validation and "evidence" maximises the marginal likelihood. Both need
-            no data, and serve all targets with one penalty; see Notes.
+            cross-validation and "evidence" maximises the marginal likelihood. Both are computed
+            from the statistics alone and choose one penalty for all targets; see Notes.
         fit_intercept : bool, default=True
             Whether to add a constant that is not penalised.
         criterion : {"gcv", "evidence"}, default="gcv"
@@ -305,16 +303,16 @@ class LeastSquares:
         Warns
         -----
         ConvergenceWarning
-            If G + alpha I is singular; the solution has the least norm then.
+            If G + alpha I is singular; the solution is then the one of least norm.
 
         Notes
         -----
-        Up to 1024 features the criteria are exact, and searched between 1e-8 (float64
-        features: 1e-13 or so; 1e-6 if there are no more rows than features) and 1000 times the
-        trace of G. From there on Newton's method goes
-        downhill, by a Cholesky factor for each penalty it tries, one to three usually, to
-        within a tenth of a decade. The evidence is exact there as well; the effective number
-        of parameters in "gcv" is estimated with a standard error of sqrt(edf) / 4 at most.
+        Up to 1024 features the criteria are exact, and minimised between 1e-8 (about 1e-13 for
+        float64 features; 1e-6 if there are no more rows than features) and 1000 times the trace
+        of G. For more features Newton's method finds the minimum to within a tenth of a decade,
+        usually with one to three Cholesky factors. The evidence is then exact as well; the
+        effective number of parameters in "gcv" is estimated with a standard error of at most
+        sqrt(edf) / 4.
         See `kitchenette.learning.regularisation`.
         """
         alpha = checked_alpha(alpha)
@@ -329,9 +327,9 @@ class LeastSquares:
     def path(self, alphas: ArrayLike, *, fit_intercept: bool = True) -> list[Solution]:
         """The solutions for several penalties.
 
-        From 24 penalties on, one eigendecomposition serves all of them; for fewer, as many
-        Cholesky factors are faster. Each solution then keeps its own factor, as large
-        as the statistics.
+        For 24 penalties or more, one eigendecomposition serves all of them. For fewer, one
+        Cholesky factor per penalty is faster; each solution then keeps its own factor, which is
+        as large as the statistics.
 
         Parameters
         ----------
@@ -364,7 +362,7 @@ class LeastSquares:
         eps = max(self.n_features, 100) * float(np.finfo(np.float64).eps)
         resolution = eps
         if self.has_float32:
-            # Errors are independent: with few features or rows they do not average out.
+            # Rounding errors are independent and average out less with few features or rows.
             resolution = FLOAT32_RESOLUTION * max(1.0, FLOAT32_FEATURES / self.n_features)
             resolution *= max(1.0, np.sqrt(FLOAT32_ROWS / self.n_rows))
         gram, cross = self.gram, self.cross
@@ -388,7 +386,7 @@ class LeastSquares:
         )
 
     def state(self) -> dict[str, Any]:
-        """Everything, as numbers and arrays, for `from_state`.
+        """The statistics as numbers and arrays, for `from_state`.
 
         Returns
         -------
@@ -396,25 +394,25 @@ class LeastSquares:
             The numbers ``n_features``, ``n_targets``, ``n_rows``, ``count``, ``has_float32``, and
             the float64 arrays ``feature_mean``, ``target_mean``, ``gram`` (one triangle, in
             rectangular full packed format), ``cross`` and ``target_gram``. The large arrays are
-            those in use, not copies.
+            read-only views, not copies.
         """
         state: dict[str, Any] = {name: getattr(self, name) for name in _NUMBERS}
         state |= {name: getattr(self._statistics, name) for name in _ARRAYS}
         for name in _ARRAYS:
-            state[name].flags.writeable = False  # so that `from_state` does not take it over
+            state[name].flags.writeable = False  # so that `from_state` copies it
         return state
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
         """The statistics that `state` describes.
 
-        Arrays of float64 in C order that can be written to are taken over and will change with the
+        Writeable float64 arrays in C order are used without copying and change with the
         statistics; others are copied.
 
         Parameters
         ----------
         state : mapping
-            What `state` returned. Everything in it is checked.
+            The result of `state`. All values are checked.
 
         Returns
         -------
@@ -446,7 +444,7 @@ class LeastSquares:
             ("gram", PackedSymmetric(D, arrays["gram"]).diagonal()),
             ("target_gram", np.diagonal(target_gram)),
         ):
-            # Downdating leaves rounding errors.
+            # Downdating may leave slightly negative numbers.
             if diagonal.min() < -1e-6 * np.abs(diagonal).max():
                 raise ValueError(f"{name} has a negative number on its diagonal.")
         return cls._of(_adopted({**state, **arrays}))
@@ -457,51 +455,51 @@ class LeastSquares:
 
     @classmethod
     def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:
-        """`from_state`, of a model file: its arrays become those of the statistics."""
+        """`from_state` for a model file, whose arrays are not copied."""
         return cls.from_state(state)
 
 
 class StatisticsBuilder:
-    """Makes statistics of rows that come in blocks; nobody sees them before they are complete.
+    """Builds statistics from blocks of rows.
 
-    Rows wait, centred, until there are enough of them for a product with the whole Gram matrix to
-    be worth its while; so blocks may be small.
+    Centred rows are buffered until there are enough for an efficient update of the whole Gram
+    matrix, so blocks may be small.
 
     Parameters
     ----------
     n_features, n_targets : int
         The numbers of columns of Z and Y.
     n_rows : int
-        How many rows will come, at least about.
+        The approximate number of rows to be added.
     dtype : dtype
-        Probably that of all blocks; others are taken as well.
+        The expected precision of the blocks; others are accepted.
     """
 
     def __init__(self, n_features: int, n_targets: int, n_rows: int, dtype: DTypeLike):
         check_memory(n_features)
-        room = n_rows + n_rows // LEAST_ROWS + 1  # each block brings a row for the shift of means
+        room = n_rows + n_rows // LEAST_ROWS + 1  # one more row per block for the shift of means
         self._accumulator = _core.Accumulator(
             n_features, n_targets, room, single=np.dtype(dtype) == np.float32
         )
 
     def add(self, Z: NDArray[Any], Y: Array, weights: Array | None) -> None:
-        """Add a block of trusted rows, as `LeastSquares.update` does."""
+        """Add a block of rows without checks."""
         with one_blas_thread():
             self._accumulator.add(Z, np.ascontiguousarray(Y), weights, blas=BLAS)
 
     def finish(self) -> LeastSquares:
-        """The statistics of all rows; the builder is of no use any more."""
+        """The statistics of all rows; the builder must not be used afterwards."""
         with one_blas_thread():
             return LeastSquares._of(self._accumulator.finish(blas=BLAS))
 
 
 def check_memory(n_features: int) -> None:
-    """Refuse a Gram matrix that the machine has no memory for, before it is allocated."""
+    """Refuse a Gram matrix that exceeds the memory of the machine, before it is allocated."""
     needed = 4 * n_features * (n_features + 1)
     try:
         available = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):
-        return  # this system does not say
+        return  # the system does not report its memory
     if needed > available:
         raise MemoryError(
             f"Statistics of {n_features} features take 4 n_components^2 bytes, here {needed:.2g}, "
@@ -514,7 +512,7 @@ _ARRAYS = ("feature_mean", "target_mean", "gram", "cross", "target_gram")
 
 
 def checked_alpha(alpha: Any) -> str | Array:
-    """A criterion, a penalty (an array without axes), or several."""
+    """A criterion, a penalty as a zero-dimensional array, or several penalties."""
     if isinstance(alpha, str) and alpha in CRITERIA:
         return alpha
     criteria = " or ".join(map(repr, CRITERIA))
@@ -538,9 +536,9 @@ def checked_penalties(name: str, given: Any, expected: str) -> Array:
 def checked_rows(
     Z: Any, Y: Any, sample_weight: Any, n_features: int, n_targets: int
 ) -> tuple[NDArray[Any], Array, Array | None]:
-    """Features, targets and weights of rows, in types and shapes that the native core takes.
+    """Features, targets and weights in the types and shapes of the native core.
 
-    It checks the numbers themselves.
+    The native core checks that they are finite.
     """
     Z = check_array(Z, dtype=[np.float64, np.float32], ensure_all_finite=False, input_name="Z")
     Y = check_array(Y, dtype=np.float64, ensure_2d=False, ensure_all_finite=False, input_name="Y")
@@ -561,7 +559,7 @@ def _with_contiguous_rows(Z: NDArray[Any]) -> NDArray[Any]:
 
 
 def checked_weights(sample_weight: Any, n_rows: int) -> Array:
-    """Weights of rows."""
+    """Sample weights as a checked float64 array."""
     try:
         weights = np.require(sample_weight, np.float64, ["C", "A"])
     except (TypeError, ValueError):

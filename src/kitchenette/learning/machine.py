@@ -1,4 +1,4 @@
-"""What the two estimators share: a feature map, statistics of its features, their solution."""
+"""The base class of both estimators: a feature map, statistics of its features, a solution."""
 
 from __future__ import annotations
 
@@ -19,7 +19,12 @@ from kitchenette.data.rows import refuse_what_is_not_numbers, slices, table, tak
 from kitchenette.files.registry import Budget, checked_state, constructed, stored_parameters
 from kitchenette.kernels import Kernel
 from kitchenette.learning.accumulation import MOST_ROWS, accumulate, features
-from kitchenette.learning.least_squares import LeastSquares, checked_alpha, checked_weights
+from kitchenette.learning.least_squares import (
+    LeastSquares,
+    check_memory,
+    checked_alpha,
+    checked_weights,
+)
 from kitchenette.learning.model import LinearModel
 from kitchenette.learning.predictor import Answer, Predictor
 from kitchenette.learning.solution import Solution
@@ -29,12 +34,12 @@ from kitchenette.parameters import ValueParameters, unchanged_on_error
 from kitchenette.sketching.random import seed_from
 
 Array = NDArray[np.float64]
-PREDICTED_ROWS = 1 << 14  # that are converted at a time if they are not an array
-VARIANCE_NUMBERS = 1 << 20  # features whose variances are computed at a time
+PREDICTED_ROWS = 1 << 14  # the size of the blocks in which data other than arrays is converted
+VARIANCE_NUMBERS = 1 << 20  # the number of features in a block of `variances`
 
 
 def solved(name: str, doc: str) -> property:
-    """A read-only attribute of the solved model; not there before it is solved."""
+    """A read-only attribute of the solved model, which does not exist before it is solved."""
 
     def get(self: KernelMachine) -> Any:
         model = self.solved_model()
@@ -51,8 +56,8 @@ def solved(name: str, doc: str) -> property:
 class KernelMachine(ValueParameters, ABC):
     """A linear model of random features, learned from their statistics.
 
-    A subclass turns what it is asked to predict into columns of numbers, in `encode` and
-    `columns`, and back.
+    A subclass converts targets to columns of numbers, in `encode` and `columns`, and predicted
+    columns back to targets.
     """
 
     feature_map: Any
@@ -64,10 +69,10 @@ class KernelMachine(ValueParameters, ABC):
     statistics_: LeastSquares | None
     seed_: int
     n_features_in_: int
-    _fitted: FittedMap  # feature_map_ as learning uses it
-    _model: LinearModel | None  # of some version of the statistics
-    _posterior: tuple[int, Solution] | None  # with the factor of the Gram matrix; not pickled
-    # What the subclass learns about its targets from the first rows, and its types in files.
+    _fitted: FittedMap  # feature_map_ with the interface of a FittedMap
+    _model: LinearModel | None  # may be of an earlier version of the statistics
+    _posterior: tuple[int, Solution] | None  # version and solution with its factor; not pickled
+    # The attributes that the first batch sets in a subclass, and their types in model files.
     target_attributes: ClassVar[dict[str, Any]]
 
     alpha_ = solved("alpha", "The penalty that was used.")
@@ -77,7 +82,9 @@ class KernelMachine(ValueParameters, ABC):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags = get_tags(self._unfitted_map(0)).input_tags
+        feature_map = self._unfitted_map(0)
+        if hasattr(feature_map, "transform") and not isinstance(feature_map, type):
+            tags.input_tags = get_tags(feature_map).input_tags
         tags.target_tags.required = True
         return tags
 
@@ -93,7 +100,7 @@ class KernelMachine(ValueParameters, ABC):
         y : array-like of shape (n_rows,) or (n_rows, n_targets)
             What is to be predicted.
         sample_weight : array-like of shape (n_rows,), optional
-            Weights, not negative. A row of weight 2 counts as two rows.
+            Nonnegative weights. A row of weight 2 counts as two rows.
 
         Returns
         -------
@@ -104,14 +111,18 @@ class KernelMachine(ValueParameters, ABC):
             self._check_parameters()
             self._forget()
             self._begin(X, y, sample_weight)
-            self.solve()  # now, because a fitted model should not fail later
+            self.solve()  # at once, so that errors are raised by `fit`
         return self
 
     def _begin(self, X: Any, y: Any, sample_weight: Any) -> None:
-        """Fit the feature map on the first rows and learn from them."""
+        """Fit the feature map on the first batch and learn from it."""
         X, targets, weights = self._checked_batch(X, y, sample_weight, first=True)
-        feature_map = fit_map(self._unfitted_map(self.seed_), X, y, weights)
-        fitted = fitted_map(feature_map, X)
+        feature_map = self._unfitted_map(self.seed_)
+        if isinstance(getattr(feature_map, "n_components", None), int):
+            check_memory(feature_map.n_components)
+        feature_map = fit_map(feature_map, X, y, weights)
+        # A copy, so that the model stays as it is if somebody fits the map on more rows.
+        fitted = fitted_map(feature_map, X).for_inference()
         title = type(self).__name__ if self.verbose else None
         statistics = accumulate(fitted, X, targets, self.columns, weights, title)
         self.__dict__.update(
@@ -123,7 +134,7 @@ class KernelMachine(ValueParameters, ABC):
         )
 
     def _continue(self, X: Any, y: Any, sample_weight: Any, *, remove: bool = False) -> None:
-        """Add more rows, or remove some, in one step after everything else."""
+        """Add or remove rows; the statistics change in a single last step."""
         statistics = self._known()
         X, targets, weights = self._checked_batch(X, y, sample_weight, first=False)
         if X.shape[0] <= MOST_ROWS or remove:
@@ -148,40 +159,44 @@ class KernelMachine(ValueParameters, ABC):
         targets = self.encode(y, first)
         check_consistent_length(X, targets)
         weights = None if sample_weight is None else checked_weights(sample_weight, X.shape[0])
-        return table(X), targets, weights
+        X = table(X)
+        if weights is not None and weights.any() and not weights.all():
+            counting = np.flatnonzero(weights)
+            return take(X, counting), targets[counting], weights[counting]
+        return X, targets, weights
 
     def downdate(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Forget rows that were learned before: the opposite of `partial_fit`.
+        """Remove rows that were learned before, the inverse of `partial_fit`.
 
         Parameters
         ----------
         X, y, sample_weight
-            The rows, their targets and their weights, as they were given. That they were learned is
-            not checked, only that there were enough rows. Digits are lost if the rows that are
-            removed outweigh those that stay.
+            The rows, targets and weights as they were learned. Only the number of rows is
+            checked. Accuracy is lost if the removed rows outweigh the remaining ones.
 
         Returns
         -------
         self : object
             This model.
         """
-        self._continue(X, y, sample_weight, remove=True)
+        with unchanged_on_error(self):
+            self._continue(X, y, sample_weight, remove=True)
         return self
 
     def merge(self, other: Self) -> Self:
-        """Add the rows that another model has seen; that one does not change.
+        """Add the rows of another model, which is not changed.
 
         Parameters
         ----------
         other : object
-            A fitted model of the same class with an equal feature map. Maps that depend
-            on data are equal if they were fitted once and passed on as
+            A fitted model of the same class with an equal feature map. To share a map that
+            depends on data, fit it once and pass it to both models in a
             `sklearn.frozen.FrozenEstimator`.
 
         Returns
         -------
         self : object
-            This model, as if fitted on the rows of both. The parameters are its own.
+            This model, as if fitted on the rows of both, with its own parameters.
         """
         self._known()
         if type(other) is not type(self):
@@ -212,9 +227,8 @@ class KernelMachine(ValueParameters, ABC):
     def solve(self) -> Self:
         """Compute the weights, unless they are up to date.
 
-        `fit` and the predicting methods do it by themselves; after `partial_fit`, `merge` and
-        `downdate` it is put off until one of them is called, because a solution costs as much as
-        many rows.
+        `fit` and the prediction methods call it. After `partial_fit`, `merge` and `downdate` it
+        is deferred to the next prediction, because a solution costs as much as many rows.
 
         Returns
         -------
@@ -234,7 +248,7 @@ class KernelMachine(ValueParameters, ABC):
         return model
 
     def solved_model(self) -> LinearModel | None:
-        """The weights and all that belongs to them, or None if they are out of date."""
+        """The solved model, or None if it is out of date."""
         self._check_fitted()
         model = self._model
         fresh = model is not None and (
@@ -243,11 +257,11 @@ class KernelMachine(ValueParameters, ABC):
         return model if fresh else None
 
     def _posterior_solution(self) -> Solution:
-        """The solution once more, with the factor of the Gram matrix, which is as large."""
+        """The solution with the factor of the Gram matrix, computed again because it is large."""
         known, model = self._known(), self._current()
         if self._posterior is None or self._posterior[0] != model.version:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ConvergenceWarning)  # said when it was solved first
+                warnings.simplefilter("ignore", ConvergenceWarning)  # issued by `solve`
                 found = known.solve(model.alpha, fit_intercept=model.fit_intercept)
             self._posterior = model.version, found
         return self._posterior[1]
@@ -257,7 +271,7 @@ class KernelMachine(ValueParameters, ABC):
             check_is_fitted(self, "statistics_")
 
     def _known(self) -> LeastSquares:
-        """The statistics; a model that was saved without them has none."""
+        """The statistics; an error if the model was saved without them."""
         self._check_fitted()
         if self.statistics_ is None:
             raise ValueError(
@@ -273,12 +287,12 @@ class KernelMachine(ValueParameters, ABC):
     # ------------------------------------------------------------ predicting
 
     def outputs(self, X: Any) -> tuple[Array, np.dtype[Any]]:
-        """Predictions of all columns in float64, and the precision of the features."""
+        """Predictions of all target columns in float64, and the precision of the features."""
         model, fitted = self._current(), self._fitted
         X = self._checked(X)
         n_rows = X.shape[0]
         out = np.empty((n_rows, model.coef.shape[1]))
-        # An array is used as it is; anything else is converted, not all at once.
+        # Data that is not an array is converted in blocks.
         size = n_rows if isinstance(X, np.ndarray) else PREDICTED_ROWS
         for part in slices(n_rows, size):
             rows = fitted.rows(take(X, part))
@@ -309,19 +323,20 @@ class KernelMachine(ValueParameters, ABC):
         )
 
     def _checked(self, X: Any, *, reset: bool = False) -> Any:
-        """Rows with names and number of columns checked; their numbers the map checks."""
+        """Check the names and the number of columns; the map checks the values."""
         if (
             not reset
             and type(X) is np.ndarray
             and X.ndim == 2
             and X.shape[0] > 0
             and X.shape[1] == self.n_features_in_
+            and X.dtype.kind in "fiub"
             and "feature_names_in_" not in vars(self)
         ):
-            return X  # at once, as the general checks take longer than a few rows
+            return X  # the general checks take longer than predicting a few rows
         refuse_what_is_not_numbers(X)
         if hasattr(X, "columns"):
-            # The map may want its names and its types, and converts a block at a time.
+            # A data frame stays one: the map may need its names and types, and converts blocks.
             X = validate_data(self, X, reset=reset, skip_check_array=True)
             if X.shape[0] == 0:
                 raise ValueError(
@@ -362,18 +377,18 @@ class KernelMachine(ValueParameters, ABC):
     # ------------------------------------------------------------ copies and files
 
     def for_inference(self) -> Self:
-        """A copy that only predicts: without statistics, and so far smaller.
+        """A copy for prediction only, without statistics and therefore far smaller.
 
         Returns
         -------
         model : object
-            It cannot learn from more rows, merge, or tell how sure it is.
+            It cannot learn from more rows, merge, or return standard deviations.
         """
         self.solve()
         copied = copy(self)
         fitted = self._fitted.for_inference()
         feature_map: Any = self.feature_map_
-        if thawed(feature_map) is self._fitted:
+        if isinstance(thawed(feature_map), FittedMap):
             frozen = isinstance(feature_map, FrozenEstimator)
             feature_map = FrozenEstimator(fitted) if frozen else fitted
         copied.__dict__.update(
@@ -387,14 +402,26 @@ class KernelMachine(ValueParameters, ABC):
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
-        return {**state, "_posterior": None} if "_posterior" in state else state
+        if "_model" not in state:
+            return state
+        return {**state, "_posterior": None, "_model": self.solved_model()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        # Versions of statistics are counted from zero again in a copy.
+        model, statistics = vars(self).get("_model"), vars(self).get("statistics_")
+        if model is not None and statistics is not None:
+            self._model = model.renumbered(statistics.version)
 
     def to_file(self) -> dict[str, Any]:
-        """Parameters and everything learned, for a model file."""
+        """Parameters and fitted attributes, for a model file."""
         state: dict[str, Any] = {"parameters": stored_parameters(self)}
         if "statistics_" in vars(self):
             names = (*self.fitted_types, *self.target_attributes)
             state["fitted"] = {name: vars(self)[name] for name in names if name in vars(self)}
+            current = thawed(self.feature_map_)
+            if isinstance(current, FittedMap) and map_difference(current, self._fitted):
+                state["fitted"]["feature_map_"] = self._fitted  # the map was fitted on more rows
             state["fitted"]["model"] = self.solved_model()
         return state
 
@@ -408,7 +435,7 @@ class KernelMachine(ValueParameters, ABC):
 
     @classmethod
     def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:
-        """A model from a file of any origin."""
+        """A model from the untrusted values of a model file."""
         state = checked_state(state, {"parameters": dict, "fitted": (dict, type(None))})
         made = constructed(cls, state["parameters"])
         if state["fitted"] is None:
@@ -423,6 +450,7 @@ class KernelMachine(ValueParameters, ABC):
         feature_map = thawed(fitted["feature_map_"])
         if not isinstance(feature_map, FittedMap):
             raise ValueError("feature_map_ must be a feature map.")
+        feature_map = feature_map.for_inference()
         if statistics is None and model is None:
             raise ValueError("there are neither statistics nor weights.")
         if model is not None and statistics is not None:
@@ -432,7 +460,7 @@ class KernelMachine(ValueParameters, ABC):
         return made
 
     def check_restored(self) -> None:
-        """Refuse fitted attributes that do not belong together."""
+        """Refuse fitted attributes that are not consistent."""
         shapes = []
         if self.statistics_ is not None:
             shapes.append((self.statistics_.n_features, self.statistics_.n_targets))
@@ -450,11 +478,11 @@ class KernelMachine(ValueParameters, ABC):
 
     @abstractmethod
     def encode(self, y: Any, first: bool) -> NDArray[Any]:
-        """Checked targets; the first ones say what there is to predict."""
+        """Checked and encoded targets; the first batch sets the target attributes."""
 
     @abstractmethod
     def columns(self, targets: NDArray[Any]) -> Array:
-        """Some of the encoded targets as columns of numbers."""
+        """A block of encoded targets as columns of numbers."""
 
     @abstractmethod
     def shaped(self, values: Any) -> Any:
@@ -462,8 +490,8 @@ class KernelMachine(ValueParameters, ABC):
 
     @abstractmethod
     def merge_statistics(self, other: Any) -> None:
-        """Add another model's statistics, of equal features, in one step."""
+        """Add the statistics of another model with equal features, in one step."""
 
     @abstractmethod
     def check_targets(self, n_targets: int) -> None:
-        """Refuse target attributes from a file that do not suit so many columns."""
+        """Refuse target attributes from a file that do not match the number of targets."""

@@ -1,4 +1,4 @@
-"""A solved model: one value that does not change."""
+"""A solved model as an immutable value."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Array = NDArray[np.float64]
 @storable
 @dataclass(frozen=True, eq=False)
 class LinearModel:
-    """Weights of features, and how they were found.
+    """The weights of a linear model of features, and the penalty they were computed with.
 
     Attributes
     ----------
@@ -30,13 +30,13 @@ class LinearModel:
     alpha : float
         The penalty.
     log_marginal_likelihood : float
-        The evidence.
+        The log marginal likelihood (evidence).
     fit_intercept : bool
         Whether there is an intercept.
     has_float32 : bool
         Whether some features were learned in single precision.
     version : int
-        Of the statistics that were solved: a model of other ones is out of date.
+        The version of the statistics that were solved, to recognise an outdated model.
     """
 
     coef: Array
@@ -49,7 +49,7 @@ class LinearModel:
 
     @classmethod
     def of(cls, solution: Solution, has_float32: bool, version: int) -> Self:
-        """What a solution says, without the factor of the Gram matrix that it keeps."""
+        """The model of a solution, without its factorisation of the Gram matrix."""
         return cls(
             solution.coef,
             solution.intercept,
@@ -61,21 +61,26 @@ class LinearModel:
         )
 
     def renumbered(self, version: int) -> Self:
-        """The same model, of statistics that have this version now."""
+        """The same model for statistics with another version number."""
         return replace(self, version=version)
 
     def predict(self, fitted: FittedMap, rows: Any, out: Array) -> bool:
         """Features times weights, plus the intercept; False if a number is not finite."""
         operator = fitted.operator(rows)
-        if id(operator) not in self._linear:
+        known, linear = self._linear.get(operator.dtype.name, (None, None))
+        if known is not operator:
             cheaper, weights = operator.collapse(self.coef)
-            # The operator is kept beside, so that no other takes its place in memory.
-            self._linear[id(operator)] = operator, cheaper.linear(weights, self.intercept)
-        return bool(self._linear[id(operator)][1].write(rows, out))
+            linear = cheaper.linear(weights, self.intercept)
+            self._linear[operator.dtype.name] = operator, linear
+        return bool(linear.write(rows, out))
 
     @cached_property
-    def _linear(self) -> dict[int, Any]:
+    def _linear(self) -> dict[str, tuple[Any, Any]]:
         return {}
+
+    def __post_init__(self) -> None:
+        for array in (self.coef, self.intercept):
+            array.flags.writeable = False
 
     def __getstate__(self) -> dict[str, Any]:
         return self.to_file()
@@ -89,7 +94,7 @@ class LinearModel:
 
     @classmethod
     def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:
-        """A model from values that may come from anywhere."""
+        """A model from the untrusted values of a model file."""
         types = {
             "coef": np.ndarray,
             "intercept": np.ndarray,

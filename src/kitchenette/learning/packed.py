@@ -1,8 +1,8 @@
-"""Symmetric matrices of which one triangle is stored, at the speed of full ones.
+"""Symmetric matrices in packed storage, with the speed of full storage.
 
-LAPACK's rectangular full packed format keeps the lower triangle of a matrix of order n in
-n (n + 1) / 2 numbers that are three ordinary blocks of a rectangle, so that products and
-Cholesky factors are Level-3 BLAS. Plain packed storage has the same size and is far slower.
+LAPACK's rectangular full packed format stores the lower triangle of a matrix of order n in
+n (n + 1) / 2 numbers, as three blocks of a rectangle, so that products and Cholesky factors
+are Level-3 BLAS. Plain packed storage has the same size and is far slower.
 
 With n1 = ceil(n / 2), the first n1 columns of the lower triangle fill the rectangle from
 its diagonal down, and the remaining triangle lies transposed in the free upper corner. For
@@ -34,7 +34,7 @@ Array = NDArray[np.float64]
 
 
 class PackedSymmetric:
-    """A symmetric matrix in float64, one triangle of it.
+    """A symmetric float64 matrix of which one triangle is stored.
 
     Parameters
     ----------
@@ -59,12 +59,12 @@ class PackedSymmetric:
         self.values[self._diagonal_positions()] += shift
 
     def full(self) -> Array:
-        """The lower triangle in an ordinary matrix, in Fortran order; zero above it."""
+        """The lower triangle as a full matrix in Fortran order, with zeros above it."""
         matrix, _ = lapack.dtfttr(self.order, self.values, transr="N", uplo="L")
         return np.tril(matrix) if self.order > 1 else np.asfortranarray(matrix)
 
     def leading(self, order: int) -> Self:
-        """The first rows and columns, at most half of them (rounded up)."""
+        """The leading principal submatrix, of at most half the order (rounded up)."""
         n, n1 = self.order, (self.order + 1) // 2
         even = 1 - n % 2
         rectangle = self.values.reshape((n + even, n1), order="F")
@@ -97,13 +97,13 @@ class PackedSymmetric:
 
 
 class CholeskyFactor:
-    """L with L L' = A, from a packed matrix A, which it overwrites.
+    """The Cholesky factor L of a packed matrix A = L L', which is overwritten.
 
     Raises
     ------
     numpy.linalg.LinAlgError
-        If A is not positive definite, or so nearly not that a pivot is less than
-        ``tolerance`` of the diagonal number it started from.
+        If A is not positive definite, or if a pivot is less than ``tolerance`` times the
+        diagonal entry of A.
     """
 
     def __init__(self, matrix: PackedSymmetric, tolerance: float):
@@ -125,11 +125,11 @@ class CholeskyFactor:
         return np.ascontiguousarray(solution)
 
     def forward(self, B: Array) -> Array:
-        """L^-1 B, the first half of a solution."""
+        """L^-1 B, by forward substitution."""
         return self._triangular(B, "N")
 
     def backward(self, B: Array) -> Array:
-        """L'^-1 B, the second half."""
+        """L'^-1 B, by back substitution."""
         return self._triangular(B, "T")
 
     def _triangular(self, B: Array, trans: str) -> Array:
@@ -147,6 +147,6 @@ class CholeskyFactor:
         return 2 * float(np.log(self._pivots).sum())
 
     def inverse_trace(self) -> float:
-        """The trace of A^-1, at the cost of two factors."""
+        """The trace of A^-1, at the cost of two Cholesky factors."""
         inverse, _ = lapack.dpftri(self._packed.order, self._packed.values, transr="N", uplo="L")
         return float(PackedSymmetric(self._packed.order, inverse).diagonal().sum())

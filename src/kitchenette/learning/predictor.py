@@ -1,4 +1,4 @@
-"""Predictions for one row at a time, with the least delay."""
+"""Low-latency predictions for single rows."""
 
 from __future__ import annotations
 
@@ -11,26 +11,25 @@ from kitchenette.maps.protocol import FittedMap
 
 
 class Answer(Protocol):
-    """What becomes of the predicted columns, shape (n_rows, n_columns)."""
+    """Converts predicted columns, shape (n_rows, n_targets), to predictions."""
 
     def __call__(self, outputs: NDArray[np.float64]) -> NDArray[Any]:
-        """An answer for each row."""
+        """The predictions of the rows."""
 
 
 class Predictor:
-    """A fitted model as a light callable; `KernelRegressor.predictor` makes it.
+    """A fitted model as a fast callable; see `KernelRegressor.predictor`.
 
     ``predictor(x)`` takes a row, an array of shape (n_columns,), and returns its prediction; or
     rows, shape (n_rows, n_columns), and returns an array of predictions. They equal those
-    of ``predict`` up to rounding errors. The predictor keeps weights and map as they are
-    when it is made: it does not follow a model that goes on learning. Any number of threads may
-    use it at the same time, and it can be pickled.
+    of ``predict`` up to rounding errors. The predictor is a snapshot: it does not change when the
+    model learns more rows. It is thread-safe and can be pickled.
 
     Notes
     -----
     Features are computed and multiplied with the weights in one native call if the map is one of
     this package. Rows must be dense, with their columns in the order of training. A row with NaN or
-    infinity is refused; beyond that, what the map demands of rows is not checked.
+    infinity is refused; other requirements of the map are not checked.
 
     Examples
     --------

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-STEPS = 10  # lines at most, if there is no bar
+STEPS = 10  # the largest number of printed lines
 
 
 def with_progress(blocks: Iterable[slice], n_rows: int, title: str) -> Iterator[slice]:
-    """The blocks, with a bar of rich if it is installed and a few lines of print if not."""
+    """Iterate over blocks and show progress: a bar if rich is installed, printed lines if not."""
     try:
         from rich.progress import Progress
     except ImportError:

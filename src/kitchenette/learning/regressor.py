@@ -10,6 +10,7 @@ from numpy.typing import DTypeLike, NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils import Tags, check_array
 
+from kitchenette.data.rows import refuse_what_is_not_numbers
 from kitchenette.files.registry import storable
 from kitchenette.learning.machine import Array, KernelMachine
 from kitchenette.learning.predictor import Predictor
@@ -28,16 +29,15 @@ class KernelRegressor(RegressorMixin, KernelMachine):
     Parameters
     ----------
     feature_map : transformer, default=None
-        A map of this package, or any scikit-learn transformer that treats rows one by one;
-        also a pipeline (of `StandardScaler` and a map, if columns differ in scale), or a fitted
-        map as `sklearn.frozen.FrozenEstimator`. None is
-        ``Fastfood(random_state=seed_)``: 1024 features for the Gaussian kernel, whose
-        length scale is the median distance of rows.
+        A map of this package, any scikit-learn transformer that treats rows one by one, a
+        pipeline (such as `StandardScaler` and a map, if columns differ in scale), or a fitted map
+        in a `sklearn.frozen.FrozenEstimator`. None is ``Fastfood(random_state=seed_)``: 1024
+        features for the Gaussian kernel with the median distance of rows as its length scale.
     alpha : float, {"gcv", "evidence"} or array-like, default="gcv"
-        The penalty of the weights; or what chooses it among all numbers: generalised
-        cross-validation or the marginal likelihood; or penalties of which "gcv" chooses
-        one. With less than some ten rows per feature prefer "evidence": "gcv" may choose far
-        too little there.
+        The penalty of the weights; or the criterion that chooses it, generalised
+        cross-validation or the marginal likelihood; or several penalties, of which "gcv" chooses
+        one. With fewer than about ten rows per feature prefer "evidence", because "gcv" may
+        choose far too small a penalty.
     fit_intercept : bool, default=True
         Whether to add a constant that is not penalised.
     random_state : int, NumPy generator or None, default=None
@@ -50,7 +50,7 @@ class KernelRegressor(RegressorMixin, KernelMachine):
     feature_map_ : transformer
         The fitted map.
     statistics_ : LeastSquares
-        All that is known of the rows.
+        The sufficient statistics of the rows seen.
     alpha_ : float
         The penalty that was used.
     coef_ : ndarray of shape (n_components,) or (n_targets, n_components)
@@ -58,18 +58,18 @@ class KernelRegressor(RegressorMixin, KernelMachine):
     intercept_ : float or ndarray of shape (n_targets,)
         The constant.
     log_marginal_likelihood_ : float
-        The log density of the targets seen, with the weights integrated out and the noise
-        at its most likely; of all targets together. It serves to compare kernels.
+        The log marginal likelihood of the targets, summed over them, with the weights integrated
+        out and the noise variance at its maximum. Use it to compare kernels.
     seed_ : int
         The seed that was used.
     n_features_in_ : int
         The number of columns of the data.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, if there are any.
+        The names of the columns, if there are any.
 
     See Also
     --------
-    KernelClassifier : The same for classes.
+    KernelClassifier : The same model for classes.
     LeastSquares : The statistics by themselves.
 
     Notes
@@ -80,17 +80,16 @@ class KernelRegressor(RegressorMixin, KernelMachine):
     function s^2 k / alpha. `predict` returns the posterior mean; its standard deviation
     includes the noise. See `kitchenette.learning.Solution` for the formulas.
 
-    *Batches.* `partial_fit`, `merge` and `downdate` only add up; the weights are computed when a
-    prediction or `solve` is asked for, and then kept. Until then there are no attributes alpha_,
-    coef_, intercept_ and log_marginal_likelihood_. A map that depends on data is fitted on the
-    first batch.
-    The model does not depend on how rows are split or in which order they are merged,
-    and a prediction not on the rows beside it, up to rounding errors.
+    *Batches.* `partial_fit`, `merge` and `downdate` only update the statistics; the weights are
+    computed by the next prediction or `solve`, and then cached. Until then the attributes alpha_,
+    coef_, intercept_ and log_marginal_likelihood_ do not exist. A map that depends on data is
+    fitted on the first batch. Up to rounding errors, the model does not depend on how rows are
+    split or in which order they are merged, and the prediction of a row not on other rows.
 
     *Cost.* n_components^2 operations for a row, n_components^3 / 3 for a solution, and one to
     three solutions for the choice of alpha. Memory: 4 n_components^2 bytes for the
-    statistics, up to twice as many again while solving, and blocks of 4096 rows.
-    (`partial_fit` with more than 4096 rows at a time needs statistics for those.)
+    statistics, up to twice as much again while solving, and blocks of 4096 rows.
+    (`partial_fit` with more than 4096 rows needs a second copy of the statistics.)
 
     Examples
     --------
@@ -108,7 +107,7 @@ class KernelRegressor(RegressorMixin, KernelMachine):
     >>> bool(0.92 < covered.mean() < 0.98)
     True
 
-    Learning goes on, here or elsewhere:
+    A model can learn more rows, or be merged with a model of other rows:
 
     >>> model.partial_fit(X[1000:1500], y[1000:1500]).statistics_.n_rows
     1500
@@ -147,7 +146,7 @@ class KernelRegressor(RegressorMixin, KernelMachine):
         Parameters
         ----------
         X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
-            Rows; the feature map is fitted on those of the first call.
+            Rows; the feature map is fitted on the rows of the first call.
         y : array-like of shape (n_rows,) or (n_rows, n_targets)
             Targets.
         sample_weight : array-like of shape (n_rows,), optional
@@ -172,16 +171,15 @@ class KernelRegressor(RegressorMixin, KernelMachine):
         X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
             Rows.
         return_std : bool, default=False
-            Also return how far observations are expected to be from the prediction.
+            Whether to return the standard deviation of new observations as well.
 
         Returns
         -------
         y : ndarray of shape (n_rows,) or (n_rows, n_targets)
-            The mean of the posterior; float32 if features and targets are, else float64.
+            The posterior mean; float32 if both features and targets are, else float64.
         std : ndarray like y
-            The standard deviation of a new observation, noise included; with ``return_std``
-            alone. The first time, it costs some factorizations of the Gram matrix; then
-            n_components^2 operations for a row.
+            The standard deviation of a new observation, noise included; only with ``return_std``.
+            The first call factors the Gram matrix; each row costs n_components^2 operations.
         """
         outputs, precision = self.outputs(X)
         dtype = np.result_type(precision, self._target_dtype)
@@ -190,13 +188,12 @@ class KernelRegressor(RegressorMixin, KernelMachine):
         return (mean, answer(np.sqrt(self.variances(X)))) if return_std else mean
 
     def predictor(self, *, dtype: DTypeLike | None = None) -> Predictor:
-        """A light callable that predicts one row, or a few, with the least delay.
+        """A callable that predicts one or a few rows with low latency.
 
         Parameters
         ----------
         dtype : float32 or float64, optional
-            The precision in which it computes features; by default that of the features the model
-            was fitted with.
+            The precision of the features; by default that in which the model was fitted.
 
         Returns
         -------
@@ -207,11 +204,14 @@ class KernelRegressor(RegressorMixin, KernelMachine):
         return self.make_predictor(dtype, Targets(self._target_ndim, "float64"))
 
     def encode(self, y: Any, first: bool) -> NDArray[Any]:
+        refuse_what_is_not_numbers(y)
         given = getattr(y, "dtype", None)
         y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
         if first:
             self._target_ndim = y.ndim
-            self._target_dtype = "float32" if given == np.float32 else "float64"
+            self._target_dtype = "float32"
+        if given != np.float32:
+            self._target_dtype = "float64"
         if y.ndim not in (1, 2) or y.ndim != self._target_ndim:
             axes = ("one axis", "two axes")
             expected = " or ".join(axes) if first else f"{axes[self._target_ndim - 1]}, as before"
@@ -233,6 +233,7 @@ class KernelRegressor(RegressorMixin, KernelMachine):
                 "Cannot merge models of which one was given vectors of targets and the other "
                 "matrices."
             )
+        self._target_dtype = max(self._target_dtype, other._target_dtype)
         self._known().merge(other._known())
 
     def check_targets(self, n_targets: int) -> None:

@@ -1,22 +1,21 @@
-"""The choice of the penalty, from the statistics alone.
+"""The choice of the penalty from the statistics alone.
 
-Two criteria, both to be made small; n is the count (the sum of the weights), N = n - 1 with
-an intercept and n without, and edf the trace of G (G + alpha I)^-1:
+Two criteria are minimised; n is the count (the sum of the weights), N = n - 1 with an
+intercept and n without, and edf the trace of G (G + alpha I)^-1:
 
 * "gcv": generalised cross-validation, n rss / (N - edf)^2 with the rss of all targets
   together (Golub, Heath and Wahba 1979);
-* "evidence": minus twice the log marginal likelihood, each target with a noise variance
-  of its own, set to its best value: the sum over the targets of
+* "evidence": minus twice the log marginal likelihood, up to a constant, with the maximum
+  likelihood noise variance of each target: the sum over the targets of
   N log((rss + alpha |w|^2) / N) + log |I + G / alpha|.
 
-Up to EXACT_FEATURES features an eigendecomposition gives both for every alpha. From there
-on it would cost more than twenty Cholesky factors, so an alpha is tried by such a factor.
-A factor also gives the first two derivatives, so that Newton's method finds the minimum
-with two or three of them. rss and determinant are then exact as well; traces of powers of
-(G + alpha I)^-1 are estimated with PROBES random vectors of signs (Hutchinson). The standard
-error of edf is at most sqrt(2 min(edf, n_features - edf) / PROBES): less than 8 of 1000, which
-moves "gcv" by less than 2 in 10^4 from 10^5 rows on. "evidence" itself needs no trace, only its
-slope does.
+Up to EXACT_FEATURES features an eigendecomposition gives both for every alpha. For more
+features it costs more than twenty Cholesky factors, so each alpha is tried by a Cholesky
+factor instead. It also gives the first two derivatives, and Newton's method needs two or three
+factors. rss and determinant are then exact as well; traces of powers of (G + alpha I)^-1 are
+estimated with PROBES random sign vectors (Hutchinson). The standard error of edf is at most
+sqrt(2 min(edf, n_features - edf) / PROBES): below 8 for an edf of 1000, which changes "gcv" by
+less than 2e-4 relatively for 10^5 rows or more. "evidence" needs traces for its derivatives only.
 """
 
 from __future__ import annotations
@@ -42,20 +41,20 @@ from kitchenette.sketching.random import Stream
 CRITERIA = ("gcv", "evidence")
 EXACT_FEATURES = 1024
 PROBES = 32
-# With no more rows than features G is singular, and relative to its trace a penalty below this
-# number would let rounding errors decide a part of the weights.
+# With no more rows than features G is singular, and a penalty below this multiple of the trace
+# would let rounding errors determine some of the weights.
 SINGULAR_PENALTY = 1e-6
-LARGEST_PENALTY = 1e3  # relative to the trace of G: all weights are practically zero there
+LARGEST_PENALTY = 1e3  # relative to the trace of G; all weights are practically zero
 DECADE = float(np.log(10))
-STEP = 0.01  # of log(alpha): no criterion is known better than that
-NEAR = DECADE / 10  # to the minimum: nothing that matters changes
-TRIES = 12  # at most
-SAFE = 1e-50, 1e50  # sums of squares whose powers float64 can hold
+STEP = 0.01  # the resolution of log(alpha), below the uncertainty of the criteria
+NEAR = DECADE / 10  # the tolerance of Newton's method in log(alpha)
+TRIES = 12  # the largest number of Cholesky factors
+SAFE = 1e-50, 1e50  # the range of sums of squares whose products do not overflow
 
 
 @dataclass(frozen=True)
 class Trial:
-    """What the criteria need to know of one alpha."""
+    """The quantities from which the criteria are computed for one alpha."""
 
     rss: Array
     penalty: Array
@@ -64,7 +63,7 @@ class Trial:
 
 
 def criterion_value(equations: NormalEquations, criterion: str, trial: Trial) -> float:
-    """The criterion, infinite where it makes no sense."""
+    """The value of the criterion, infinite where it is undefined."""
     N = equations.degrees_of_freedom
     floor = _rss_floor(equations)
     if criterion == "gcv":
@@ -77,14 +76,14 @@ def criterion_value(equations: NormalEquations, criterion: str, trial: Trial) ->
 
 
 def _rss_floor(equations: NormalEquations) -> Array:
-    """What rounding errors leave of a perfect fit, which is no evidence for anything."""
+    """The rounding error of rss, below which differences of rss are meaningless."""
     return equations.resolution * equations.target_squares
 
 
 def choose(
     equations: NormalEquations, criterion: str, alphas: Array | None = None
 ) -> ShiftedInverse:
-    """(G + alpha I)^-1 for the best alpha: of those given, or of all positive numbers."""
+    """(G + alpha I)^-1 for the best of the given alphas, or of all positive numbers."""
     if equations.degrees_of_freedom <= 0:
         raise ValueError(
             f"Choosing alpha by {criterion!r} needs a weighted count of more than "
@@ -93,12 +92,12 @@ def choose(
         )
     small = equations.gram.order <= EXACT_FEATURES
     if equations.trace == 0 or not np.any(equations.target_squares > 0):
-        # Nothing to learn from or nothing to learn: every penalty gives zero weights.
+        # The features or the targets are constant, so every penalty gives zero weights.
         any_alpha = max(1.0, equations.trace) if alphas is None else float(alphas.max())
         return shifted_inverse(equations, any_alpha)
     scale, squares = equations.trace, float(equations.target_squares.max())
     if not (SAFE[0] < scale < SAFE[1] and SAFE[0] < squares < SAFE[1]):
-        # Products of four of these numbers could leave the range of float64.
+        # Products of four of these numbers could overflow or underflow.
         scaled = None if alphas is None else alphas / scale
         alpha = choose(_normalised(equations), criterion, scaled).alpha * scale
         if alphas is not None:
@@ -114,7 +113,7 @@ def choose(
 
 
 def _normalised(equations: NormalEquations) -> NormalEquations:
-    """The same problem for features with squares, and targets, of sizes about one."""
+    """The same problem with features and targets scaled to a size of about one."""
     root, size = np.sqrt(equations.trace), np.sqrt(float(equations.target_squares.max()))
     return replace(
         equations,
@@ -127,7 +126,7 @@ def _normalised(equations: NormalEquations) -> NormalEquations:
 
 
 def bounds(equations: NormalEquations) -> tuple[float, float]:
-    """Logarithms of the smallest and the largest alpha that is considered."""
+    """The logarithms of the smallest and the largest alpha considered."""
     smallest = equations.resolution
     if equations.degrees_of_freedom <= equations.gram.order:
         smallest = max(smallest, SINGULAR_PENALTY)
@@ -172,7 +171,7 @@ def _exact_criterion(
 
 
 def _minimum(equations: NormalEquations, criterion: str, value: Callable[[float], float]) -> float:
-    """The best alpha on a grid of eight to a decade, then between its neighbours."""
+    """The best alpha on a grid of eight per decade, refined between its neighbours."""
     low, high = bounds(equations)
     grid = np.linspace(low, high, 1 + int(8 * (high - low) / np.log(10)))
     heights = np.array([value(float(np.exp(x))) for x in grid])
@@ -184,13 +183,13 @@ def _minimum(equations: NormalEquations, criterion: str, value: Callable[[float]
         lambda x: value(float(np.exp(x))), bounds=around, method="bounded", options={"xatol": 1e-4}
     )
     x = refined.x if refined.fun < heights[best] else grid[best]
-    # In whole steps from the trace, so that rounding errors of the statistics do not show.
+    # Rounded to whole steps, so that rounding errors of the statistics do not change alpha.
     steps = np.round((x - np.log(equations.trace)) / STEP)
     return float(equations.trace * np.exp(steps * STEP))
 
 
 class _Tries:
-    """The criterion by Cholesky factors; the best factor so far is kept."""
+    """Evaluates the criterion by Cholesky factors and keeps the best factor."""
 
     def __init__(self, equations: NormalEquations, criterion: str):
         self.equations = equations
@@ -198,17 +197,17 @@ class _Tries:
         self.lowest = np.inf
         self.best: ShiftedCholesky | None = None
         order = equations.gram.order
-        # The seed is fixed: equal statistics give equal choices, and the same vectors for
-        # all alphas make errors that hardly move the minimum.
+        # With a fixed seed equal statistics give equal choices, and common random vectors for
+        # all alphas make correlated errors that hardly move the minimum.
         self.probes = Stream(0, "trace").signs(PROBES, order).T.astype(np.float64)
 
     def attempt(self, alpha: float) -> _Attempt | None:
-        """Try an alpha. None if it is so small that the criterion makes no sense."""
+        """Try an alpha; None if it is so small that the criterion is undefined."""
         equations, order = self.equations, self.equations.gram.order
         try:
             inverse = ShiftedCholesky(equations, alpha)
         except np.linalg.LinAlgError:
-            return None  # rounding errors outweigh it
+            return None  # singular up to rounding errors
         both = inverse.solve(np.concatenate([equations.cross, self.probes], axis=1))
         w, p = np.split(both, [equations.cross.shape[1]], axis=1)
         p *= alpha
@@ -220,7 +219,7 @@ class _Tries:
         if self.criterion == "gcv":
             spread = np.sqrt(2 * min(order, equations.degrees_of_freedom) / PROBES)
             if equations.degrees_of_freedom - effective_dof < 5 * spread:
-                effective_dof = inverse.effective_dof()  # an estimate would decide too much
+                effective_dof = inverse.effective_dof()  # the estimate is too inaccurate here
         trial = Trial(rss, penalty, effective_dof, inverse.log_determinant_ratio())
         height = criterion_value(equations, self.criterion, trial)
         if not np.isfinite(height):
@@ -232,7 +231,7 @@ class _Tries:
 
 @dataclass(frozen=True)
 class _Attempt:
-    """One alpha, with w = A^-1 b and p = alpha A^-1 probes for A = G + alpha I."""
+    """The results for one alpha: w = A^-1 b and p = alpha A^-1 probes, with A = G + alpha I."""
 
     tries: _Tries
     inverse: ShiftedCholesky
@@ -241,7 +240,7 @@ class _Attempt:
     trial: Trial
 
     def slope(self) -> tuple[float, float]:
-        """The first two derivatives by log(alpha); of "gcv", those of its logarithm."""
+        """The first two derivatives of "evidence" or log "gcv" with respect to log(alpha)."""
         equations, trial, alpha = self.tries.equations, self.trial, self.inverse.alpha
         # x'A^-1 x is the squared norm of L^-1 x, so forward substitution suffices for it.
         half = self.inverse.factor.forward(np.concatenate([self.w, self.p], axis=1))
@@ -275,10 +274,10 @@ class _Attempt:
 
 
 def _search(equations: NormalEquations, criterion: str) -> ShiftedInverse:
-    """Newton's method from a guess, a decade at a time at most."""
+    """Newton's method from a guess, with steps of at most a decade."""
     tries = _Tries(equations, criterion)
     low, high = bounds(equations)
-    below, above = -np.inf, np.inf  # alphas that were too small and too large
+    below, above = -np.inf, np.inf  # bounds of the minimum so far
     x = float(np.clip(_guess(equations, criterion), low, high))
     for _ in range(TRIES):
         attempt = tries.attempt(float(np.exp(x)))
@@ -299,12 +298,14 @@ def _search(equations: NormalEquations, criterion: str) -> ShiftedInverse:
 
 
 def _guess(equations: NormalEquations, criterion: str) -> float:
-    """log(alpha) as some of the features choose it, extrapolated to all of them.
+    """log(alpha) extrapolated from its exact choices for two subsets of the features.
 
-    More features describe more, and need less penalty each: the trend goes on.
+    The best penalty per feature changes steadily with the number of features.
     """
     order = equations.gram.order
-    sizes = [max(1, EXACT_FEATURES * part // 16) for part in (6, 3)]  # more guess no better
+    sizes = [
+        max(1, EXACT_FEATURES * part // 16) for part in (6, 3)
+    ]  # larger subsets do not improve the guess
     guesses = []
     for m in sizes:
         part = replace(

@@ -1,4 +1,4 @@
-"""The solution of a regularised least-squares problem, and what can be asked of it."""
+"""The solution of a regularised least-squares problem and its uncertainty."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kitchenette.sketching.rows import row_blocks
 
 @dataclass(frozen=True)
 class NormalEquations:
-    """(G + alpha I) w = b, and what else is known of the data.
+    """(G + alpha I) w = b, with the counts and sums of squares of the data.
 
     G, b and the targets are centred if there is an intercept.
     """
@@ -36,12 +36,12 @@ class NormalEquations:
 
     @property
     def degrees_of_freedom(self) -> float:
-        """The count less what the intercept takes."""
+        """The count, less one with an intercept."""
         return self.count - self.fit_intercept
 
     @property
     def cutoff(self) -> float:
-        """The part of the trace below which G is singular, a decade on the safe side."""
+        """The part of the trace below which G counts as singular: ten times the resolution."""
         return 10 * self.resolution
 
     @cached_property
@@ -52,13 +52,13 @@ class NormalEquations:
 class ShiftedCholesky:
     """(G + alpha I)^-1 by a Cholesky factor."""
 
-    weights: Array | None = None  # the solution for the targets, if it has been computed
+    weights: Array | None = None  # the solution for the targets, once computed
 
     def __init__(self, equations: NormalEquations, alpha: float):
         shifted = equations.gram.copy()
         shifted.add_to_diagonal(alpha)
         order = shifted.order
-        # Without a penalty, what rounding errors hide must not be divided by.
+        # Without a penalty, pivots at the level of rounding errors mean a singular matrix.
         tolerance = equations.cutoff if alpha == 0 else order * np.finfo(np.float64).eps
         self.alpha = alpha
         self.order = order
@@ -81,11 +81,11 @@ class ShiftedCholesky:
         if self.alpha == 0:
             return float(self.order)
         dof = self.order - self.alpha * self.factor.inverse_trace()
-        return float(np.clip(dof, 0, self.order))  # rounding errors
+        return float(np.clip(dof, 0, self.order))  # rounding errors may leave this range
 
 
 class Eigendecomposition:
-    """The eigendecomposition of G: every alpha at the cost of a product."""
+    """The eigendecomposition of G, which gives the inverse for every alpha by a product."""
 
     def __init__(self, equations: NormalEquations):
         gram = equations.gram.full()
@@ -98,7 +98,7 @@ class Eigendecomposition:
 
 
 class ShiftedEigen:
-    """(G + alpha I)^-1 by eigenvectors, or the pseudo-inverse if that is singular."""
+    """(G + alpha I)^-1 by eigenvectors, or the pseudo-inverse if G + alpha I is singular."""
 
     def __init__(self, eigen: Eigendecomposition, alpha: float):
         self.alpha = alpha
@@ -128,7 +128,7 @@ ShiftedInverse = ShiftedCholesky | ShiftedEigen
 
 
 def shifted_inverse(equations: NormalEquations, alpha: float) -> ShiftedInverse:
-    """(G + alpha I)^-1 by Cholesky, or by eigenvectors and with a warning if it is singular."""
+    """(G + alpha I)^-1 by Cholesky; if singular, the pseudo-inverse with a warning."""
     try:
         return ShiftedCholesky(equations, alpha)
     except np.linalg.LinAlgError:
@@ -147,9 +147,9 @@ def shifted_inverse(equations: NormalEquations, alpha: float) -> ShiftedInverse:
 class Solution:
     """Weights for given statistics and penalty, and their uncertainty.
 
-    `LeastSquares.solve` makes it. It keeps the factor of G + alpha I, as many numbers as the
-    statistics, for what is computed only when asked for: `effective_dof`,
-    `noise_variance` and `variance`.
+    It is returned by `LeastSquares.solve`. It keeps the factor of G + alpha I, which is as large
+    as the statistics, because `effective_dof`, `noise_variance` and `variance` are computed on
+    access.
 
     Attributes
     ----------
@@ -162,21 +162,21 @@ class Solution:
     rss : ndarray of shape (n_targets,)
         The weighted sum of squared residuals of each target.
     log_marginal_likelihood : float
-        The log density of the targets, summed over them; see Notes.
+        The log marginal likelihood, summed over the targets; see Notes.
     count : float
         The sum of the weights of all rows, n.
     fit_intercept : bool
         Whether there is an intercept.
     feature_mean : ndarray of shape (n_features,)
-        The m around which the variance of predictions grows: the weighted mean of the
-        features, or zero without intercept.
+        The weighted mean m of the features, or zero without intercept; the variance of
+        predictions grows with the distance from it.
 
     Notes
     -----
     The Bayesian model is y = c + w' z + noise for each target, with noise of variance s^2
     and weights of prior variance s^2 / alpha, so that ``coef`` is the posterior mean. The
-    intercept c has a flat prior of density one and is integrated out; s^2 is set to where
-    the density is highest, (rss + alpha |w|^2) / N with N = n - 1 (N = n without intercept)::
+    intercept c has a flat prior of density one and is integrated out; s^2 has its maximum
+    likelihood value, (rss + alpha |w|^2) / N with N = n - 1 (N = n without intercept)::
 
         log p(y) = -N/2 (log(2 pi s^2) + 1) - log |I + G / alpha| / 2 - log(n) / 2
 
@@ -200,10 +200,10 @@ class Solution:
 
     @cached_property
     def noise_variance(self) -> Array:
-        """Noise of each target: rss / (N - effective_dof), NaN if nothing is left over.
+        """The noise variance of each target, rss / (N - effective_dof); NaN if that is undefined.
 
-        Where alpha maximises the marginal likelihood of a single target it equals the s^2 of
-        the Notes; elsewhere it depends less on the prior.
+        If alpha maximises the marginal likelihood of a single target, it equals the s^2 of the
+        Notes; otherwise it depends less on the prior.
         """
         left = self.count - self.fit_intercept - self.effective_dof
         return self.rss / left if left > 0 else np.full_like(self.rss, np.nan)
@@ -220,16 +220,16 @@ class Solution:
         Z : array-like of shape (n_rows, n_features)
             Features.
         noise : bool, default=True
-            Include the noise: the variance of a new observation instead of that of the
-            regression function.
+            Whether to include the noise, for the variance of a new observation instead of that
+            of the regression function.
 
         Returns
         -------
         variance : ndarray of shape (n_rows, n_targets)
             s^2 times the sum of (z - m)' (G + alpha I)^-1 (z - m) from the weights, 1 / n
             from the intercept if there is one, and 1 from the noise; m is the mean of the
-            features, or zero without intercept, and s^2 is ``noise_variance``. Directions
-            that a singular problem left out contribute nothing.
+            features, or zero without intercept, and s^2 is ``noise_variance``. The null space
+            of a singular problem contributes nothing.
         """
         Z = check_array(Z, dtype=[np.float64, np.float32], input_name="Z")
         n_features = self.coef.shape[0]
@@ -280,7 +280,7 @@ def _log_evidence(equations: NormalEquations, loss: Array, log_determinant: floa
     if N <= 0:
         return np.nan
     if np.isinf(log_determinant):
-        return -np.inf  # weights of unlimited size are infinitely improbable
+        return -np.inf  # alpha = 0: an improper prior
     with np.errstate(divide="ignore"):
         terms: Any = N * (np.log(2 * np.pi * loss / N) + 1) + log_determinant
     return -0.5 * float(np.sum(terms + equations.fit_intercept * np.log(equations.count)))

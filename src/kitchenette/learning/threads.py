@@ -1,4 +1,4 @@
-"""The BLAS that the native core may call, and its one thread while the threads of the core do."""
+"""Limits on the number of BLAS threads."""
 
 from __future__ import annotations
 
@@ -18,20 +18,21 @@ BLAS = _core.Blas(
 _limiting = Lock()
 
 
-SMALL_ORDER = 2048  # of matrices for which more threads gain little and may lose much
+SMALL_ORDER = 2048  # the largest order for which one BLAS thread is best
 
 
 @contextmanager
 def one_blas_thread(order: int | None = None) -> Iterator[None]:
-    """Keep the BLAS to one thread where more of them do not pay.
+    """Limit the BLAS to one thread where more threads do not pay.
 
-    Without ``order`` that is where threads of the native core call it, because its own would fight
-    with them for the cores. With the order of a matrix that is factored it is where the matrix is
-    small: the threads of OpenBLAS wait for each other, and beside busy processes a factor of
-    order 1024 then takes several times as long as with one thread, an eigendecomposition ten times.
+    Without ``order``, this is where the threads of the native core call the BLAS, whose own threads
+    would compete with them for the cores. With the order of a matrix to be factored, it is where
+    the matrix is small: the threads of OpenBLAS wait for each other, so on a busy machine a
+    Cholesky factor of order 1024 takes several times as long as with one thread, and an
+    eigendecomposition ten times as long.
 
-    The limit is one of the whole process. If several threads of Python want it, one has it: the
-    others are slower for a moment, but none can restore what another one had set.
+    The limit applies to the whole process. Only one Python thread sets and restores it at a time;
+    others proceed without setting it.
     """
     pays = _core.products_call_blas() if order is None else order <= SMALL_ORDER
     if not pays or _core.max_threads() == 1 or not _limiting.acquire(blocking=False):
@@ -46,4 +47,4 @@ def one_blas_thread(order: int | None = None) -> Iterator[None]:
 
 @cache
 def _controller() -> ThreadpoolController:
-    return ThreadpoolController()  # looks through all libraries: some milliseconds
+    return ThreadpoolController()  # inspects all loaded libraries, which takes milliseconds

@@ -1,4 +1,4 @@
-"""Feature maps: a kernel and random building blocks make explicit features."""
+"""Feature maps: explicit random features whose inner products approximate a kernel."""
 
 from kitchenette.maps.craft import CRAFTMap
 from kitchenette.maps.fastfood import Fastfood

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from copy import copy
 from typing import Any, Self
 
 import numpy as np
@@ -10,7 +11,15 @@ from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils import Tags
 
-from kitchenette.data.rows import checked_rows, sample_rows, slices, table, take, validated
+from kitchenette.data.rows import (
+    checked_rows,
+    counting_rows,
+    sample_rows,
+    slices,
+    table,
+    take,
+    validated,
+)
 from kitchenette.files.registry import Budget, checked_state, constructed, stored_parameters
 from kitchenette.kernels import Kernel
 from kitchenette.maps.specification import Specification
@@ -18,14 +27,14 @@ from kitchenette.parameters import ValueParameters, check_count, unchanged_on_er
 from kitchenette.sketching.operators import Operator
 from kitchenette.sketching.random import seed_from
 
-OBSERVED_NUMBERS = 1 << 22  # of a block of rows that is looked at in fit
-FINGERPRINT_TOLERANCE = 1e-5  # between machines that round differently, also in float32
+OBSERVED_NUMBERS = 1 << 22  # the size of the blocks of rows that `observe` gets
+FINGERPRINT_TOLERANCE = 1e-5  # float32 rounding may differ between machines
 
 
 class RowMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParameters, ABC):
     """A transformer whose output for a row depends on that row alone.
 
-    It holds ``specification_``, which `choose` makes; everything else follows from that.
+    Its features are determined by ``specification_``, which `choose` makes.
     """
 
     n_components: Any
@@ -49,8 +58,8 @@ class RowMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParameters,
         Parameters
         ----------
         X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
-            Only the number of columns and the precision matter, unless the map has to choose
-            something from data, such as a length scale "median": it looks at a sample then.
+            Only the number of columns and the precision matter, unless a parameter is chosen
+            from data, such as a length scale "median", for which a sample is used.
         y : ignored
 
         Returns
@@ -61,14 +70,14 @@ class RowMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParameters,
         return self.fit_rows(X)
 
     def fit_rows(self, X: Any, sample_weight: NDArray[np.float64] | None = None) -> Self:
-        """`fit`, with weights of rows for what is chosen from data.
+        """`fit` with sample weights, for parameters that are chosen from data.
 
         Parameters
         ----------
         X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
             Rows.
         sample_weight : ndarray of shape (n_rows,), optional
-            How often each row counts; rows of weight zero are passed over.
+            How often each row counts; rows of weight zero are ignored.
 
         Returns
         -------
@@ -77,13 +86,15 @@ class RowMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParameters,
         """
         with unchanged_on_error(self):
             self.check_parameters()
-            X = table(X)
+            X, sample_weight = counting_rows(table(X), sample_weight)
             seed = seed_from(self.random_state)
             sample, weights = sample_rows(X, seed, sample_weight)
             sample = validated(self, sample, reset=True)
             observed = self._observed(X) if self.observes else None
             self.specification_ = self.choose(sample, seed, weights, observed)
-            self.specification_.operator(sample.dtype)  # now, so that `fit` raises what is wrong
+            self.specification_.operator(
+                sample.dtype
+            )  # drawn now, so that errors are raised by `fit`
         return self
 
     def _observed(self, X: Any) -> Any:
@@ -95,7 +106,7 @@ class RowMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParameters,
     def choose(
         self, sample: Any, seed: int, sample_weight: Any = None, observed: Any = None
     ) -> Specification:
-        """The specification for rows of which this is a sample.
+        """The specification of a map fitted on data of which this is a sample.
 
         Parameters
         ----------
@@ -106,7 +117,7 @@ class RowMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParameters,
         sample_weight : ndarray of shape (n_rows,), optional
             How often each row counts.
         observed : optional
-            The largest of what `observe` returned for all rows, for maps that need it.
+            The largest value that `observe` returned, for maps with ``observes``.
 
         Returns
         -------
@@ -114,14 +125,11 @@ class RowMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParameters,
         """
 
     def observe(self, rows: Any) -> Any:
-        """What `choose` has to know of all rows, for a block of checked ones.
-
-        Of several blocks the largest value counts, so they may come in any order.
-        """
+        """A statistic of a block of checked rows; `choose` gets its maximum over all blocks."""
         return None
 
     def check_parameters(self) -> None:
-        """Refuse parameters that make no sense."""
+        """Refuse invalid parameters."""
         check_count("n_components", self.n_components)
 
     # ------------------------------------------------------------ using it
@@ -137,7 +145,7 @@ class RowMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParameters,
         return self.fitted().n_components
 
     @property
-    def _n_features_out(self) -> int:  # the name by which scikit-learn's mixin asks
+    def _n_features_out(self) -> int:  # used by scikit-learn's mixin
         return self.n_features_out_
 
     def fitted(self) -> Any:
@@ -166,12 +174,12 @@ class RowMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParameters,
         return out
 
     def rows(self, X: Any) -> Any:
-        """Rows as `operator` takes them: finite float32 or float64, dense or CSR, checked once.
+        """Check and convert rows to finite float32 or float64, dense or CSR, for `operator`.
 
         Parameters
         ----------
         X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
-            Rows as users have them.
+            Rows.
 
         Returns
         -------
@@ -182,16 +190,16 @@ class RowMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParameters,
         return rows
 
     def check_rows(self, rows: Any) -> None:
-        """Refuse rows that this map is not made for, or warn of them."""
+        """Refuse, or warn of, rows for which the features are not valid."""
         return
 
     def operator(self, rows: Any) -> Operator:
-        """What writes the features of rows of this precision.
+        """The operator that writes the features of rows of this precision.
 
         Parameters
         ----------
         rows : ndarray or CSR matrix
-            What `rows` returned, or anything with its ``dtype``.
+            The result of `rows`; only its ``dtype`` is used.
 
         Returns
         -------
@@ -201,15 +209,15 @@ class RowMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParameters,
         return operator
 
     def overflow(self, rows: Any) -> str:
-        """The sentence for rows of which a feature is not finite."""
+        """The error message for rows of which a feature is not finite."""
         return (
             f"{type(self).__name__} overflowed {rows.dtype} on these rows, whose largest entry is "
             f"{abs(rows).max():g}. {self.overflow_advice}"
         )
 
     def for_inference(self) -> Self:
-        """The map itself, or one without what only further fitting needs."""
-        return self
+        """A copy without what only further fitting needs, which later fits leave alone."""
+        return copy(self)
 
     def identity(self) -> Specification:
         """The specification: equal, up to rounding, for maps that compute the same features."""
@@ -228,13 +236,13 @@ class RowMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParameters,
         return state
 
     def fitted_to_file(self) -> dict[str, Any]:
-        """The fitted attributes that a model file has."""
+        """The fitted attributes for a model file."""
         names = ("specification_", "feature_names_in_")
         return {name: vars(self)[name] for name in names if name in vars(self)}
 
     @classmethod
     def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:
-        """A map from a model file of any origin."""
+        """A map from the untrusted values of a model file."""
         state = checked_state(
             state,
             {"parameters": dict, "fitted": (dict, type(None)), "fingerprint": (list, type(None))},
@@ -283,24 +291,24 @@ class KernelMap(RowMap):
     @property
     def kernel_(self) -> Kernel:
         """The kernel with all its parameters chosen."""
-        kernel: Kernel = self.fitted().kernel
+        kernel: Kernel = clone(self.fitted().kernel)  # whoever changes it changes nothing here
         return kernel
 
     def resolved_kernel(self, sample: Any, sample_weight: Any) -> Kernel:
-        """The kernel with what it left open chosen from a sample."""
-        # A copy: the kernel, or an array that is its parameter, may be changed later.
+        """The kernel with parameters such as "median" chosen from a sample."""
+        # A copy, because the user may change the kernel or an array in its parameters later.
         return clone(self.kernel).resolve(sample, sample_weight)
 
 
 def check_resolved(kernel: Kernel, n_columns: int) -> None:
-    """Refuse a kernel that is not what `resolve` returns for rows of this width."""
+    """Refuse a kernel with invalid or unresolved parameters for this number of columns."""
     kernel.check_parameters(n_columns)
     if kernel.needs_sample():
         raise ValueError(f"the kernel must have all its parameters; got {kernel!r}.")
 
 
 def check_fingerprint(found: list[float], stored: Any) -> None:
-    """Refuse a map that computes other features than the one that was stored."""
+    """Refuse a map whose features differ from those of the stored map."""
     if not isinstance(stored, list) or not all(isinstance(number, float) for number in stored):
         raise ValueError("its fingerprint is missing.")
     if len(found) != len(stored) or not np.allclose(

@@ -1,4 +1,4 @@
-"""What maps over other maps share: a wide map inside, squeezed into fewer features."""
+"""The base class of maps that project the features of a wide inner map down to fewer features."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
 
-from kitchenette.data.rows import sample_rows, table, validated
+from kitchenette.data.rows import counting_rows, sample_rows, table, validated
 from kitchenette.kernels import Kernel, ShiftInvariantKernel
 from kitchenette.maps.base import RowMap
-from kitchenette.maps.protocol import fit_map, specification_of
+from kitchenette.maps.protocol import fit_map, specification_of, thawed
 from kitchenette.maps.registry import make_map
 from kitchenette.maps.specification import Specification
 from kitchenette.parameters import check_count, unchanged_on_error
@@ -20,14 +21,15 @@ from kitchenette.sketching.random import Stream, seed_from
 
 
 class CompactMap(RowMap):
-    """A map over another map, which is a parameter and, fitted, an attribute."""
+    """A map over another map, which is a parameter and, once fitted, an attribute."""
 
-    inner_name: ClassVar[str]  # of that parameter; the attribute has an underscore more
-    inner_factor: ClassVar[int]  # inner features per output, if the inner map leaves them open
+    inner_name: ClassVar[str]  # the parameter; the attribute is f"{inner_name}_"
+    inner_factor: ClassVar[int]  # inner features per output, if n_components is None
 
     @property
     def kernel_(self) -> Kernel:
-        """The kernel of the map inside."""
+        """The kernel of the inner map."""
+        self.fitted()
         kernel: Kernel = vars(self)[f"{self.inner_name}_"].kernel_
         return kernel
 
@@ -37,17 +39,19 @@ class CompactMap(RowMap):
         return self
 
     def _fit(self, X: Any, sample_weight: Any) -> None:
-        """Fit the map inside, and this one from it."""
+        """Fit the inner map, then this map on its features."""
         self.check_parameters()
-        X = table(X)
+        X, sample_weight = counting_rows(table(X), sample_weight)
         seed = seed_from(self.random_state)
         sample, _ = sample_rows(X, seed, sample_weight)
         sample = validated(self, sample, reset=True)
         inner = self._unfitted_inner(seed)
-        if not isinstance(inner, RowMap) and hasattr(X, "columns"):
-            X = validated(self, X, reset=False)  # it will meet arrays without names later
-        inner = fit_map(inner, X, None, sample_weight)
+        foreign = not isinstance(inner, RowMap | FrozenEstimator) and hasattr(X, "columns")
+        # A map of another package will be given arrays without names later.
+        rows = validated(self, X, reset=False) if foreign else X
+        inner = fit_map(inner, rows, None, sample_weight)
         specification = specification_of(inner, sample)
+        check_inner(self.inner_name, specification, sample.shape[1])
         if specification.n_components < self.n_components:
             raise ValueError(
                 f"{type(self).__name__} squeezes the features of another map into fewer: "
@@ -59,10 +63,15 @@ class CompactMap(RowMap):
         )
         self.fitted().operator(sample.dtype)
 
+    def check_rows(self, rows: Any) -> None:
+        inner = thawed(vars(self).get(f"{self.inner_name}_"))
+        if isinstance(inner, RowMap):
+            inner.check_rows(rows)
+
     def choose(
         self, sample: Any, seed: int, sample_weight: Any = None, observed: Any = None
     ) -> Specification:
-        """The specification if the sample is all there is."""
+        """The specification of a map fitted on the sample alone."""
         inner = fit_map(self._unfitted_inner(seed), sample, None, sample_weight)
         specified = self.specify(specification_of(inner, sample), seed, sample, sample.dtype)
         specification: Specification = specified["specification_"]
@@ -70,17 +79,22 @@ class CompactMap(RowMap):
 
     @abstractmethod
     def specify(self, inner: Specification, seed: int, X: Any, dtype: Any) -> dict[str, Any]:
-        """The fitted attributes over a map inside that was fitted on the rows of a table."""
+        """The fitted attributes, given the specification of the inner map fitted on X."""
 
     def _unfitted_inner(self, seed: int) -> Any:
-        """The map that the parameter stands for, with its size and seed filled in."""
+        """The inner map as an unfitted copy, with defaults for its size and its seed."""
         given = getattr(self, self.inner_name)
         size = self.inner_factor * check_count("n_components", self.n_components)
         if isinstance(given, Kernel):
             shift_invariant = isinstance(given, ShiftInvariantKernel)
             name = "RandomKitchenSinks" if shift_invariant else "RandomMaclaurin"
             given = make_map(name, given, size)
-        if isinstance(given, type) or not hasattr(given, "transform"):
+        if isinstance(given, type):
+            raise ValueError(
+                f"{self.inner_name} must be an object, not a class: write {given.__name__}() with "
+                "parentheses."
+            )
+        if not hasattr(given, "transform"):
             raise ValueError(
                 f"{type(self).__name__} needs a feature map, such as RandomMaclaurin(), or a "
                 f"kernel as {self.inner_name}; got {given!r}."
@@ -91,7 +105,7 @@ class CompactMap(RowMap):
             "random_state": int(Stream(seed, "wide map").words(1, 1)[0, 0]),
         }
         if not isinstance(made, RowMap):
-            open_ended["random_state"] %= 2**32  # all that NumPy's RandomState takes
+            open_ended["random_state"] %= 2**32  # the range of NumPy's RandomState
         parameters = made.get_params(deep=False)
         made.set_params(
             **{name: value for name, value in open_ended.items() if parameters.get(name, 0) is None}
@@ -107,7 +121,11 @@ class CompactMap(RowMap):
         inner = fitted.pop(name, None)
         super().restore(fitted)
         stored = getattr(self.specification_, self.inner_name)
-        if not isinstance(inner, RowMap) or vars(inner).get("specification_") is not stored:
+        fitted_inner = thawed(inner)
+        if (
+            not isinstance(fitted_inner, RowMap)
+            or vars(fitted_inner).get("specification_") is not stored
+        ):
             raise ValueError(f"{name} must be a map that was fitted.")
         setattr(self, name, inner)
 
@@ -115,4 +133,7 @@ class CompactMap(RowMap):
 def check_inner(name: str, inner: Specification, n_columns: int) -> None:
     """Refuse an inner map that was not fitted on rows of this width."""
     if inner.n_columns != n_columns:
-        raise ValueError(f"{name} must be a map that was fitted on rows of {n_columns} columns.")
+        raise ValueError(
+            f"{name} must be a map that was fitted on rows of {n_columns} columns, not "
+            f"{inner.n_columns}."
+        )

@@ -17,15 +17,15 @@ from kitchenette.maps.specification import Cost, Specification
 from kitchenette.maps.srht import SRHT, SRHTSpecification
 from kitchenette.sketching.dense import matrix_product
 from kitchenette.sketching.operators import Operator, chain
-from kitchenette.sketching.random import Stream
+from kitchenette.sketching.random import Stream, seed_from
 
-UP_FACTOR = 8  # wide features per compact one, unless `up` says how many
+UP_FACTOR = 8  # wide features per compact one, if `up` does not give their number
 
 
 @storable
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CRAFTSpecification(Specification):
-    """A wide map and a projection down.
+    """A wide map and a projection to fewer columns.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class CRAFTSpecification(Specification):
         return chain(self.up.operator(dtype), self.down.operator(dtype))
 
     def cost(self) -> Cost:
-        return Cost(0, 0)  # both parts come from the file and have been counted
+        return Cost(0, 0)  # both parts are counted as objects of their own
 
     def probe_scale(self) -> Any:
         return self.up.probe_scale()
@@ -81,27 +81,27 @@ class DenseProjectionSpecification(Specification):
 
 @storable
 class CRAFTMap(CompactMap):
-    """A wide random feature map, projected down while it is computed.
+    """A wide random feature map, projected to fewer columns while it is computed.
 
-    Many random features have a low rank in practice: an SRHT of a wide map to few columns
-    approximates the kernel better than as many features drawn at once. The wide features
-    exist in cache only, a few rows at a time.
+    Matrices of many random features have a low rank in practice: an SRHT of a wide map to few
+    columns approximates the kernel better than a map with that few features. The wide features
+    are computed a few rows at a time and stay in cache.
 
     Parameters
     ----------
     up : map or Kernel, default=Polynomial(degree=3)
-        The map up: RandomMaclaurin, TensorSketch or any other map, also a scikit-learn
+        The wide map: RandomMaclaurin, TensorSketch or any other map, including a scikit-learn
         transformer that treats rows one by one. Its ``n_components`` is the paper's D; None
-        stands for 8 times ``n_components``. A kernel stands for RandomMaclaurin of it with so
-        many features, or RandomKitchenSinks if it is shift-invariant. A map without a
-        random_state of its own is drawn from this map's seed.
+        stands for 8 times that of this map. A kernel stands for RandomMaclaurin with that many
+        features, or RandomKitchenSinks if it is shift-invariant. If its random_state is None,
+        the wide map is drawn from the seed of this map.
     n_components : int, default=1024
         The number of output columns, the paper's E, at most D.
     down : projection or None, default=None
-        The projection down, a linear map that keeps inner products in expectation. None is
-        `SRHT`. Anything else is fitted on rows of D columns and must have a matrix
-        ``components_`` then, as `sklearn.random_projection.GaussianRandomProjection` has; it
-        costs O(D E) per row. Its ``n_components`` is set to that of this map.
+        The projection, a linear map that preserves inner products in expectation. None is
+        `SRHT`. Any other is fitted on rows of D columns and must then have a matrix
+        ``components_``, like `sklearn.random_projection.GaussianRandomProjection`; it costs
+        O(D E) per row. Its ``n_components`` is set to that of this map.
     random_state : int, NumPy generator or None, default=None
         The seed. None draws one; see ``seed_``.
 
@@ -110,7 +110,7 @@ class CRAFTMap(CompactMap):
     up_ : map
         The fitted wide map.
     kernel_ : Kernel
-        Its kernel.
+        The kernel of the wide map.
     seed_ : int
         The seed that was used; ``random_state=seed_`` draws the same map.
     n_features_in_ : int
@@ -126,12 +126,12 @@ class CRAFTMap(CompactMap):
     Expectation: the kernel, if ``up`` is unbiased. Variance: that of ``up`` with D features, plus
     that of an SRHT from D to E columns at the wide features z: about
     (|z(x)|^2 |z(y)|^2 + <z(x), z(y)>^2) / E, which is (k(x, x) k(y, y) + k(x, y)^2) / E. A
-    plain map with E features has E times less of the variance of one feature, which grows
-    exponentially with the degree of a polynomial kernel, while the projection's does not.
-    For cosines and sines, one feature has less variance than that already: there is
-    nothing to gain for shift-invariant kernels (TEFM is made for them).
+    map of E features without projection has 1 / E of the variance of one feature, which grows
+    exponentially with the degree of a polynomial kernel; the variance of the projection does
+    not. A pair of cosine and sine has less variance than the projection adds, so there is
+    nothing to gain for shift-invariant kernels (use TEFM for them).
 
-    Cost: that of ``up``, and O(D log D + E) per row. Memory beyond input and output: a few
+    Cost: that of ``up``, plus O(D log D + E) per row. Memory beyond input and output: a few
     megabytes, or a few rows of wide features.
 
     References
@@ -170,7 +170,7 @@ class CRAFTMap(CompactMap):
         self.random_state = random_state
 
     def specify(self, inner: Specification, seed: int, X: Any, dtype: Any) -> dict[str, Any]:
-        # Independent of the wide map, also if that has the same seed.
+        # The projection is independent of the wide map even if that was given the same seed.
         down_seed = int(Stream(seed, "down").words(1, 1)[0, 0])
         specification = CRAFTSpecification(
             n_columns=inner.n_columns,
@@ -187,7 +187,7 @@ class CRAFTMap(CompactMap):
         sizes: dict[str, Any] = {"n_columns": width, "n_components": n, "precision": dtype.name}
         if self.down is None or isinstance(self.down, SRHT):
             given = getattr(self.down, "random_state", None)
-            return SRHTSpecification(seed=seed if given is None else given, **sizes)
+            return SRHTSpecification(seed=seed if given is None else seed_from(given), **sizes)
         if not hasattr(self.down, "fit") or "n_components" not in self.down.get_params():
             raise ValueError(
                 "down must be None, SRHT() or a linear projection such as "

@@ -1,7 +1,7 @@
-"""How many features the powers of a series get.
+"""The allocation of features to the degrees of a power series.
 
 The maps for dot-product kernels estimate a sum of terms, one per degree, by features that are
-each of one degree. Here is which degrees there are and how the features are shared among them.
+each of one degree. This module truncates the series and chooses the number of features per degree.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from numpy.typing import NDArray
 from kitchenette.kernels import DotProductKernel
 from kitchenette.sketching.random import Stream
 
-TOLERANCE = 1e-7  # the share of its value by which a long series may be cut short
-MOST_TERMS = 500  # a feature of degree n is a product of n numbers, whose variance is up to 3^n
-TERMS_LOOKED_AT = 20 * MOST_TERMS  # of an infinite series
-MOST_COEFFICIENTS = 10**7  # of a finite series
+TOLERANCE = 1e-7  # the relative truncation error
+MOST_TERMS = 500  # a feature of degree n has a relative variance of up to 3^n
+TERMS_LOOKED_AT = 20 * MOST_TERMS  # the number of terms summed of an infinite series
+MOST_COEFFICIENTS = 10**7  # the longest finite series
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """The terms of f(t) = sum of a_n t^n that matter for t up to ``largest``.
+    """The truncated series f(t) = sum of a_n t^n for t up to ``largest``.
 
     Attributes
     ----------
     degrees : ndarray of shape (n_terms,)
-        Those n whose coefficient is not zero, ascending.
+        The degrees with nonzero coefficients, ascending.
     logs : ndarray of shape (n_terms,)
         Logarithms of the terms a_n largest^n.
     largest : float
-        Where the series was cut.
+        The largest argument t.
     """
 
     degrees: NDArray[np.int64]
@@ -44,16 +44,16 @@ class Series:
 
     @property
     def terms(self) -> Array:
-        """a_n largest^n: coefficients for rows that are scaled so that the largest t is one."""
+        """a_n largest^n: the coefficients for rows scaled so that the largest t is one."""
         return np.exp(self.logs)
 
     def without(self, degrees: tuple[int, ...]) -> Series:
-        """The terms of all other degrees."""
+        """The series without the terms of these degrees."""
         keep = ~np.isin(self.degrees, degrees)
         return Series(self.degrees[keep], self.logs[keep], self.largest)
 
     def term(self, degree: int) -> float:
-        """a_n largest^n of one degree, zero if it has none."""
+        """a_n largest^n of one degree, or zero."""
         return float(self.terms[self.degrees == degree].sum())
 
 
@@ -66,17 +66,18 @@ def series_up_to(kernel: DotProductKernel, last_degree: int, largest: float) -> 
 
 
 def cut_series(kernel: DotProductKernel, largest: float) -> Series:
-    """The series of a kernel where inner products are at most ``largest``.
+    """The series of a kernel, truncated for inner products of at most ``largest``.
 
-    A series of at most MOST_TERMS terms is kept whole. A longer or infinite one ends where the
-    rest, at ``largest``, is below TOLERANCE of the whole, and is refused if it does not end soon.
+    A series of at most MOST_TERMS terms is kept whole. A longer or infinite one is truncated where
+    the remainder at ``largest`` is below TOLERANCE of the sum, and refused if that needs too many
+    terms.
     """
     if largest >= kernel.radius:
         raise ValueError(
             f"The series of {kernel!r} converges for rows of norms below {kernel.radius**0.5:g} "
             f"only; the largest norm here is {largest**0.5:g}. Scale the rows down."
         )
-    if largest <= 0:  # zero rows tell nothing: cut where it is likely to be needed
+    if largest <= 0:  # all rows are zero: assume a typical size
         largest = 1.0 if kernel.radius == np.inf else kernel.radius / 2
     last = kernel.last_degree
     if last is None or last > MOST_TERMS:
@@ -91,7 +92,7 @@ def cut_series(kernel: DotProductKernel, largest: float) -> Series:
 
 
 def missing_share(kernel: DotProductKernel, last_degree: int, t: float) -> float:
-    """The share of f(t) that the terms after a degree have, for t > 0."""
+    """The sum of the terms after a degree, divided by f(t), for t > 0."""
     if kernel.last_degree is not None and kernel.last_degree <= last_degree:
         return 0.0
     rest = _rests(kernel, t)
@@ -99,13 +100,13 @@ def missing_share(kernel: DotProductKernel, last_degree: int, t: float) -> float
 
 
 def _rests(kernel: DotProductKernel, t: float) -> Array:
-    """For every n the sum of the terms of degrees n and more, in units of the largest term."""
+    """For every n, the sum of the terms of degree n and higher, relative to the largest term."""
     last = kernel.last_degree
     if last is not None and last > MOST_COEFFICIENTS:
         raise ValueError(f"The degree of {kernel!r} is too high; {MOST_TERMS} is a sensible limit.")
     n = np.arange(TERMS_LOOKED_AT if last is None else last + 1)
     logs = kernel.log_coefficients(n) + n * np.log(t)
-    # From behind, where most terms are small: so they add up before they meet large ones.
+    # Summed from the last term, so that small terms are added before large ones.
     return np.cumsum(np.exp(logs - logs.max())[::-1])[::-1]
 
 
@@ -113,14 +114,14 @@ def _rests(kernel: DotProductKernel, t: float) -> Array:
 
 
 def geometric_probabilities(degrees: NDArray[np.int64], base: float) -> Array:
-    """Kar and Karnick's P[N = n] ~ base^-(n + 1), on these degrees alone."""
+    """P[N = n] proportional to base^-(n + 1) on these degrees (Kar and Karnick)."""
     logs = -degrees * np.log(base)
     p = np.exp(logs - logs.max())
     return np.asarray(p / p.sum())
 
 
 def draw_degrees(probabilities: Array, n_features: int, seed: int) -> NDArray[np.int64]:
-    """Independent draws; positions in ``probabilities``."""
+    """Independent draws of indices into ``probabilities``."""
     u = Stream(seed, "degrees").uniforms(1, n_features)[0]
     return np.minimum(
         np.searchsorted(np.cumsum(probabilities), u, side="right"), probabilities.size - 1
@@ -129,14 +130,14 @@ def draw_degrees(probabilities: Array, n_features: int, seed: int) -> NDArray[np
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """What is known of one feature of each degree, averaged over pairs of rows.
+    """Moments of one feature of each degree, averaged over pairs of rows.
 
     Attributes
     ----------
     variance, second_moment : ndarray of shape (n_terms,)
-        Of the product of a feature at the two rows, for a term of size one.
+        Those of the product of a feature at the two rows, for a coefficient of one.
     mean_products : ndarray of shape (n_terms, n_terms)
-        The mean of the products of the expectations of two degrees.
+        The mean of the product of the expectations of two degrees.
     """
 
     variance: Array
@@ -145,10 +146,10 @@ class Moments:
 
 
 def moments_of(means: Array, second_moment: Array) -> Moments:
-    """From the expectation at every pair, shape (n_terms, n_pairs), and mean second moments."""
+    """Moments from expectations, shape (n_terms, n_pairs), and mean second moments."""
     products = means @ means.T / means.shape[1]
     variance = np.maximum(second_moment - np.diag(products), 0.0)
-    variance[variance < 1e-12 * second_moment] = 0.0  # rounding: exact, as in one column
+    variance[variance < 1e-12 * second_moment] = 0.0  # zero up to rounding, as for one column
     return Moments(variance, second_moment, products)
 
 
@@ -160,24 +161,24 @@ def optimal_counts(
     *,
     exact_at: dict[int, int] | None = None,
 ) -> tuple[NDArray[np.int64], Array]:
-    """Features per degree for the least total variance.
+    """The numbers of features per degree that minimise the total variance.
 
-    Degree n with terms[n]^2 variance[n] / count[n] wants a count in proportion to
-    terms[n] sqrt(variance[n]). Degrees that deserve less than one feature share some: each
-    of those takes a random degree. How many degrees share is tried out, so any number
-    of features, down to one, has an unbiased answer. ``exact_at`` says for a term how many
-    features estimate it without any error; it gets so many if that leaves less variance.
+    The variance of degree n is terms[n]^2 variance[n] / count[n], so its optimal count is
+    proportional to terms[n] sqrt(variance[n]). Degrees whose optimal count is below one share
+    features, each of which has a random degree, so the estimate is unbiased for any number of
+    features. The number of degrees that share is found by trying all. ``exact_at`` maps a term
+    to the number of features that estimate it without error, which is tried as its count.
 
     Returns
     -------
     counts : ndarray of shape (n_terms,)
-        Whole numbers, n_features in all.
+        The number of features of each degree; their sum is n_features.
     expected : ndarray of shape (n_terms,)
-        Their expectations. A feature's squared weight is terms / expected.
+        The expectations of the counts. A feature's squared weight is terms / expected.
     """
     spreads = terms * np.sqrt(moments.variance)
-    # What a degree costs if its feature may be missing: nothing is certain then.
-    # Whatever the sample says, no degree is all but excluded: other rows may need it.
+    # For a feature of random degree the second moment matters, not the variance. The lower bound
+    # keeps the probability of every degree away from zero for rows unlike the sample.
     sharing = terms * np.sqrt(moments.second_moment)
     sharing = np.maximum(sharing, 1e-3 * sharing.max()) if sharing.any() else terms
     ranked = np.argsort(-np.where(moments.variance > 0, spreads, sharing), kind="stable")
@@ -213,7 +214,7 @@ def optimal_counts(
     if shared.size:
         n_shared = n_features - int(fixed_counts.sum())
         expected[shared] = n_shared * sharing[shared] / sharing[shared].sum()
-        # Systematic sampling: a degree's count is its expectation, rounded up or down.
+        # Systematic sampling: each count is its expectation rounded up or down.
         offset = Stream(seed, "shared degrees").uniforms(1, 1)[0, 0]
         marks = np.floor(np.cumsum(expected[shared]) + offset)
         marks[-1] = n_shared
@@ -224,7 +225,7 @@ def optimal_counts(
 def _candidates(
     spreads: Array, fixed: NDArray[np.intp], total: int, exact_at: dict[int, int]
 ) -> Iterator[tuple[float, NDArray[np.int64]]]:
-    """Variances and counts of the fixed terms: shared out, or with one of them exact."""
+    """Variances and counts for the fixed terms: proportional, or with one of them exact."""
     counts = _whole_shares(spreads[fixed], total)
     yield float((spreads[fixed] ** 2 / np.maximum(counts, 1)).sum()), counts
     for term, enough in exact_at.items():
@@ -236,9 +237,9 @@ def _candidates(
 
 
 def check_counts(counts: Any, expected: Any, n_features: int) -> None:
-    """Refuse what `optimal_counts` cannot have returned."""
+    """Refuse counts that `optimal_counts` cannot have returned."""
     whole = counts.dtype == np.int64 and counts.ndim == 1 and counts.min(initial=0) >= 0
-    # The largest first: a sum could come round.
+    # The largest count is checked before the sum, which could overflow.
     if not whole or counts.max(initial=0) > n_features or counts.sum() != n_features:
         raise ValueError(f"The counts of features per degree must add up to {n_features}.")
     if expected.dtype != np.float64 or expected.shape != counts.shape:
@@ -248,15 +249,15 @@ def check_counts(counts: Any, expected: Any, n_features: int) -> None:
 
 
 def _whole_shares(spreads: Array, total: int) -> NDArray[np.int64]:
-    """Whole numbers of at least one, in proportion to ``spreads``, ``total`` in all.
+    """Integers of at least one, proportional to ``spreads``, whose sum is ``total``.
 
-    A term whose spread is zero is exact with one feature.
+    A term with a spread of zero gets one feature.
     """
     if spreads.size == 0:
         return np.zeros(0, dtype=np.int64)
     counts = np.ones(spreads.size, dtype=np.int64)
     free = spreads > 0
-    # Those that would get less than one keep their one; the others share what is left.
+    # Terms with a share below one get one; the rest is distributed among the others.
     while free.any():
         left = total - int(np.count_nonzero(~free))
         targets = left * spreads / spreads[free].sum()
@@ -268,7 +269,7 @@ def _whole_shares(spreads: Array, total: int) -> NDArray[np.int64]:
     gains = spreads**2
     for _ in range(total - int(counts.sum())):
         counts[np.argmax(gains / (counts * (counts + 1)))] += 1
-        if not free.any():  # exact features: more of one is as good as anything
+        if not free.any():  # all terms are exact, so the distribution does not matter
             counts[0] += total - int(counts.sum())
             break
     return counts

@@ -46,7 +46,7 @@ from kitchenette.sketching.structured import (
     whole_tiles,
 )
 
-PAIR_ROWS = 256  # whose pairs tell how large the variance of each degree is
+PAIR_ROWS = 256  # rows whose pairs estimate the variance of each degree
 DRAW: dict[str, Any] = {
     "hadamard": draw_fastfood,
     "orthogonal": draw_orthogonal,
@@ -57,14 +57,14 @@ DRAW: dict[str, Any] = {
 @storable
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FastfoodSpecification(FourierSpecification):
-    """Structured projections, followed by cosines and sines, templates or polynomials.
+    """Structured projections, followed by sines and cosines, local features or polynomials.
 
     Attributes
     ----------
     counts, expected : ndarray or None
-        For polynomials: the features of each degree, and their expected numbers.
+        For polynomials: the number of features of each degree, and its expectation.
     template_spread : float or None
-        For "local" features: the t that makes their variance least.
+        For "local" features: the t that minimises their variance.
     """
 
     projection: str = "orthogonal"
@@ -106,7 +106,7 @@ class FastfoodSpecification(FourierSpecification):
     # ------------------------------------------------------------ directions and lengths
 
     def directions(self) -> StructuredProjection:
-        """Unit vectors."""
+        """The directions of the frequencies, unit vectors."""
         width = {"width": sphere(self.kernel, self.n_columns)} if self.polynomial else {}
         n = self.n_frequencies
         directions: StructuredProjection = DRAW[self.projection](
@@ -135,7 +135,7 @@ class FastfoodSpecification(FourierSpecification):
         return np.asarray(lengths)
 
     def projections(self) -> StructuredProjection:
-        """The structured matrix whose product with a row the features are functions of."""
+        """The structured matrix: features are functions of its product with a row."""
         directions = self.directions()
         if self.polynomial:
             return directions
@@ -157,8 +157,8 @@ class FastfoodSpecification(FourierSpecification):
 
             (1 - t)^(-m/4) exp(<w, x> / sqrt(1 - t) - t |w|^2 / (4 (1 - t)) - |x|^2)
 
-        where m is the number of columns and the first factor is what integrating out z
-        leaves over. These are the terms that depend on w alone, with the sign reversed.
+        where m is the number of columns and the first factor normalises the integral over z.
+        The result is minus the terms of the exponent that depend on w alone.
         """
         directions = self.directions()
         t = self.template_spread
@@ -186,7 +186,7 @@ class FastfoodSpecification(FourierSpecification):
         spectrum = self.kernel.spectrum()
         assert isinstance(spectrum, RadialSpectrum)
         if self.features == "local" or spectrum.dimension(self.n_columns, block) < block:
-            # The lengths of the rows come from the transform of a unit matrix.
+            # `row_lengths` transforms an identity matrix.
             numbers += 2**18
             operations += 6 * self.n_columns * padded
         n_uniforms = spectrum.n_length_uniforms
@@ -212,30 +212,30 @@ class FastfoodSpecification(FourierSpecification):
 class Fastfood(FourierMap):
     """Random features in loglinear time, for any radial kernel and any dot-product kernel.
 
-    Projections on random frequencies are made by Walsh-Hadamard transforms and diagonal
-    matrices instead of a dense matrix: O(n_components log n_columns) per row instead of
-    O(n_components n_columns), and a map of a few numbers per feature. The first choice
-    for radial kernels from about a hundred columns on.
+    Projections on random frequencies are computed by Walsh-Hadamard transforms and diagonal
+    matrices instead of a dense matrix: O(n_components log n_columns) operations per row instead
+    of O(n_components n_columns), and a few stored numbers per feature. The first choice for
+    radial kernels from about a hundred columns on.
 
     Parameters
     ----------
     kernel : RadialKernel, DotProductKernel or SphericalPolynomial, default=Gaussian()
-        Gaussian, Matern, RationalQuadratic or BesselMatern: cosines and sines. Polynomial, and
-        Exponential, VovkPolynomial and Maclaurin for rows of norm one: polynomials of the
-        cosine between row and direction. SphericalPolynomial: plain powers.
+        Gaussian, Matern, RationalQuadratic or BesselMatern: cosines and sines of projections.
+        Polynomial, and Exponential, VovkPolynomial and Maclaurin for rows of norm one:
+        polynomials of the cosine between row and direction. SphericalPolynomial: powers of it.
     n_components : int, default=1024
         The number of features, any number.
     projection : {"orthogonal", "hadamard", "fourier"}, default="orthogonal"
-        How projections are made. "orthogonal" makes them orthogonal inside a block of as many as
-        there are (padded) columns: a third to a half of the error of "hadamard" where rows are
-        close, at about the same cost. "hadamard" is the paper's V = S H G Pi H B / sqrt(d).
+        The structured matrix. In "orthogonal" the directions of a block of d are orthogonal, with
+        d the number of padded columns: a third to a half of the error of "hadamard" for close
+        rows, at about the same cost. "hadamard" is the paper's V = S H G Pi H B / sqrt(d).
         "fourier" is the paper's Pi F B, without padding; it is *not* unbiased, see Notes.
     features : {"sincos", "offset", "local"}, default="sincos"
         Cosine and sine of each projection; the cosine of a randomly shifted one; or, for the
         Gaussian kernel, positive features that are large near a random template (section
         3.4 of the paper). "local" suits rows of small norm: its relative error grows
-        exponentially with |x + y|^2. Dot-product kernels have features of their own; leave
-        "sincos" then.
+        exponentially with |x + y|^2. Dot-product kernels have polynomial features and need the
+        default.
     template_spread : float or None, default=None
         For "local" features: the t of the Notes, between 0 and 1. None chooses it in ``fit``.
     random_state : int, NumPy generator or None, default=None
@@ -248,11 +248,11 @@ class Fastfood(FourierMap):
     seed_ : int
         The seed that was used; ``random_state=seed_`` draws the same map.
     projection_ : StructuredProjection
-        The structured matrix: O(n_components) numbers, and not fewer than padded columns.
+        The structured matrix: O(n_components) numbers, at least as many as padded columns.
     frequencies_ : ndarray of shape (n_frequencies_, n_features_in_)
         The frequencies as an explicit matrix, computed when asked for.
     n_frequencies_ : int
-        Their number: half of n_components, rounded up, for "sincos".
+        The number of frequencies: half of n_components, rounded up, for "sincos".
     n_features_in_ : int
         The number of columns seen in fit.
 
@@ -266,49 +266,49 @@ class Fastfood(FourierMap):
     is uniform on the sphere, times an independent length from the kernel's spectrum: the
     chi distribution with d degrees of freedom for the Gaussian kernel, times a random
     scale for Matern and RationalQuadratic, and the length of a sum of points of the unit
-    ball for BesselMatern (whose directions are cut to the data's columns and made unit
-    vectors again, because a ball does not survive padding; this costs a transform of
-    n_columns rows in ``fit``).
+    ball for BesselMatern. (Its directions are cut to the columns of the data and normalised
+    again, because the projection of a uniform point of a ball is not uniform; this costs a
+    transform of n_columns rows in ``fit``.)
 
     Expectation: the kernel, exactly, for "hadamard" and "orthogonal". For "fourier", where
     only signs are random, the expectation is the average over the rows f of the Fourier
-    matrix of E cos(s <f, b * (x - y)>) over signs b and lengths s, which approaches the
-    kernel as the largest share that one column has in |x - y| falls; it is far off if
-    rows differ in one column only.
+    matrix of E cos(s <f, b * (x - y)>) over signs b and lengths s. It approaches the kernel
+    as the largest share of one column in |x - y| falls; the bias is large if rows differ in
+    one column only.
 
     Variance with D features, k = k(x - y), k2 = k(2 (x - y)) and v = |x - y| / length_scale:
 
-    * one frequency has (1 + k2 - 2 k^2) / 2 with "sincos", as in `RandomKitchenSinks`;
+    * for one frequency and "sincos" it is (1 + k2 - 2 k^2) / 2, as in `RandomKitchenSinks`;
     * "hadamard", for the Gaussian kernel: at most (1 - exp(-v^2))^2 / D + 2 C(v) / D with
       C(v) = 6 v^4 (exp(-v^2) + v^2 / 3) (Theorem 9 of the paper for D / 2 frequencies; its
-      Corollary 10 has four times the first term). The second term is for correlations inside a
-      block. It is a bound: measured for small v, where the first term is v^4 / D, the variance is
-      1 to 2 times the first term, and for v above 3 it is the first term;
+      Corollary 10 has four times the first term). The second term bounds the correlations inside
+      a block. The measured variance is 1 to 2 times the first term, v^4 / D, for small v, and
+      equals the first term for v above 3;
     * "orthogonal", for the Gaussian kernel: about (1 - exp(-v^2))^2 / D
-      + 2 (d - 1) (M - exp(-v^2)) / D with Kummer's function M = 1F1(d; d / 2; -v^2 / 2), if all
-      blocks are whole, that is, D / 2 is a multiple of d. For small v that is
+      + 2 (d - 1) (M - exp(-v^2)) / D with Kummer's function M = 1F1(d; d / 2; -v^2 / 2), if
+      D / 2 is a multiple of d. For small v that is
       3 v^4 / ((d + 2) D); for many columns it is (1 - exp(-v^2))^2 / D - v^4 exp(-v^2) / D
       (Yu et al. 2016). With fewer frequencies than d, their number replaces d in (d - 1);
-    * "local": D times it is (1 - t^2)^(-m/2) exp(2 |x+y|^2 / (1+t) - 2 |x|^2 - 2 |y|^2) - k^2
-      for m columns and rows scaled by the length scale, for independent frequencies. The
-      paper's ratio of a and b is chosen in ``fit`` so that this is least for the mean
-      |x+y|^2 of a sample, unless ``template_spread`` gives t: a = 2 / t, b = a^2 - 2 a.
+    * "local": ((1 - t^2)^(-m/2) exp(2 |x+y|^2 / (1+t) - 2 |x|^2 - 2 |y|^2) - k^2) / D for m
+      columns, rows divided by the length scale, and independent frequencies. The paper's
+      parameters are a = 2 / t and b = a^2 - 2 a; ``fit`` chooses the t that minimises this
+      variance for the mean |x+y|^2 of a sample, unless ``template_spread`` gives t.
 
     Dot-product kernels (sections 3.3 and 4.5): with p_n the polynomials that are orthonormal for
     one coordinate of a uniform unit vector and L_n = p_n / p_n(1), features
     sqrt(lambda_n / count_n) p_n(<x, v>) estimate f(<x, y>) = sum of lambda_n L_n(<x, y>) on the
-    unit sphere of d dimensions. The counts make the variance least on a sample of the rows seen
-    in ``fit``; the polynomials come from their three-term recurrence, which is stable. For
-    Polynomial, sqrt(coef0 / gamma) is appended to the rows and |x|^degree taken out, which is
-    exact for rows of any norm. Expectation: the kernel (of Exponential, all but a share of 1e-7).
-    Variance with independent directions, if every degree has features of its own: the sum of
+    unit sphere of d dimensions. The counts minimise the variance on a sample of the rows seen
+    in ``fit``; the polynomials are computed by their three-term recurrence, which is stable. For
+    Polynomial, sqrt(coef0 / gamma) is appended to the rows and |x|^degree factored out, which is
+    exact for rows of any norm. Expectation: the kernel (Exponential is truncated with a relative
+    error of 1e-7). Variance with independent directions, if no features are shared: the sum of
     lambda_n^2 (sum of q_nk^2 L_k(<x, y>) - L_n(<x, y>)^2) / count_n, with q_nk the mean of
-    p_n^2 p_k. Where there are fewer features than degrees need, some degrees share c features,
-    each of which takes a random degree n with a probability P_n; they add
-    (sum of lambda_n^2 (sum of q_nk^2 L_k) / P_n - (sum of lambda_n L_n)^2) / c instead.
+    p_n^2 p_k. If there are too few features for all degrees, some degrees share c features, each
+    of which has a random degree n with probability P_n; instead of their terms there is
+    (sum of lambda_n^2 (sum of q_nk^2 L_k) / P_n - (sum of lambda_n L_n)^2) / c.
 
-    Cost: O(max(n_components, d) log d) per row and 13 bytes per frequency for float32, of which
-    there are at least d: blocks are computed whole.
+    Cost: O(max(n_components, d) log d) operations per row, and 13 bytes per frequency for float32.
+    Blocks are computed whole, so there are at least d frequencies.
 
     References
     ----------
@@ -350,7 +350,7 @@ class Fastfood(FourierMap):
 
     @property
     def projection_(self) -> StructuredProjection:
-        """The structured matrix, made when asked for."""
+        """The structured matrix, drawn on access."""
         projection: StructuredProjection = self.fitted().projections()
         return projection
 
@@ -362,7 +362,7 @@ class Fastfood(FourierMap):
 
     @property
     def template_terms_(self) -> NDArray[Any]:
-        """The exponents of local features that do not depend on the row."""
+        """The terms of the exponents of local features that do not depend on the row."""
         terms: NDArray[Any] = self.fitted().template_terms()
         return terms
 
@@ -415,7 +415,7 @@ class Fastfood(FourierMap):
 
 
 def check_options(kernel: Kernel, projection: str, features: str) -> None:
-    """Refuse options that do not go together."""
+    """Refuse options that cannot be combined."""
     check_choice("projection", projection, tuple(DRAW))
     check_served("Fastfood", kernel)
     uniform = "needs directions that are uniform on the sphere, which projection='fourier' has not"
@@ -439,12 +439,12 @@ def check_options(kernel: Kernel, projection: str, features: str) -> None:
 
 
 def sphere(kernel: Kernel, n_columns: int) -> int:
-    """The dimension of rows with a constant appended; there is no sphere in one dimension."""
+    """The number of columns with a constant appended, at least two."""
     return max(2, n_columns + (data_constant(kernel) > 0))
 
 
 def best_spread(kernel: Any, sample: Any) -> float:
-    """The t of local features for which the variance is least on rows like the sample."""
+    """The t of local features that minimises their variance on a sample."""
     m = sample.shape[1]
     inverse_scale = 1 / np.asarray(kernel.length_scale, dtype=np.float64)
     if sp.issparse(sample):
@@ -453,7 +453,7 @@ def best_spread(kernel: Any, sample: Any) -> float:
         scaled = sample * inverse_scale
     mean = np.asarray(scaled.mean(axis=0)).ravel()
     mean_square = row_norms(scaled, squared=True).mean()
-    # |x + y|^2 for independent rows.
+    # The mean of |x + y|^2 over independent rows x and y.
     S = 2 * (mean_square + mean @ mean)
     return float((np.sqrt((m + 2 * S) ** 2 + 8 * m * S) - (m + 2 * S)) / (2 * m))
 

@@ -1,4 +1,4 @@
-"""What the maps for shift-invariant kernels share: cosines and sines of projections."""
+"""Base classes of the maps for shift-invariant kernels: cosines and sines of projections."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from kitchenette.sketching.random import Stream
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FourierSpecification(Specification):
-    """Features cos and sin of random projections, or cos of shifted ones.
+    """Cosines and sines of random projections, or cosines with random offsets.
 
-    "sincos" needs half as many frequencies as there are columns. With an odd number of
-    columns the last one is a shifted cosine, so that the map is unbiased all the same.
+    "sincos" needs half as many frequencies as features. If the number of features is odd, the
+    last one is a cosine with a random offset, which keeps the map unbiased.
     """
 
     kernel: Kernel
@@ -30,7 +30,7 @@ class FourierSpecification(Specification):
 
     @property
     def n_frequencies(self) -> int:
-        """How many projections there are."""
+        """The number of projections."""
         return -(-self.n_components // 2) if self.features == "sincos" else self.n_components
 
     @abstractmethod
@@ -45,7 +45,7 @@ class FourierSpecification(Specification):
         return offsets if self.features == "offset" else offsets[offsets.size - unpaired :]
 
     def tail(self, n_padded: int, dtype: DTypeLike) -> _core.Tail:
-        """TEFM's eq. 2 (sincos) or eq. 3 (offset), for so many projections."""
+        """The native function of the projections: TEFM's eq. 2 (sincos) or eq. 3 (offset)."""
         amplitude = float(np.sqrt(2 / self.n_components))
         offsets = self.offsets()
         if self.features == "sincos":
@@ -56,11 +56,11 @@ class FourierSpecification(Specification):
         return _core.Tail("offset", amplitude, terms=terms)
 
     def inverse_scale(self) -> NDArray[np.float64]:
-        """One over the length scale, a number or one per column."""
+        """One over the length scale, a scalar or one per column."""
         return 1 / np.asarray(self.kernel.length_scale, dtype=np.float64)
 
     def check_frequencies(self, largest: float) -> None:
-        """Refuse frequencies that the precision of the data cannot hold."""
+        """Refuse frequencies that overflow the precision of the data."""
         if largest <= np.finfo(self.precision).max:
             return
         nu = f", a nu greater than {self.kernel.nu:g}" if isinstance(self.kernel, Matern) else ""
@@ -80,7 +80,7 @@ class FourierSpecification(Specification):
 
 
 class FourierMap(KernelMap):
-    """Random Fourier features: the scikit-learn side."""
+    """Base class of the estimators with random Fourier features."""
 
     features: str
     feature_kinds: tuple[str, ...] = ("sincos", "offset")
@@ -99,7 +99,7 @@ class FourierMap(KernelMap):
     def frequencies_(self) -> NDArray[Any]:
         """The frequencies as an explicit matrix of shape (n_frequencies_, n_columns).
 
-        Made when asked for; the map itself may be far smaller.
+        They are computed on access; the map itself may need far less memory.
         """
         frequencies: NDArray[Any] = self.fitted().frequencies()
         return frequencies

@@ -29,15 +29,12 @@ KINDS = ("independent", "orthogonal", "quasi")
 @storable
 @dataclass(frozen=True, kw_only=True, eq=False)
 class KitchenSinksSpecification(FourierSpecification):
-    """Dense frequencies."""
+    """The specification of `RandomKitchenSinks`; ``kind`` is its parameter ``frequencies``."""
 
     kind: str = "independent"
 
     def panels(self) -> NDArray[Any]:
-        """The frequencies as the core reads them: PANEL of them, column by column, then the next.
-
-        Shape (n_panels, n_columns, PANEL).
-        """
+        """The frequencies in the core's layout, shape (n_panels, n_columns, PANEL)."""
         assert isinstance(self.kernel, ShiftInvariantKernel)
         n = self.n_frequencies
         draw = {"independent": _independent, "orthogonal": _orthogonal, "quasi": _quasi}[self.kind]
@@ -59,7 +56,7 @@ class KitchenSinksSpecification(FourierSpecification):
         return dense_operator(self.tail(panels.shape[0] * PANEL, dtype), panels, self.n_components)
 
     def cost(self) -> Cost:
-        # Panels of frequencies, the matrices that are made orthogonal, and a panel in the making.
+        # Memory: all panels, the matrix of the QR decomposition, and temporaries for one panel.
         assert isinstance(self.kernel, ShiftInvariantKernel)
         d, padded = self.n_columns, self.n_components + PANEL
         square = 6 * min(d, padded) if self.kind == "orthogonal" else 0
@@ -67,7 +64,7 @@ class KitchenSinksSpecification(FourierSpecification):
         n, per_number = self.n_frequencies + PANEL, 80 if self.kind == "quasi" else 35
         operations = per_number * n * d + 600.0 * n * uniforms
         if self.kind == "orthogonal":
-            # Multiplications of a factorisation are cheap; each matrix has its overhead.
+            # A multiplication in QR is cheaper than one operation; each call has an overhead.
             operations += 0.15 * n * d * min(d, n) + 20_000 * (n // d + 1)
         return Cost(8 * ((padded + square + 8 * PANEL) * d + 4 * padded), operations)
 
@@ -82,10 +79,10 @@ class KitchenSinksSpecification(FourierSpecification):
 class RandomKitchenSinks(FourierMap):
     """Random Fourier features for any shift-invariant kernel.
 
-    The plain and general map: each feature projects the data on a dense random frequency,
-    so it costs as many multiplications as there are columns. Choose it for narrow data,
-    for the kernels that are not radial (`Laplacian`, `Cauchy`), or for quasi-random
-    frequencies; `Fastfood` is faster from about a hundred columns on, and far smaller.
+    The most general map: each feature projects the data on a dense random frequency, so it
+    costs one multiplication per column. Choose it for data with few columns, for kernels that
+    are not radial (`Laplacian`, `Cauchy`), or for quasi-random frequencies; `Fastfood` is
+    faster from about a hundred columns on, and needs far less memory.
 
     Parameters
     ----------
@@ -94,11 +91,11 @@ class RandomKitchenSinks(FourierMap):
     n_components : int, default=1024
         The number of features, any number.
     frequencies : {"independent", "orthogonal", "quasi"}, default="independent"
-        "independent" draws them from the kernel's spectrum. "orthogonal" makes blocks of as
-        many frequencies as there are columns orthogonal, with independent lengths: less
-        variance for the same cost, most of all when rows are close; drawing costs
-        O(n_components n_columns^2) at most. "quasi" takes scrambled Sobol points through the
-        inverse distribution function of the spectrum: less variance in few columns.
+        "independent" draws them from the kernel's spectrum. "orthogonal" makes blocks of
+        n_columns frequencies orthogonal, with independent lengths: less variance at the same
+        cost per row, above all for close rows; drawing costs O(n_components n_columns^2) at
+        most. "quasi" maps scrambled Sobol points through the inverse distribution function of
+        the spectrum: less variance if there are few columns.
     features : {"sincos", "offset"}, default="sincos"
         Cosine and sine of each projection, or the cosine of a randomly shifted one.
         "sincos" has less variance where the kernel is large, and needs half the frequencies.
@@ -114,13 +111,13 @@ class RandomKitchenSinks(FourierMap):
     frequencies_ : ndarray of shape (n_frequencies_, n_features_in_)
         The frequencies.
     n_frequencies_ : int
-        Their number: half of n_components, rounded up, for "sincos".
+        The number of frequencies: half of n_components, rounded up, for "sincos".
     n_features_in_ : int
         The number of columns seen in fit.
 
     See Also
     --------
-    Fastfood : The same in O(n_components log n_columns), for radial kernels.
+    Fastfood : Structured frequencies, O(n_components log n_columns) per row, for radial kernels.
 
     Notes
     -----
@@ -138,20 +135,20 @@ class RandomKitchenSinks(FourierMap):
 
         (1 - exp(-v^2))^2 / D + 2 p (M - exp(-v^2)) / D,   M = 1F1(d; d / 2; -v^2 / 2)
 
-    with Kummer's function (`scipy.special.hyp1f1`), where p is how many other frequencies stand in
-    the block of a frequency on average: d - 1 if D / 2 is a multiple of d. The second term is
-    negative for close rows: the variance is 3 v^4 / ((d + 2) D) for small v and p = d - 1, where
-    independent frequencies have v^4 / D, and the same as theirs for large v. (In the limit of many
-    columns it is the formula of Yu et al.) We know of no formula for other kernels.
+    with Kummer's function M (`scipy.special.hyp1f1`), where p is the average number of other
+    frequencies in the block of a frequency: d - 1 if D / 2 is a multiple of d. The second term is
+    negative for close rows: for small v and p = d - 1 the variance is 3 v^4 / ((d + 2) D), against
+    v^4 / D with independent frequencies; for large v the two agree. (In the limit of many columns
+    it is the formula of Yu et al.) We know of no formula for other kernels.
 
-    Quasi-random frequencies: none is known that could be computed. For a fixed number of columns
-    the variance of such points falls faster than 1 / D (Owen 1997, for full scrambling), so it is
-    best to take D / 2 as a power of two, and it cannot be many times that of independent
-    frequencies. What is gained falls with the number of columns: for close rows the
-    variance was 0.1 to 0.15 times that of independent frequencies with 4 columns and D = 64, 0.3
-    to 0.4 times with 16 and D = 128, 0.5 to 0.75 times with 100 and D = 512.
+    For quasi-random frequencies no computable formula is known. For a fixed number of columns
+    the variance falls faster than 1 / D (Owen 1997, for full scrambling) and cannot be many times
+    that of independent frequencies; D / 2 is best a power of two. The gain shrinks as the number
+    of columns grows: for close rows the variance was 0.1 to 0.15 times that of independent
+    frequencies with 4 columns and D = 64, 0.3 to 0.4 times with 16 columns and D = 128, and 0.5 to
+    0.75 times with 100 columns and D = 512.
 
-    Cost: O(n_components n_columns) per row, stored numbers likewise.
+    Cost: O(n_components n_columns) operations per row, and as many stored numbers.
 
     References
     ----------
@@ -208,7 +205,7 @@ class RandomKitchenSinks(FourierMap):
         )
 
 
-# Each of these yields PANEL frequencies after PANEL frequencies, at least n in all.
+# Each of these generators yields blocks of PANEL frequencies, at least n frequencies in total.
 
 
 def _independent(
@@ -226,21 +223,21 @@ def _orthogonal(
     directions = _orthogonal_directions(-(-n // PANEL) * PANEL, n_columns, seed)
     lengths, uniforms = Stream(seed, "lengths"), Stream(seed, "spectrum")
     for first in range(0, n, PANEL):
-        # Uniform directions with the lengths of normal vectors are normal vectors.
+        # A uniform direction times an independent chi length is a standard normal vector.
         g = np.stack(list(islice(directions, PANEL)))
         g *= chi(lengths.uniforms(PANEL, 1, first=first), n_columns)
         yield spectrum.frequencies(g, uniforms.uniforms(PANEL, spectrum.n_uniforms, first=first))
 
 
 def _orthogonal_directions(n: int, n_columns: int, seed: int) -> Iterator[NDArray[Any]]:
-    """Unit vectors, each uniform on the sphere, orthogonal in blocks of n_columns."""
+    """Unit vectors, each uniform on the sphere, orthogonal within blocks of n_columns."""
     normals = Stream(seed, "frequencies")
     for first in range(0, n, n_columns):
-        # The first columns of Q come from the first columns of the matrix alone, so a block
-        # need not be larger than what is wanted of it.
+        # The first columns of Q depend on the first columns of the matrix alone, so the last
+        # block is drawn no larger than needed.
         g = normals.normals(min(n_columns, n - first), n_columns, first=first)
         q, r = np.linalg.qr(g.T)
-        # Uniform over all orthogonal matrices only with this choice of signs.
+        # Q is Haar distributed only if the diagonal of R is made positive.
         yield from (q * np.copysign(1, np.diag(r))).T
 
 

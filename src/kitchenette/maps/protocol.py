@@ -1,7 +1,7 @@
-"""What learning, and maps over other maps, ask of a fitted feature map.
+"""The interface of a fitted feature map, used by the learners and by maps over other maps.
 
 Every map of this package is a `FittedMap`. A class of your own is one if it has these methods;
-any other scikit-learn transformer that treats rows one by one is made one by `fitted_map`, which
+any other scikit-learn transformer that treats rows one by one is wrapped by `fitted_map`, which
 calls its ``transform``.
 """
 
@@ -38,19 +38,19 @@ class FittedMap(Protocol):
         """The number of features."""
 
     def rows(self, X: Any) -> Any:
-        """Rows as users have them, checked once, as `operator` takes them."""
+        """Check and convert a user's rows to the form that `operator` takes."""
 
     def operator(self, rows: Any) -> Operator:
-        """What writes the features of rows of this precision into memory.
+        """The operator that writes the features of rows of this precision into memory.
 
         Its method ``collapse`` gives a cheaper operator for prediction if the last step is linear.
         """
 
     def overflow(self, rows: Any) -> str:
-        """The sentence for rows of which a feature is not finite."""
+        """The error message for rows of which a feature is not finite."""
 
     def for_inference(self) -> Self:
-        """The map without what only further fitting needs."""
+        """A map that computes the same features, without the data for further fitting."""
 
     def identity(self) -> Any:
         """A value that is equal, up to rounding, for maps that compute the same features."""
@@ -64,7 +64,7 @@ class TransformerMap:
     estimator : fitted transformer
         Its ``transform`` is called for blocks of rows.
     X : array-like, sparse matrix or data frame
-        Rows of which the first one tells the number of features and their precision.
+        Rows; the first is transformed to find the number of features and their precision.
     """
 
     def __init__(self, estimator: Any, X: Any):
@@ -79,7 +79,7 @@ class TransformerMap:
         self._operator = TransformerOperator(estimator, one.shape[1], one.dtype)
 
     def rows(self, X: Any) -> Any:
-        """The rows as they are: the transformer checks them."""
+        """The rows unchanged, because the transformer checks them."""
         return X
 
     def operator(self, rows: Any) -> Operator:
@@ -87,7 +87,7 @@ class TransformerMap:
         return self._operator
 
     def overflow(self, rows: Any) -> str:
-        """The sentence for rows of which a feature is not finite."""
+        """The error message for rows of which a feature is not finite."""
         return (
             f"{type(self.estimator).__name__} gave features that are NaN or infinity for these "
             "rows. Check them for missing values, or scale them down."
@@ -103,7 +103,7 @@ class TransformerMap:
 
 
 class TransformerOperator(Operator):
-    """Calls ``transform``."""
+    """Features by the ``transform`` of a scikit-learn transformer."""
 
     def __init__(self, estimator: Any, n_features: int, dtype: np.dtype[Any]):
         self.n_columns = getattr(estimator, "n_features_in_", 0)
@@ -112,6 +112,9 @@ class TransformerOperator(Operator):
         self._estimator = estimator
 
     def write(self, rows: Any, out: NDArray[Any]) -> bool:
+        names = getattr(self._estimator, "feature_names_in_", None)
+        if names is not None and isinstance(rows, np.ndarray):
+            rows = _frame(rows, names)  # an array would make it warn of missing names
         Z = _dense(self._estimator.transform(rows))
         if Z.shape != out.shape:
             raise ValueError(
@@ -123,28 +126,34 @@ class TransformerOperator(Operator):
         return bool(np.isfinite(out).all())
 
 
+def _frame(rows: NDArray[Any], names: Any) -> Any:
+    import pandas as pd  # type: ignore[import-untyped]  # installed wherever names of columns come from pandas
+
+    return pd.DataFrame(rows, columns=names)
+
+
 def _dense(Z: Any) -> NDArray[Any]:
     Z = Z.toarray() if sp.issparse(Z) else np.asarray(Z)
     return Z if Z.dtype == np.float32 else Z.astype(np.float64, copy=False)
 
 
 def thawed(estimator: Any) -> Any:
-    """The estimator inside any number of `FrozenEstimator`."""
+    """The estimator without the `FrozenEstimator` objects around it."""
     while isinstance(estimator, FrozenEstimator):
         estimator = estimator.estimator
     return estimator
 
 
 def fitted_map(estimator: Any, X: Any) -> FittedMap:
-    """A fitted transformer as a `FittedMap`; ``X`` are rows to try it on if it is not one."""
+    """A fitted transformer as a `FittedMap`; one that is not is wrapped and tried on rows of X."""
     estimator = thawed(estimator)
     return estimator if isinstance(estimator, FittedMap) else TransformerMap(estimator, X)
 
 
 def fit_map(estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-    """A fitted copy of a transformer; one that is frozen is taken as it is.
+    """A fitted copy of a transformer; a frozen one is not fitted again.
 
-    Weights reach maps that choose something from the rows.
+    ``sample_weight`` is passed to transformers that have a method ``fit_rows``.
     """
     made = clone(estimator)
     if isinstance(made, FrozenEstimator):
@@ -156,7 +165,7 @@ def fit_map(estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) ->
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ForeignSpecification(Specification):
-    """A fitted map of another kind inside a map of this package; model files do not have it."""
+    """A map of another package inside a map of this one; it cannot be stored in model files."""
 
     fitted: Any
 
@@ -174,7 +183,7 @@ class ForeignSpecification(Specification):
 
 
 def specification_of(estimator: Any, X: Any) -> Specification:
-    """The specification of a fitted transformer; ``X`` are rows to try it on."""
+    """The specification of a fitted transformer; ``X`` are rows that it accepts."""
     fitted = fitted_map(estimator, X)
     identity = fitted.identity()
     if isinstance(identity, Specification):
@@ -185,7 +194,7 @@ def specification_of(estimator: Any, X: Any) -> Specification:
 
 
 def map_difference(a: FittedMap, b: FittedMap) -> str | None:
-    """The name of the first thing in which two fitted maps differ, or None."""
+    """The name of the first attribute in which two fitted maps differ, or None."""
     return first_difference(a.identity(), b.identity())
 
 

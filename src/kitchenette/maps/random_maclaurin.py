@@ -57,14 +57,14 @@ DRAW: dict[str, Any] = {
     "rademacher": draw_rademacher_products,
     "gaussian": draw_gaussian_products,
 }
-PILOT_COLUMNS = 1024  # columns of a user's inner map that tell its second moment
+PILOT_COLUMNS = 1024  # columns that estimate the second moment of a user's inner map
 
 
 class ExactPart(NamedTuple):
     """Columns that represent the degrees 0 and 1 without error."""
 
-    constants: tuple[float, ...]  # none or one
-    slope: float  # what the row itself is multiplied with; zero if it is not there
+    constants: tuple[float, ...]  # empty or one value
+    slope: float  # the factor of the row itself, or zero if the row is not included
     n_features: int
 
 
@@ -78,7 +78,7 @@ class MaclaurinSpecification(SeriesSpecification):
     projection, degrees, base, h01
         The parameters of `RandomMaclaurin`.
     inner_maps : tuple of Specification
-        For a Composition: one map for each factor that a feature may have.
+        For a Composition: one map for each factor of the features of the highest degree.
     """
 
     projection: str = "hadamard"
@@ -108,7 +108,7 @@ class MaclaurinSpecification(SeriesSpecification):
             return self.products(dtype).operator()
         degrees, weights = self.random_degrees()
         weights = weights * self.largest ** (-0.5 * degrees)
-        # One column of an inner map, without the division by their number, is an estimate.
+        # A column of an inner map times sqrt(n_components) is an unbiased estimate.
         gains = [float(np.sqrt(inner.n_components)) for inner in self.inner_maps]
         operators = [inner.operator(dtype) for inner in self.inner_maps]
         return ColumnProducts(weights.astype(dtype), degrees, operators, gains, self.n_columns)
@@ -116,7 +116,7 @@ class MaclaurinSpecification(SeriesSpecification):
     def products(self, dtype: DTypeLike = np.float64) -> Any:
         """The random projections of a dot-product kernel, whose products are the features."""
         degrees, weights = self.random_degrees()
-        # Rows are brought to norms around one by a power of two, which rounds nothing.
+        # Rows are scaled to norms around one by a power of two, which is exact.
         scale = float(2.0 ** -np.round(np.log2(self.largest) / 2))
         weights = weights * (self.largest**-0.5 / scale) ** degrees
         return DRAW[self.projection](
@@ -126,7 +126,7 @@ class MaclaurinSpecification(SeriesSpecification):
     # ------------------------------------------------------------ degrees
 
     def exact_part(self) -> ExactPart:
-        """What represents the degrees 0 and 1 exactly: nothing unless ``h01``."""
+        """The columns that represent the degrees 0 and 1 exactly; none unless ``h01``."""
         if not self.h01:
             return ExactPart((), 0.0, 0)
         series = self.series
@@ -135,12 +135,12 @@ class MaclaurinSpecification(SeriesSpecification):
         return ExactPart(constants, slope, len(constants) + self.n_columns * (slope > 0))
 
     def random_part(self) -> tuple[Series, int]:
-        """The series without its exact part, and the number of features that are left for it."""
+        """The series without its exact part, and the number of random features."""
         series = self.series.without((0, 1)) if self.h01 else self.series
         return series, self.n_components - self.exact_part().n_features
 
     def random_degrees(self) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-        """Degrees of the random features, and their weights for rows scaled to the largest norm."""
+        """Degrees and weights of the random features, for rows divided by the largest norm."""
         series, n_features = self.random_part()
         if series.degrees.size == 0 or n_features == 0:
             return np.zeros(n_features, dtype=np.int32), np.zeros(n_features)
@@ -149,7 +149,7 @@ class MaclaurinSpecification(SeriesSpecification):
             picks = draw_degrees(p, n_features, self.seed)
             weights = np.exp(0.5 * (series.logs - np.log(n_features * p)))
         else:
-            # High degrees first, so that features that are computed together are alike.
+            # Sorted by degree, so that features that are computed together have equal degrees.
             assert self.counts is not None
             assert self.expected is not None
             picks = np.repeat(np.arange(series.degrees.size), self.counts)[::-1]
@@ -171,7 +171,7 @@ class MaclaurinSpecification(SeriesSpecification):
         present = series.degrees
         if self.counts is None:
             p = geometric_probabilities(present, self.base) if present.size else np.ones(0)
-            # Ten standard deviations above the mean; nobody finds a seed for more.
+            # Ten standard deviations above the mean: no seed that exceeds this can be found.
             n_factors = min(n_random * float(present @ p) + 10 * last * n_random**0.5, last * n)
         else:
             present = present[self.counts > 0]
@@ -188,7 +188,7 @@ class MaclaurinSpecification(SeriesSpecification):
             return Cost(
                 n_bytes + 24 * words, n_operations + (30 + 24 * PROBES) * words + 6e4 * panels
             )
-        # Every degree has permutations of whole blocks for each of its factors.
+        # For each degree and factor, permutations of whole blocks are drawn.
         block, permutations = padded_block(d), float(present.sum())
         tile = whole_tiles(1, block)
         return Cost(
@@ -214,7 +214,7 @@ class MaclaurinSpecification(SeriesSpecification):
         check_room(self)
         if self.degrees == "optimal":
             self.check_counts(series, n_random)
-        # That there are as many as the features have factors is seen when they are drawn.
+        # The number of inner maps is checked when the operator is drawn.
         for inner in self.inner_maps:
             if not isinstance(inner, Specification) or inner.n_columns != self.n_columns:
                 raise ValueError(f"inner maps must be made for {self.n_columns} columns.")
@@ -225,44 +225,44 @@ class RandomMaclaurin(SeriesMap):
     """Random features for any dot-product kernel, by products of random projections.
 
     The kernel is a power series a_0 + a_1 <x, y> + a_2 <x, y>^2 + ... A feature of degree n is
-    a product of n projections of the row on independent random directions, whose expectation at
-    two rows is <x, y>^n. The first choice for dot-product kernels with terms of low degree, such
-    as polynomials with a constant and the exponential kernel.
+    a product of n projections of the row on independent random directions; the expectation of its
+    product at two rows is <x, y>^n. The first choice for dot-product kernels with terms of low
+    degree, such as polynomials with a constant and the exponential kernel.
 
     Parameters
     ----------
     kernel : DotProductKernel or Composition, default=Polynomial(degree=3)
-        Polynomial, Exponential, VovkPolynomial, VovkInfinite, Maclaurin, or the function of
-        one of these applied to another kernel: a shift-invariant one, one of this list, or any
-        kernel that ``inner_map`` is for.
+        Polynomial, Exponential, VovkPolynomial, VovkInfinite, Maclaurin, or a Composition of
+        one of these with an inner kernel: a shift-invariant one, one of this list, or any
+        kernel that ``inner_map`` approximates.
     n_components : int, default=1024
         The number of features, any number.
     h01 : bool, default=False
-        Represent the degrees 0 and 1 exactly, by a constant and the row itself, and the rest by
-        what is left of n_components, which must be more than the number of columns. Good
-        where these degrees make up much of the kernel.
+        Represent the degrees 0 and 1 exactly, by a constant and the row itself, and the other
+        degrees by the remaining features; n_components must exceed the number of columns. Useful
+        if these degrees make up much of the kernel.
     projection : {"hadamard", "rademacher", "gaussian"}, default="hadamard"
         How the directions are drawn. "hadamard": rows of randomly signed Hadamard matrices, whose
-        products with a row cost next to nothing. "rademacher": independent signs, as in the
-        paper; n_columns bits per factor, and a multiplication for each. "gaussian": independent
-        normal numbers, n_columns of them per factor. Their variance does not depend on the
-        choice of axes; signs have less of it, the more so the fewer columns the rows lean to.
+        products with a row are computed by fast transforms. "rademacher": independent signs, as in
+        the paper; n_columns bits and n_columns additions per factor. "gaussian": n_columns
+        independent normal numbers per factor. Its variance is invariant under rotations of the
+        data; signs have less variance, above all if few columns dominate the rows.
     degrees : {"optimal", "geometric"}, default="optimal"
-        How many features each degree gets. "optimal": as many as make the variance least on a
-        sample of the rows seen in fit. "geometric": each feature draws its degree, n with a
-        probability that is proportional to base^-(n + 1), as in the paper.
+        How many features each degree gets. "optimal" minimises the variance on a sample of the
+        rows seen in fit. "geometric" draws the degree n of each feature with a probability
+        proportional to base^-(n + 1), as in the paper.
     base : float, default=2.0
         Greater than one; for degrees="geometric", and inside a Composition.
     inner_map : transformer or None, default=None
         For a Composition f(k(x, y)): the map whose columns estimate the inner kernel k (the
-        paper's W). It must have parameters ``n_components`` and ``random_state``, and **every
-        single one of its columns, times the square root of n_components, must be an unbiased
-        estimate**: the expectation of n_components z_j(x) z_j(y) is k(x, y) for every j. So
-        cosines with random offsets will do, and cosine and sine in two columns will not. It is
-        cloned for each factor of the features, with ``n_components``, ``random_state`` and, for a
-        map of this package, ``kernel`` set, and fitted on a sample of the rows. None stands for
-        Fastfood or RandomKitchenSinks with features="offset", or RandomMaclaurin with
-        degrees="geometric". Maps of other packages cannot be stored in model files.
+        paper's W). It must have parameters ``n_components`` and ``random_state``, and **each of
+        its columns alone must be an unbiased estimate**: the expectation of
+        n_components z_j(x) z_j(y) is k(x, y) for every j. Cosines with random offsets satisfy
+        this; cosines and sines in separate columns do not. It is cloned for each factor of the
+        features, with ``n_components``, ``random_state`` and, for a map of this package,
+        ``kernel`` set, and fitted on a sample of the rows. None stands for Fastfood or
+        RandomKitchenSinks with features="offset", or RandomMaclaurin with degrees="geometric".
+        Maps of other packages cannot be stored in model files.
     random_state : int, NumPy generator or None, default=None
         The seed. None draws one; see ``seed_``.
 
@@ -273,39 +273,38 @@ class RandomMaclaurin(SeriesMap):
     seed_ : int
         The seed that was used; ``random_state=seed_`` draws the same map.
     degrees_ : ndarray of shape (n_components,)
-        The degree of each feature; exact columns are 0 and 1.
+        The degree of each feature; the exact columns of ``h01`` have degrees 0 and 1.
     truncation_ : float
-        The share of the kernel that an infinite series leaves out where it was cut, at the
-        longest row seen in fit: at most 1e-7, and zero for a series of at most 500 terms.
+        The relative truncation error of the series at the longest row seen in fit: at most
+        1e-7, and zero for a finite series of at most 500 terms.
     n_features_in_ : int
         The number of columns seen in fit.
 
     See Also
     --------
     TensorSketch : More accurate for homogeneous polynomial kernels of degree 3 and more.
-    Fastfood : Serves dot-product kernels, too, by spherical harmonics.
+    Fastfood : Features for dot-product kernels from Gegenbauer polynomials on the sphere.
 
     Notes
     -----
-    Expectation: the kernel; of an infinite series, or one of more than 500 terms, all but a share
-    ``truncation_`` of at most 1e-7 at the largest norm seen in ``fit``. (Where the features
-    themselves have no variance, as for one column, this is the error that remains.) Rows that are
-    so much longer that a share of 1e-4 is missing get a warning.
+    Expectation: the kernel. A series that is infinite or has more than 500 terms is truncated with
+    a relative error ``truncation_`` of at most 1e-7 at the largest norm seen in ``fit``. (If the
+    features have no variance, as for one column, this error remains.) Longer rows, for which the
+    truncation error exceeds 1e-4, cause a warning.
 
     Variance: let m be the second moment of one factor at a pair of rows, the mean of
     <s, x>^2 <s, y>^2 over the directions s: m = |x|^2 |y|^2 + 2 (<x, y>^2 - sum of x_i^2 y_i^2) for
-    signs, m = |x|^2 |y|^2 + 2 <x, y>^2 for normal numbers. One feature of degree n
-    and weight one has m^n - <x, y>^(2n). So with "optimal" degrees, c_n features of degree
-    n and k(x, y) the sum of a_n <x, y>^n, it is the sum of a_n^2 (m^n - <x, y>^(2n)) / c_n for
-    "rademacher" and "gaussian", and with "geometric" degrees
-    (the sum of a_n^2 m^n / P[N = n] - k(x, y)^2) / n_components. (With "optimal" degrees, those
-    that deserve less than one feature share c of them by chance: these degrees together have
-    the latter, with c in place of n_components.)
-    "hadamard" has the same or less than "rademacher": features draw coordinates of a transform
-    without repetition, and given the signs the mean over all coordinates is exact; as many
-    features of degree one as there are padded columns have no variance, and get no more if there
-    are other degrees. A Composition has the second moment of one column of an inner map, times
-    n_components, in place of m: 1 + k(2x, 2y) / 2 for a shift-invariant kernel.
+    signs, m = |x|^2 |y|^2 + 2 <x, y>^2 for normal numbers. One feature of degree n and weight one
+    has the variance m^n - <x, y>^(2n). Let k(x, y) be the sum of a_n <x, y>^n. For "rademacher" and
+    "gaussian" the variance is the sum of a_n^2 (m^n - <x, y>^(2n)) / c_n with "optimal" degrees and
+    c_n features of degree n, and (the sum of a_n^2 m^n / P[N = n] - k(x, y)^2) / n_components with
+    "geometric" degrees. (Those "optimal" degrees whose c_n would be below one share c features of
+    random degree; together they have the second formula, with c in place of n_components.)
+    "hadamard" has at most the variance of "rademacher": features sample coordinates of a transform
+    without replacement, and given the signs the mean over all coordinates is exact. As many
+    features of degree one as padded columns have no variance, so "optimal" uses no more than these
+    if there are other degrees. For a Composition, m is n_components times the second moment of one
+    column of an inner map: 1 + k(2x, 2y) / 2 for a shift-invariant kernel.
 
     With 2048 features on unit rows of the digits (64 columns), the root mean square error
     relative to the kernel's was, for `RandomMaclaurin` and `TensorSketch`: 0.013 and 0.030 for
@@ -369,11 +368,11 @@ class RandomMaclaurin(SeriesMap):
 
     @property
     def observes(self) -> bool:  # type: ignore[override]
-        """Whether the largest k(x, x) has to be looked for; shift-invariant kernels have one."""
+        """Whether `fit` needs the largest k(x, x); for shift-invariant kernels it is one."""
         return not isinstance(innermost(self.kernel), ShiftInvariantKernel)
 
     def observe(self, rows: Any) -> float:
-        """The largest k(x, x) of the innermost kernel, or |x|^2 if that is of inner products."""
+        """The largest k(x, x) of the innermost kernel, or |x|^2 for a dot-product kernel."""
         return largest_innermost(self.kernel, rows)
 
     def choose(
@@ -411,7 +410,7 @@ class RandomMaclaurin(SeriesMap):
     def _best_counts(
         self, chosen: MaclaurinSpecification, inner: Kernel | None, rows: Any
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Features per degree for the least variance on pairs of rows, and their expectations."""
+        """Counts per degree that minimise the variance on pairs of rows, and their expectations."""
         series, n_features = chosen.random_part()
         if series.degrees.size == 0 or n_features == 0:
             return np.zeros(series.degrees.size, dtype=np.int64), np.ones(series.degrees.size)
@@ -431,7 +430,7 @@ class RandomMaclaurin(SeriesMap):
             )
         exact_at = {}
         if inner is None and self.projection == "hadamard":
-            # As many projections of degree one as a block has rows are an orthogonal transform.
+            # The features of degree one of a whole block are an orthogonal transform: exact.
             block = padded_block(rows.shape[1])
             exact_at = {int(term): block for term in np.flatnonzero(series.degrees == 1)}
         return optimal_counts(series.terms, moments, n_features, chosen.seed, exact_at=exact_at)
@@ -441,7 +440,7 @@ class RandomMaclaurin(SeriesMap):
     def _factor_maps(
         self, degrees: NDArray[np.int32], inner: Kernel, sample: Any, seed: int, observed: Any
     ) -> Iterator[Specification]:
-        """Factor j of all features that have one comes from an inner map of its own."""
+        """One inner map for each j, which gives factor j of all features of degree above j."""
         for j in range(int(degrees.max(initial=0))):
             inner_seed = int(Stream(seed, "inner maps").words(1, 1, first=j)[0, 0])
             n_components = int(np.count_nonzero(degrees > j))
@@ -450,11 +449,11 @@ class RandomMaclaurin(SeriesMap):
     def _inner_specification(
         self, inner: Kernel, n_components: int, seed: int, sample: Any, observed: Any
     ) -> Specification:
-        """A map whose every single column is an unbiased estimate of the inner kernel."""
+        """A map of which each column alone is an unbiased estimate of the inner kernel."""
         if self.inner_map is not None:
             made = clone(self.inner_map)
             if not isinstance(made, RowMap):
-                # The generators that scikit-learn uses take no larger seeds.
+                # NumPy's RandomState, which scikit-learn uses, takes no larger seeds.
                 made.set_params(n_components=n_components, random_state=seed % 2**32)
                 return specification_of(fit_map(made, sample), sample)
             own = {"kernel": inner} if "kernel" in made.get_params(deep=False) else {}
@@ -475,7 +474,7 @@ class RandomMaclaurin(SeriesMap):
     def _pilot_moments(
         self, inner: Any, rows: Any, seed: int
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """What `_pair_moments` returns, for a user's inner map: the second moment is estimated."""
+        """`_pair_moments` for a user's inner map, with an estimated second moment."""
         pilot_seed = int(Stream(seed, "pilot of the inner map").words(1, 1)[0, 0])
         pilot = self._inner_specification(inner, PILOT_COLUMNS, pilot_seed, rows, None)
         if pilot.n_components != PILOT_COLUMNS:
@@ -491,7 +490,7 @@ class RandomMaclaurin(SeriesMap):
 
 
 def check_options(kernel: Kernel, h01: Any, projection: Any, degrees: Any, base: Any) -> None:
-    """Refuse options that make no sense."""
+    """Refuse invalid options."""
     check_choice("projection", projection, tuple(DRAW))
     check_choice("degrees", degrees, ("optimal", "geometric"))
     if not isinstance(h01, bool | np.bool_):
@@ -505,7 +504,7 @@ def check_options(kernel: Kernel, h01: Any, projection: Any, degrees: Any, base:
 
 
 def check_room(chosen: MaclaurinSpecification) -> None:
-    """Refuse h01 for kernels without these degrees, or with fewer features than they take."""
+    """Refuse h01 for kernels without these degrees, or with too few features for them."""
     if not chosen.h01:
         return
     exact, n_columns = chosen.exact_part(), chosen.n_columns
@@ -524,7 +523,7 @@ def check_room(chosen: MaclaurinSpecification) -> None:
 
 
 def check_inner_map(inner_map: Any, kernel: Kernel) -> None:
-    """Refuse a map that cannot be the inner one of a composition."""
+    """Refuse a map that cannot be the inner map of a composition."""
     if not isinstance(kernel, Composition):
         raise ValueError(f"inner_map is for a Composition; got it with {kernel!r}.")
     known = {}
@@ -560,7 +559,7 @@ def check_inner_map(inner_map: Any, kernel: Kernel) -> None:
 
 
 def parts(kernel: Kernel) -> tuple[DotProductKernel, Kernel | None]:
-    """The function that is expanded, and the kernel it is applied to; None is the plain <x, y>."""
+    """The outer function, and the kernel to which it is applied; None stands for <x, y>."""
     if isinstance(kernel, Composition):
         return kernel.outer, kernel.inner
     assert isinstance(kernel, DotProductKernel)
@@ -568,12 +567,12 @@ def parts(kernel: Kernel) -> tuple[DotProductKernel, Kernel | None]:
 
 
 def innermost(kernel: Kernel) -> Kernel:
-    """The kernel that the functions of a composition of compositions are applied to."""
+    """The innermost kernel of nested compositions."""
     return innermost(kernel.inner) if isinstance(kernel, Composition) else kernel
 
 
 def largest_innermost(kernel: Kernel, rows: Any) -> float:
-    """The largest k(x, x) of the rows for the innermost kernel, or |x|^2 for inner products."""
+    """The largest k(x, x) of the innermost kernel, or |x|^2 for a dot-product kernel."""
     core = innermost(kernel)
     if isinstance(core, ShiftInvariantKernel):
         return 1.0
@@ -584,7 +583,7 @@ def largest_innermost(kernel: Kernel, rows: Any) -> float:
 
 
 def largest_value(kernel: Kernel | None, of_innermost: float) -> float:
-    """The largest k(x, x) of a kernel from what `largest_innermost` says; None is <x, x>."""
+    """The largest k(x, x) of a kernel, given `largest_innermost`; None stands for <x, y>."""
     if not isinstance(kernel, Composition | DotProductKernel):
         return of_innermost
     function, inner = parts(kernel)
@@ -631,7 +630,7 @@ offer(
 def _pair_moments(
     inner: Kernel | None, rows: Any, base: float, gaussian: bool = False
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Expectation and second moment of one factor's product at all pairs of rows."""
+    """The mean and the second moment of one factor's product at all pairs of rows."""
     rows = rows.astype(np.float64)
     if inner is None:
         means = safe_sparse_dot(rows, rows.T, dense_output=True)
@@ -644,7 +643,7 @@ def _pair_moments(
         return means, np.maximum(norms + 2 * (means**2 - common), means**2)
     means = inner(rows)
     if isinstance(inner, ShiftInvariantKernel):
-        # (sqrt(2) cos(<w, x> + b) sqrt(2) cos(<w, y> + b))^2 averaged over b and w.
+        # The mean of (2 cos(<w, x> + b) cos(<w, y> + b))^2 over w and b.
         return means, 1 + inner(2 * rows) / 2
     function, innermost_kernel = parts(inner)
     inner_means, inner_second = _pair_moments(innermost_kernel, rows, base, gaussian)
@@ -660,7 +659,7 @@ def _pair_moments(
 def _degree_moments(
     degrees: NDArray[np.int64], means: NDArray[np.float64], second: NDArray[np.float64]
 ) -> Moments:
-    """Averages over all pairs, for products of n independent factors."""
+    """Moments of products of n independent factors, averaged over all pairs."""
     flat, flat_second = means.ravel(), second.ravel()
     seconds = np.array([np.mean(flat_second**n) for n in degrees])
     return moments_of(np.stack([flat**n for n in degrees]), seconds)

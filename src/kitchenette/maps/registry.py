@@ -1,7 +1,6 @@
 """Which maps serve which kernels, at what cost and with what variance.
 
-Every module of a map says in an `Offer` what its map is good for. Refusals, defaults and choices
-ask here.
+The module of every map registers an `Offer`. Error messages and defaults are derived from these.
 """
 
 from __future__ import annotations
@@ -15,15 +14,15 @@ from kitchenette.kernels import Kernel
 
 @dataclass(frozen=True)
 class Offer:
-    """What a map has to offer.
+    """The kernels that a map serves, its cost and its variance.
 
     Attributes
     ----------
     map_name : str
         The name of the class.
     serves : callable
-        ``serves(kernel)`` is None if the map serves the kernel, else the reason why not, as half
-        a sentence that follows the name of the kernel.
+        ``serves(kernel)`` is None if the map serves the kernel, else the reason why not, as the
+        predicate of a sentence whose subject is the kernel.
     cost : callable
         ``cost(kernel, n_columns, n_components)``: multiplications and additions for one dense row.
     variance : str
@@ -31,7 +30,7 @@ class Offer:
     make : callable
         ``make(kernel, n_components, random_state)`` returns the map, not fitted.
     rank : int
-        Of several maps that serve a kernel, the one with the lowest rank is advised.
+        Of several maps that serve a kernel, the one with the lowest rank is recommended.
     """
 
     map_name: str
@@ -46,7 +45,7 @@ _OFFERS: dict[str, Offer] = {}
 
 
 def offer(entry: Offer) -> None:
-    """Make a map known."""
+    """Register a map."""
     _OFFERS[entry.map_name] = entry
 
 
@@ -61,14 +60,14 @@ def offers_for(kernel: Kernel) -> list[Offer]:
     Returns
     -------
     offers : list of Offer
-        In the order of advice: the first is what to take if nothing else is known.
+        In ascending order of rank: the first is recommended.
     """
     serving = (entry for entry in _OFFERS.values() if entry.serves(kernel) is None)
     return sorted(serving, key=lambda entry: entry.rank)
 
 
 def default_map(kernel: Kernel, n_components: int, random_state: Any = None) -> Any:
-    """The map that is advised for a kernel, not fitted."""
+    """The recommended map for a kernel, not fitted."""
     offers = offers_for(kernel)
     if not offers:
         raise ValueError(f"No map serves {kernel!r}.")

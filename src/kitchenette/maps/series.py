@@ -1,4 +1,4 @@
-"""What the maps share that expand a kernel in powers of inner products."""
+"""Base classes of the maps that expand a kernel in powers of inner products."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from kitchenette.maps.degrees import (
 )
 from kitchenette.maps.specification import Specification
 
-PAIR_ROWS = 256  # rows of a sample whose pairs tell how large the variance of each degree is
-ACCEPTED_SHARE = 1000 * TOLERANCE  # the share of the kernel that may be missing at longer rows
+PAIR_ROWS = 256  # rows of a sample whose pairs estimate the variance of each degree
+ACCEPTED_SHARE = 1000 * TOLERANCE  # the truncation error above which longer rows are warned of
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -38,7 +38,7 @@ class SeriesSpecification(Specification):
     largest : float
         The largest argument of the series, k(x, x) at the longest row seen in `fit`.
     counts, expected : ndarray or None
-        Features per degree, and their expected numbers, if they were chosen for least variance.
+        The number of features of each degree and its expectation, if chosen from a sample.
     """
 
     kernel: Kernel
@@ -54,7 +54,7 @@ class SeriesSpecification(Specification):
 
     @abstractmethod
     def largest_argument(self, rows: Any) -> float:
-        """The largest argument that the function has at pairs of these rows."""
+        """The largest argument of the function over pairs of these rows."""
 
     @property
     def series(self) -> Series:
@@ -71,7 +71,7 @@ class SeriesSpecification(Specification):
         check_resolved(self.kernel, self.n_columns)
 
     def check_series(self) -> None:
-        """Refuse degrees that do not belong to the kernel. All this is quick."""
+        """Refuse degrees that do not belong to the kernel, without computing the series."""
         whole = self.function.last_degree
         most = MOST_TERMS if whole is None else min(MOST_TERMS, whole)
         if not 0 <= self.last_degree <= most:
@@ -80,7 +80,7 @@ class SeriesSpecification(Specification):
             raise ValueError(f"largest is out of range; got {self.largest!r}.")
 
     def check_counts(self, series: Series, n_features: int) -> None:
-        """Refuse counts that are not those of these terms."""
+        """Refuse counts that do not match these terms."""
         if self.counts is None or self.expected is None:
             raise ValueError("the counts of features per degree are missing.")
         check_counts(self.counts, self.expected, n_features if series.degrees.size else 0)
@@ -89,7 +89,7 @@ class SeriesSpecification(Specification):
 
 
 class SeriesMap(KernelMap):
-    """The scikit-learn side: warnings for rows that the series was not cut for."""
+    """Base class of the estimators; it warns of rows for which the truncation error is large."""
 
     overflow_advice = "Scale the data down or pass float64."
 
@@ -101,14 +101,14 @@ class SeriesMap(KernelMap):
 
     @property
     def truncation_(self) -> float:
-        """The share of the kernel that is left out, at the longest row seen in `fit`."""
+        """The relative truncation error at the longest row seen in `fit`."""
         specification: SeriesSpecification = self.fitted()
         return missing_share(
             specification.function, specification.last_degree, specification.largest
         )
 
     def check_rows(self, rows: Any) -> None:
-        """Warn of rows so long that much of their kernel lies in terms that were cut off."""
+        """Warn of rows so long that the truncation error of the series is large."""
         specification: SeriesSpecification = self.fitted()
         if not specification.is_cut():
             return
@@ -117,7 +117,7 @@ class SeriesMap(KernelMap):
             return
         function = specification.function
         if largest >= function.radius:
-            cut_series(function, largest)  # raises an error that says why it cannot be
+            cut_series(function, largest)  # raises the error for a series that diverges
         missing = missing_share(function, specification.last_degree, largest)
         if missing > ACCEPTED_SHARE:
             warnings.warn(
@@ -130,7 +130,7 @@ class SeriesMap(KernelMap):
 
 
 def check_range(kernel: Kernel, series: Series, dtype: DTypeLike) -> None:
-    """Refuse a kernel whose values on the longest rows are not in the range of their precision."""
+    """Refuse a kernel whose values on the longest rows overflow their precision."""
     limit = np.log(np.finfo(dtype).max)
     if series.logs.max() + np.log(series.logs.size) > limit:
         raise ValueError(

@@ -1,9 +1,9 @@
-"""A fitted map is a specification, and operators that are drawn from it.
+"""A fitted map consists of a specification and of operators that are drawn from it.
 
-The specification holds everything from which the features follow: sizes, options, the seed, the
-resolved kernel and whatever else was chosen from data. Equality, model files, pickles and merging
-speak of it. The operator is drawn from it for a precision, as often as needed and always the same,
-and is what touches rows.
+The specification determines the features: sizes, options, the seed, the resolved kernel and
+everything else that was chosen from data. Equality, model files, pickles and merging depend on it
+alone. The operator is drawn from it for a precision, always with the same result, and computes
+features of rows.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from kitchenette.parameters import check_choice, check_count
 from kitchenette.sketching.operators import Operator
 from kitchenette.sketching.random import Stream, seed_from
 
-PROBES = 8  # rows whose features tell maps apart
+PROBES = 8  # the number of rows that a fingerprint is computed from
 
 
 class Cost(NamedTuple):
-    """Upper bounds of what drawing an operator takes."""
+    """Upper bounds of the memory and the work that drawing an operator takes."""
 
     n_bytes: float
     n_operations: float  # of a few nanoseconds each
@@ -35,7 +35,7 @@ class Cost(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Specification(ABC):
-    """All that the features of a map follow from.
+    """The values that determine the features of a map.
 
     Attributes
     ----------
@@ -54,16 +54,21 @@ class Specification(ABC):
     seed: int
     precision: str = "float64"
 
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            if isinstance(value := getattr(self, field.name), np.ndarray):
+                value.flags.writeable = False
+
     @abstractmethod
     def draw(self, dtype: np.dtype[Any]) -> Operator:
         """The operator for rows of this precision."""
 
     @abstractmethod
     def cost(self) -> Cost:
-        """No less than what `draw` takes, for a specification of unknown origin."""
+        """Upper bounds of what `draw` takes, to refuse untrusted files before drawing."""
 
     def operator(self, dtype: DTypeLike) -> Operator:
-        """The operator for rows of this precision, drawn once."""
+        """The operator for rows of this precision, drawn once and then cached."""
         dtype = np.dtype(dtype)
         operator = self._operators.get(dtype.name)
         if operator is None:
@@ -75,13 +80,13 @@ class Specification(ABC):
         return {}
 
     def probe_scale(self) -> Any:
-        """The factor, or one per column, that makes unit vectors rows that the map is made for."""
+        """Factors, one or one per column, that bring unit vectors to the typical size of rows."""
         return 1.0
 
     def fingerprint(self) -> list[float]:
-        """Features of a few rows, summed with random signs: the same for the same map.
+        """For each of a few fixed rows, its features summed with random signs, over their norm.
 
-        For each row the sum is divided by the norm of the features.
+        Equal maps have equal fingerprints up to rounding.
         """
         probes = Stream(0, "probe rows").normals(PROBES, self.n_columns)
         probes *= self.probe_scale() / np.linalg.norm(probes, axis=1, keepdims=True)
@@ -124,7 +129,7 @@ class Specification(ABC):
 
     @classmethod
     def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:
-        """A specification from values that may come from anywhere."""
+        """A specification from the untrusted values of a model file."""
         made = cls(**checked_state(state, field_types(cls)))
         made.check()
         n_bytes, n_operations = made.cost()
@@ -142,7 +147,7 @@ def _same(a: Any, b: Any) -> bool:
 
 @cache
 def field_types(cls: Any) -> dict[str, tuple[type, ...]]:
-    """The classes that the values of a dataclass may have, from its annotations."""
+    """The types that each field of a dataclass may have, from its annotations."""
     hints = get_type_hints(cls)
     return {field.name: _classes(hints[field.name]) for field in fields(cls)}
 

@@ -1,7 +1,7 @@
 """Features for dot-product kernels from directions on the sphere (Le et al. 2013, section 3.3).
 
 With v uniform on the unit sphere of d dimensions and p_n the polynomials that are orthonormal for
-the distribution of one coordinate of v (Gegenbauer's, or Legendre's in d dimensions),
+the distribution of one coordinate of v (Gegenbauer polynomials),
 
     E p_n(<x, v>) p_n(<y, v>) = L_n(<x, y>),   L_n = p_n / p_n(1),
 
@@ -31,27 +31,27 @@ from kitchenette.maps.degrees import (
     optimal_counts,
 )
 
-MOST_DEGREES = 1024  # the degree up to which an expansion takes no time to speak of
-UNIT_TOLERANCE = 1e-4  # how far from one the squared norm of a unit vector may be
+MOST_DEGREES = 1024  # up to this degree the cost of an expansion is negligible
+UNIT_TOLERANCE = 1e-4  # accepted deviation of a squared norm from one
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class PolynomialFeatures:
-    """What becomes of projections z on unit directions: weight |x|^row_power p(z / |x|).
+    """Features weight |x|^row_power p(z / |x|) of projections z on unit directions.
 
     Attributes
     ----------
     degrees : ndarray of shape (n_features,)
-        Descending.
+        The degree of each feature, descending.
     weights : ndarray of shape (n_features,)
     slopes, drags : ndarray of shape (largest degree,)
         p_{n+1}(t) = slopes[n] t p_n(t) + drags[n] p_{n-1}(t), p_0 = 1.
     row_power : int
-        -1 if rows are taken as they are, without dividing by |x|.
+        The power of |x|, or -1 for features weight p(z) without normalisation of rows.
     constant : float
-        The value of one more column of the data.
+        The value of a column that is appended to the data.
     """
 
     degrees: NDArray[np.int32]
@@ -62,7 +62,7 @@ class PolynomialFeatures:
     constant: float = 0.0
 
     def tail(self, padded: int, dtype: DTypeLike) -> _core.Tail:
-        """What the native core does with projections, of which it computes ``padded``."""
+        """The native function that is applied to ``padded`` projections."""
         degrees = np.zeros(padded, dtype=np.int32)
         degrees[: self.degrees.size] = self.degrees
         terms = np.zeros(padded, dtype=dtype)
@@ -78,7 +78,7 @@ class PolynomialFeatures:
 
 
 def needs_unit_rows(kernel: Any) -> bool:
-    """Whether features exist for rows on the unit sphere only."""
+    """Whether the features are valid for rows on the unit sphere only."""
     return not isinstance(kernel, Polynomial | SphericalPolynomial)
 
 
@@ -95,17 +95,20 @@ def check_unit_rows(kernel: Any, X: Any) -> None:
 
 
 def data_constant(kernel: Any) -> float:
-    """The column that makes (gamma <x, y> + coef0)^r a power of an inner product, or none."""
+    """sqrt(coef0 / gamma) for Polynomial, zero for others.
+
+    With this constant appended to rows, a Polynomial is a power of their inner product.
+    """
     return float(np.sqrt(kernel.coef0 / kernel.gamma)) if isinstance(kernel, Polynomial) else 0.0
 
 
 def choose_counts(
     kernel: Any, n_features: int, dimension: int, sample: Any, seed: int
 ) -> tuple[NDArray[np.int64], Array]:
-    """Features per degree, and their expectation, for the least variance on pairs of a sample.
+    """The numbers of features per degree that minimise the variance on pairs of a sample.
 
-    Directions are uniform on the sphere of ``dimension`` coordinates, of which the first hold
-    the data.
+    Their expectations are returned as well. Directions are uniform on the sphere in ``dimension``
+    coordinates; rows are padded with zeros.
     """
     if isinstance(kernel, SphericalPolynomial):
         terms, moments = _power_moments(kernel, dimension, sample)
@@ -113,7 +116,7 @@ def choose_counts(
     cosines, sizes = _cosines(sample, data_constant(kernel))
     pair_sizes = np.ones_like(cosines)
     if isinstance(kernel, Polynomial):
-        # The features of a pair are multiplied by |x|^r |y|^r; here in units of the largest.
+        # Products of features scale with |x|^r |y|^r, here relative to the largest norm.
         pair_sizes = np.outer(sizes, sizes) / sizes.max() ** 2 if sizes.max() > 0 else 0 * cosines
         pair_sizes = pair_sizes ** int(kernel.degree)
     lambdas = _expansion(kernel, dimension)
@@ -125,9 +128,9 @@ def choose_counts(
 def polynomial_features(
     kernel: Any, counts: NDArray[np.int64], expected: Array, dimension: int, n_columns: int
 ) -> PolynomialFeatures:
-    """Features of each degree in these numbers, with weights for their expected numbers.
+    """Features with ``counts`` of each degree and weights that follow from ``expected``.
 
-    Directions have ``dimension`` coordinates, of which the first ``n_columns`` meet the data.
+    Directions have ``dimension`` coordinates; rows of ``n_columns`` are padded with zeros.
     """
     if isinstance(kernel, SphericalPolynomial):
         return _powers(kernel, counts, expected, dimension, n_columns)
@@ -148,7 +151,7 @@ def polynomial_features(
 
 
 def polynomial_cost(kernel: Any, n_features: int, n_rows: int) -> float:
-    """A bound for the operations of `polynomial_features` and of the features of some rows."""
+    """An upper bound of the operations for `polynomial_features` and features of n_rows rows."""
     if isinstance(kernel, SphericalPolynomial):
         last = np.size(kernel.coefficients)
     else:
@@ -157,17 +160,14 @@ def polynomial_cost(kernel: Any, n_features: int, n_rows: int) -> float:
 
 
 def check_terms(kernel: Any, n_terms: int) -> None:
-    """Refuse a kernel of such a degree that so many counts cannot belong to it.
-
-    Expanding it would take long.
-    """
+    """Refuse a kernel whose degree is too high for the number of counts, before expanding it."""
     last = None if isinstance(kernel, SphericalPolynomial) else kernel.last_degree
     if last is not None and last > max(2 * n_terms, MOST_DEGREES):
         raise ValueError(f"{n_terms} terms are too few for the degree of {kernel!r}.")
 
 
 def _expansion(kernel: DotProductKernel, dimension: int) -> Array:
-    """The lambda_n of a kernel's function, or of the power that a Polynomial becomes."""
+    """The lambda_n of a kernel; a Polynomial is a pure power once the constant is appended."""
     if isinstance(kernel, Polynomial):
         monomials = np.zeros(int(kernel.degree) + 1)
         monomials[-1] = 1.0
@@ -179,7 +179,7 @@ def _expansion(kernel: DotProductKernel, dimension: int) -> Array:
 
 
 def _descending(counts: NDArray[np.int64], n_terms: int) -> NDArray[np.intp]:
-    """The term of each feature, the last one first."""
+    """The index of the term of each feature, in descending order."""
     if counts.size != n_terms:
         raise ValueError(f"There are {n_terms} terms, but counts for {counts.size}.")
     return np.repeat(np.arange(n_terms), counts)[::-1]
@@ -188,7 +188,7 @@ def _descending(counts: NDArray[np.int64], n_terms: int) -> NDArray[np.intp]:
 def _power_moments(
     kernel: SphericalPolynomial, dimension: int, sample: Any
 ) -> tuple[Array, Moments]:
-    """Of plain powers <x, v>^p, at pairs of rows in units of the largest norm."""
+    """Moments of powers <x, v>^p at pairs of rows scaled to norms of at most one."""
     coefficients = np.asarray(kernel.coefficients, dtype=np.float64)
     present = np.flatnonzero(coefficients > 0)
     degrees: list[int] = present.tolist()
@@ -200,7 +200,7 @@ def _power_moments(
     dots, norms = dots / largest, norms / largest
 
     def mean_power(p: int) -> Array:
-        """Of (<x, v> <y, v>)^p over the directions."""
+        """The mean of (<x, v> <y, v>)^p over the directions v."""
         weights = moment_weights(p, dimension)
         powers = zip(range(p, -1, -2), weights, strict=True)
         return np.asarray(sum(w * dots**j * norms ** (p - j) for j, w in powers))
@@ -218,12 +218,12 @@ def _powers(
     dimension: int,
     n_columns: int,
 ) -> PolynomialFeatures:
-    """Plain powers <x, v>^p, for the kernel that is defined by them."""
+    """Features that are powers <x, v>^p, for SphericalPolynomial."""
     coefficients = np.asarray(kernel.coefficients, dtype=np.float64)
     present = np.flatnonzero(coefficients > 0)
     picks = _descending(counts, present.size)
     correction = _length_corrections(present.tolist(), dimension, n_columns)
-    # Projections are of the size of 1 / sqrt(dimension): their powers are kept near one.
+    # Projections are of order 1 / sqrt(dimension); the scaling keeps their powers near one.
     size = np.sqrt(dimension)
     weights = np.sqrt(coefficients[present] * correction / expected) / size**present
     n_steps = int(present[-1])
@@ -236,12 +236,12 @@ def _powers(
 
 
 def _length_corrections(degrees: list[int], dimension: int, n_columns: int) -> Array:
-    """One number per degree: data meets only a part of each direction of the padded space."""
+    """`_length_correction` of each degree."""
     return np.array([_length_correction(p, dimension, n_columns) for p in degrees])
 
 
 def _length_correction(p: int, dimension: int, n_columns: int) -> float:
-    """One over the moment of order 2p of the part of a unit vector that n_columns see."""
+    """1 / E |u|^(2p), where u is a uniform unit vector restricted to n_columns coordinates."""
     steps = 2.0 * np.arange(p)
     return float(np.prod((dimension + steps) / (n_columns + steps)))
 
@@ -250,13 +250,16 @@ def _length_correction(p: int, dimension: int, n_columns: int) -> float:
 
 
 def recurrence(largest_degree: int, dimension: int) -> tuple[Array, Array]:
-    """Slopes and drags of the p_n, from t p_n = b_{n+1} p_{n+1} + b_n p_{n-1}."""
+    """The coefficients slopes and drags of `PolynomialFeatures` for the p_n.
+
+    They follow from t p_n = b_{n+1} p_{n+1} + b_n p_{n-1}.
+    """
     b = _jacobi(largest_degree + 1, dimension)
     return 1 / b[:largest_degree], -np.concatenate([[0.0], b])[:largest_degree] / b[:largest_degree]
 
 
 def _jacobi(count: int, dimension: int) -> Array:
-    """b_1, b_2, ..."""
+    """The off-diagonal b_1, b_2, ... of the Jacobi matrix of the p_n."""
     n = np.arange(2, count + 1)
     d = dimension
     rest = np.sqrt(n * (n + d - 3) / ((2 * n + d - 2.0) * (2 * n + d - 4.0)))
@@ -277,8 +280,8 @@ def evaluate(t: Array, largest_degree: int, dimension: int) -> Array:
 def legendre_coefficients(monomials: Array, dimension: int) -> Array:
     """The expansion of sum of monomials[r] t^r in the L_n.
 
-    By t L_n = ((n + d - 2) L_{n+1} + n L_{n-1}) / (2n + d - 2), whose coefficients are not
-    negative: nothing cancels.
+    It uses t L_n = ((n + d - 2) L_{n+1} + n L_{n-1}) / (2n + d - 2), whose coefficients are
+    nonnegative, so there is no cancellation.
     """
     d = dimension
     n = np.arange(monomials.size)
@@ -310,13 +313,13 @@ def _cosines(sample: Any, constant: float) -> tuple[Array, Array]:
 
 
 def _moments(degrees: NDArray[np.intp], cosines: Array, pair_sizes: Array, d: int) -> Moments:
-    """Of products p_n(<x, v>) p_n(<y, v>) at pairs with these cosines, times their sizes.
+    """Moments of p_n(<x, v>) p_n(<y, v>) times ``pair_sizes``, at pairs with these cosines.
 
-    The second moment is exact: p_n^2 has an expansion in the p_k, of which only
-    E p_k(<x, v>) p_k(<y, v>) = L_k remains.
+    The second moment is exact: p_n^2 is expanded in the p_k, and the expectations of products
+    are E p_j(<x, v>) p_k(<y, v>) = L_k if j = k, else zero.
     """
     top = int(degrees[-1])
-    # Gauss quadrature that is exact for p_n^2 p_{2n}.
+    # Gauss quadrature with 2n + 1 nodes is exact for p_n^2 p_{2n}.
     b = _jacobi(2 * top + 1, d)
     nodes, vectors = eigh_tridiagonal(np.zeros(2 * top + 1), b[: 2 * top])
     node_weights = vectors[0] ** 2

@@ -21,7 +21,7 @@ class SRHTSpecification(Specification):
     """Rows of randomly signed Hadamard matrices, scaled so that inner products are unbiased."""
 
     def products(self) -> HadamardProducts:
-        """Products of one factor each: the signs, and which rows of the transform are kept."""
+        """The random signs and the sampled rows of the transform, as products of one factor."""
         degrees = np.ones(self.n_components, dtype=np.int32)
         weights = np.full(self.n_components, 1 / np.sqrt(self.n_components))
         return draw_hadamard_products(degrees, weights, self.n_columns, self.seed, self.precision)
@@ -39,9 +39,9 @@ class SRHT(RowMap):
     """Random projection by the subsampled randomised Hadamard transform.
 
     Rows are multiplied by random signs, Walsh-Hadamard transformed, and ``n_components``
-    distinct coordinates of the result are kept. Inner products and distances survive in
+    distinct coordinates of the result are kept. Inner products and distances are preserved in
     expectation, as with scikit-learn's GaussianRandomProjection, but a row costs
-    O(d log d) instead of O(d n_components), and the map is a few numbers per component.
+    O(d log d) instead of O(d n_components), and the map stores a few numbers per component.
 
     Parameters
     ----------
@@ -59,12 +59,13 @@ class SRHT(RowMap):
 
     See Also
     --------
-    CRAFTMap : A feature map followed by such a projection.
+    CRAFTMap : A feature map followed by this projection.
 
     Notes
     -----
     d is the number of columns padded to a power of two. Output columns beyond the first d come
-    from further blocks with signs of their own; every whole block keeps inner products exactly.
+    from further blocks with independent signs. A block whose d coordinates are all kept preserves
+    inner products exactly.
 
     Expectation: <x, y>. Variance, for n_components of at most d:
     (m - <x, y>^2) (d - n_components) / (n_components (d - 1)) with

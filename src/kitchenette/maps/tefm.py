@@ -24,11 +24,11 @@ from kitchenette.sketching.operators import Operator, chain
 from kitchenette.sketching.random import Stream
 from kitchenette.sketching.structured import padded_block
 
-BASE_FACTOR = 4  # base features per compact one, unless `base` says how many
-WIDE_BYTES = 1 << 24  # of base features at a time
-FEWEST_ROWS = 256  # at a time, so that products with them are worth their while
-FEWEST_COLUMNS = 64  # at a time in a transform over rows
-REFLECTIONS = 256  # at a time in a QR decomposition
+BASE_FACTOR = 4  # base features per compact one, if `base` does not give their number
+WIDE_BYTES = 1 << 24  # the size of a block of base features
+FEWEST_ROWS = 256  # the least number of rows in a block, for efficient matrix products
+FEWEST_COLUMNS = 64  # the least number of columns in a transform over rows
+REFLECTIONS = 256  # Householder reflections per block of the QR decomposition
 
 Matrix = NDArray[np.float64]
 
@@ -38,8 +38,8 @@ Matrix = NDArray[np.float64]
 class TEFMSpecification(Specification):
     """A base map and an orthonormal basis Q of directions of its features.
 
-    Where rows leave some directions open, rounding chooses them. So the basis itself is part of the
-    specification, not the sums that it was computed from.
+    The basis itself is stored, not the sums it was computed from: if the rows do not span all
+    its directions, rounding errors determine the others, and they differ between machines.
     """
 
     base: Specification
@@ -65,7 +65,7 @@ class TEFMSpecification(Specification):
 @storable
 @dataclass(frozen=True)
 class Range:
-    """Sums over the rows seen, of whose column space a `TEFM` takes a basis.
+    """Sums over the rows seen; the basis of a `TEFM` spans their column space.
 
     Attributes
     ----------
@@ -88,7 +88,7 @@ class Range:
 
     @classmethod
     def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:
-        """A range from values that may come from anywhere."""
+        """A range from the untrusted values of a model file."""
         made = cls(**checked_state(state, field_types(Range)))
         if made.n_blocks < 0 or made.n_rows < 1:
             raise ValueError("the numbers of rows and blocks must not be negative.")
@@ -98,29 +98,28 @@ class Range:
 
 @storable
 class TEFM(CompactMap):
-    """Compact features: random ones, projected on the directions that the data fills most.
+    """Random features, projected on the directions in which the data varies most.
 
     With F the matrix of the base features of all training rows, the map is F Q, where Q is an
     orthonormal basis of the range of (F'F)^q F' Theta for a random matrix Theta: a
-    randomised range finder. Where the kernel matrix has a low effective rank, few such
-    features are as good as several times as many random ones.
+    randomised range finder. If the kernel matrix has a low effective rank, these features
+    are as accurate as several times as many random features.
 
     Parameters
     ----------
     base : map or Kernel, default=Gaussian()
-        Any map, also a scikit-learn transformer that treats rows one by one; Fastfood is the fast
-        one. None for its ``n_components`` stands
-        for 4 times ``n_components``. A kernel stands for RandomKitchenSinks of it with so
-        many features, or RandomMaclaurin if it is a dot-product kernel. A map without a
-        random_state of its own is drawn from this map's seed.
+        Any map, including a scikit-learn transformer that treats rows one by one; Fastfood is the
+        fastest. If its ``n_components`` is None, it has 4 times as many features as this map. A
+        kernel stands for RandomKitchenSinks with that many features, or RandomMaclaurin if it is
+        a dot-product kernel. If its random_state is None, it is drawn from this map's seed.
     n_components : int, default=256
         The number of output columns, the paper's l; at most the number of base features.
     method : {"gaussian", "srht"}, default="gaussian"
         Theta: independent normals (TEFM-G), or a subsampled randomised Hadamard transform over
         the rows (TEFM-S), which costs less per row.
     power_iterations : int, default=0
-        q, for "gaussian" only. Each is one more pass over the data; worth it where the spectrum
-        of F decays slowly.
+        q, for "gaussian" only. Each takes one more pass over the data, and pays if the singular
+        values of F decay slowly.
     random_state : int, NumPy generator or None, default=None
         The seed. None draws one; see ``seed_``.
 
@@ -129,9 +128,9 @@ class TEFM(CompactMap):
     base_ : map
         The fitted base map.
     kernel_ : Kernel
-        Its kernel.
+        The kernel of the base map.
     basis_ : ndarray of shape (n_base_features, n_components)
-        Q.
+        The orthonormal basis Q.
     seed_ : int
         The seed that was used.
     n_rows_seen_ : int
@@ -141,37 +140,35 @@ class TEFM(CompactMap):
 
     See Also
     --------
-    CRAFTMap : Compact features that do not look at the data.
+    CRAFTMap : Compact features that do not depend on the data.
 
     Notes
     -----
-    Expectation: F Q Q' F', the base map's kernel matrix without what is orthogonal to the range of
-    Q; so it is not unbiased, and never larger in the order of symmetric matrices.
+    Expectation: the approximate kernel matrix is F Q Q' F', the base map's F F' restricted to the
+    range of Q. It is biased: F F' - F Q Q' F' is positive semidefinite.
 
-    Variance: given the rows, the error is that of the base map with D features plus the part that
-    Q leaves out, F (I - Q Q') F'. For "gaussian" and l = k + p columns the expected spectral norm
-    of F (I - Q Q') is at most (1 + sqrt(k / (p - 1))) s_{k+1} + e sqrt(k + p) / p times the root
-    of the sum of the squares of s_{k+1}, s_{k+2}, ..., the singular values of F (Halko et al.,
-    Theorem 10.6), for every k below l - 1; power iterations replace s by its power 1 / (2q + 1)
-    of the bound for (F F')^q F. With as many components as base features, or a
-    base of no larger rank, it is the base map's kernel matrix exactly. With fewer rows than
-    components, the kernel matrix of the training rows is kept exactly, and the columns
-    beyond that are directions which these rows do not use; files and pickles keep them.
+    Variance: given the rows, the error is that of the base map with D features plus the residual
+    of the projection, F (I - Q Q') F'. For "gaussian" and l = k + p columns the expected spectral
+    norm of F (I - Q Q') is at most (1 + sqrt(k / (p - 1))) s_{k+1} + e sqrt(k + p) / p times the
+    root of the sum of the squares of s_{k+1}, s_{k+2}, ..., the singular values of F (Halko et al.,
+    Theorem 10.6), for every k below l - 1. With q power iterations it is at most the power
+    1 / (2q + 1) of this bound for (F F')^q F. With as many components as base features, or as the
+    rank of F, the kernel matrix is that of the base map. With fewer rows than components, the
+    kernel matrix of the training rows is exactly that of the base map, and the other columns of Q
+    are arbitrary orthogonal directions; files and pickles store them.
 
-    A model that is linear in F Q with weights w is linear in F with weights Q w: `collapse`.
-    Prediction then needs neither Q nor the product with it.
+    A model that is linear in F Q with weights w is linear in F with weights Q w, which `collapse`
+    computes, so that prediction needs no product with Q.
 
-    Streaming: `partial_fit` adds rows, in any number of batches. For "gaussian" any batches
-    give the Q of all rows in one batch, to rounding. For "srht" the rows are taken in blocks of a
-    power of two of at least n_components rows, block j of row i being combined by the signs of
-    a Hadamard matrix over all blocks, however many will come; so this is the SRHT over all
-    rows, as it is in ``fit``. Each batch begins a new block, filled with zeros at its
-    end: that changes which zeros the transform sees and nothing else, but batches much smaller
-    than n_components waste work.
+    Streaming: `partial_fit` adds rows, in any number of batches. For "gaussian" Q does not depend
+    on how rows are split into batches, up to rounding. For "srht" rows are transformed in blocks
+    whose size is a power of two of at least n_components, and the blocks are combined with the
+    signs of a Hadamard matrix over all blocks, which gives the SRHT over all rows. Each batch
+    begins a new block, padded with zeros, so batches much smaller than n_components waste work.
 
-    Cost: that of base, and for D base features and l components O(D l) per row in ``fit``
+    Cost: that of the base map, and for D base features and l components O(D l) per row in ``fit``
     for "gaussian" (O(D log l + D) for "srht"), once O(D l^2), and O(D l) per row in ``transform``.
-    Memory: O(D l), whatever the number of rows.
+    Memory: O(D l), independent of the number of rows.
 
     References
     ----------
@@ -195,7 +192,7 @@ class TEFM(CompactMap):
     inner_name, inner_factor = "base", BASE_FACTOR
     base_: Any
     specification_: Any
-    range_: Range | None  # None if the map only transforms
+    range_: Range | None  # None if the map was made for inference only
     _basis_of: Range | None  # the range that the basis was computed from
 
     def __init__(
@@ -216,7 +213,7 @@ class TEFM(CompactMap):
     # ------------------------------------------------------------ fitting
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Add training rows; the base map is fitted on the first ones.
+        """Add training rows; the base map is fitted on the first batch.
 
         Parameters
         ----------
@@ -241,7 +238,7 @@ class TEFM(CompactMap):
                 "This map was saved without statistics: it transforms, but the sums to which "
                 "partial_fit adds rows are missing."
             )
-        # One assignment: an error before it leaves the map as it was.
+        # A single assignment, so that an error leaves the map unchanged.
         specification = self.specification_
         self.range_ = _added(
             self.range_, specification.base, specification.seed, X, self, specification.n_components
@@ -291,7 +288,7 @@ class TEFM(CompactMap):
 
     @property
     def basis_(self) -> Matrix:
-        """Q, from a QR decomposition when it is first asked for after rows were added."""
+        """Q, computed by a QR decomposition on the first access after rows were added."""
         basis: Matrix = self.fitted().basis
         return basis
 
@@ -302,7 +299,7 @@ class TEFM(CompactMap):
         return 0 if self.range_ is None else self.range_.n_rows
 
     def collapse(self, weights: ArrayLike) -> NDArray[Any]:
-        """Weights of the base features that predict the same.
+        """Weights of the base features that give the same predictions.
 
         Parameters
         ----------
@@ -331,7 +328,7 @@ class TEFM(CompactMap):
         return copied
 
     def __getstate__(self) -> Any:
-        # Whoever gets a copy needs this very basis, not the one that another processor computes.
+        # A pickle must contain the basis, because another processor may compute a different one.
         if "specification_" in vars(self):
             self.fitted()
         return super().__getstate__()
@@ -362,12 +359,13 @@ def _check_matrix(name: str, matrix: Any, shape: tuple[int, ...]) -> None:
 def _base_features(
     base: Specification, X: Any, owner: TEFM, size: int | None = None
 ) -> Iterator[NDArray[Any]]:
-    """Base features of blocks of rows, in one buffer: use a block before asking for the next."""
+    """Base features of blocks of rows; each block overwrites the previous one."""
     width, wide = base.n_components, np.empty((0, 0))
     if size is None:
         size = max(FEWEST_ROWS, WIDE_BYTES // (8 * width))
     for rows in slices(X.shape[0], size):
         block = validated(owner, take(X, rows), reset=False)
+        owner.check_rows(block)
         if wide.dtype != block.dtype or wide.shape[0] < block.shape[0]:
             wide = np.empty((block.shape[0], width), dtype=block.dtype)
         Z = wide[: block.shape[0]]
@@ -382,7 +380,7 @@ def _base_features(
 def _added(
     found: Range, base: Specification, seed: int, X: Any, owner: TEFM, n_components: int
 ) -> Range:
-    """The range with F' Theta of more rows; the one that was given does not change."""
+    """A new range that includes F' Theta of more rows."""
     add = _add_gaussian if found.method == "gaussian" else _add_srht
     return add(found, base, seed, table(X), owner, n_components)
 
@@ -392,7 +390,7 @@ def _add_gaussian(
 ) -> Range:
     stream, row, sums = Stream(seed, "range finder"), found.n_rows, found.sums.copy()
     for Z in _base_features(base, X, owner):
-        # A row of Theta belongs to its row of the data, whatever the batch.
+        # Row i of Theta depends on the number i of the data row alone, not on the batches.
         sums += Z.T @ stream.normals(Z.shape[0], n, first=row, dtype=Z.dtype)
         row += Z.shape[0]
     return replace(found, sums=sums, n_rows=row)
@@ -400,15 +398,15 @@ def _add_gaussian(
 
 def _add_srht(found: Range, base: Specification, seed: int, X: Any, owner: TEFM, n: int) -> Range:
     size = padded_block(max(n, FEWEST_ROWS))
-    # Row k of the transform over all blocks is row coordinates[k] of the one over each,
-    # with signs from row outer[k] of the Hadamard matrix over the blocks.
+    # H over all rows is a Kronecker product: its sampled row k is row coordinates[k] of H within
+    # a block, with signs from row outer[k] of H over the blocks.
     coordinates = Stream(seed, "srht rows").permutations(1, size)[0, :n]
     outer = Stream(seed, "srht blocks").words(1, n)[0]
     signs, places = Stream(seed, "srht signs"), Stream(seed, "srht places")
     sums, j, n_rows = found.sums.copy(), found.n_blocks, found.n_rows
     for Z in _base_features(base, X, owner, size):
         sign = signs.signs(1, size, first=j)[0, : len(Z), None]
-        # At random places: of few rows side by side, the transform has few distinct ones.
+        # Rows are put at random places, because the transform of few adjacent rows repeats.
         place = places.permutations(1, size, first=j)[0, : len(Z)]
         odd = (np.bitwise_count(outer & np.uint64(j)) & 1).astype(bool)
         step = max(FEWEST_COLUMNS, WIDE_BYTES // (Z.dtype.itemsize * size))
@@ -426,12 +424,12 @@ def _add_srht(found: Range, base: Specification, seed: int, X: Any, owner: TEFM,
 def _orthonormal_basis(A: NDArray[np.float64]) -> NDArray[np.float64]:
     """Q of A = Q R, in Fortran order; A has no fewer rows than columns.
 
-    Householder's reflections as in numpy.linalg.qr, but so many at a time that the speed of memory
-    does not matter, and in place: beside Q there is only a block of its columns.
+    Householder QR as in numpy.linalg.qr, but in larger blocks, which makes it compute-bound, and
+    in place: the temporary memory is one block of columns.
     """
     width = A.shape[1]
     step = min(REFLECTIONS, width)
-    Q, triangles, _ = lapack.dgeqrt(step, A)  # the vectors of the reflections, below R
+    Q, triangles, _ = lapack.dgeqrt(step, A)  # Householder vectors below R
     for start in reversed(range(0, width, step)):
         stop = min(start + step, width)
         vectors = np.tril(Q[start:, start:stop], -1)
@@ -440,6 +438,6 @@ def _orthonormal_basis(A: NDArray[np.float64]) -> NDArray[np.float64]:
         Q[:, start:stop] = 0
         np.fill_diagonal(Q[start:, start:stop], 1)
         for first in range(start, width, step):
-            part = Q[start:, first : first + step].T  # rows of this are contiguous
+            part = Q[start:, first : first + step].T  # C-contiguous rows
             part -= (part @ vectors) @ triangle.T @ vectors.T
     return Q

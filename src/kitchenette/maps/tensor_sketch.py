@@ -1,4 +1,4 @@
-"""Tensor Sketch: kernels of inner products by count sketches and Fourier transforms."""
+"""Tensor Sketch: dot-product kernels by count sketches and Fourier transforms."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class Share(NamedTuple):
     """The features of one degree."""
 
     degree: int
-    size: int  # how many features there are
-    squared_weight: float  # what inner products of sketches of unit rows are multiplied with
+    size: int  # the number of features
+    squared_weight: float  # the coefficient of this power in the series
 
 
 class Sketch(NamedTuple):
@@ -50,13 +50,13 @@ class Sketch(NamedTuple):
     degree: int
     size: int
     seed: int
-    column_scales: NDArray[np.float64]  # of the columns, and of a constant if there is one
+    column_scales: NDArray[np.float64]  # one per column, then one for the constant if any
 
 
 @storable
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TensorSketchSpecification(SeriesSpecification):
-    """Count sketches of tensor powers: one power for a Polynomial kernel, else several.
+    """Count sketches of one tensor power for a Polynomial kernel, of several for others.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class TensorSketchSpecification(SeriesSpecification):
         return float(squared_norms(rows, scales).max(initial=0.0))
 
     def inverse_scales(self) -> NDArray[np.float64]:
-        """What the columns of the data are multiplied with: one over the Gaussian's scale."""
+        """One over the length scales of a Gaussian kernel; ones for other kernels."""
         scale = self.kernel.length_scale if isinstance(self.kernel, Gaussian) else 1.0
         return np.broadcast_to(1 / np.asarray(scale, dtype=np.float64), self.n_columns)
 
@@ -113,7 +113,7 @@ class TensorSketchSpecification(SeriesSpecification):
         series = self.series
         assert self.counts is not None
         assert self.expected is not None
-        # A degree that shares features with others may have more or fewer than are expected.
+        # Weights use the expected counts: those of degrees that share features are random.
         weights = series.terms * self.counts / self.expected
         shares = zip(series.degrees.tolist(), self.counts.tolist(), weights.tolist(), strict=True)
         return [Share(*share) for share in shares if share[1] > 0]
@@ -158,7 +158,7 @@ class TensorSketchSpecification(SeriesSpecification):
         return Cost(n_bytes, n_operations)
 
     def _cost_of_one(self, degree: int, size: int) -> tuple[int, int]:
-        """Bytes and operations of one sketch: its hash functions and tables, and probes."""
+        """Bytes and operations for one sketch: hash functions, tables and the fingerprint."""
         inputs = degree * (self.n_columns + 1)
         length, with_chirps = transform_plan(size, degree, self.output == "frequency")
         transforms = (degree + 1) * (3 if with_chirps else 1) * length * length.bit_length()
@@ -190,28 +190,28 @@ class TensorSketch(SeriesMap):
     """Count sketches of tensor powers, for polynomial kernels and series of them.
 
     A row's features are a count sketch of its tensor power, which is never formed. Choose
-    it for homogeneous polynomial kernels (``coef0=0``) of degree 3 and more, and for sparse rows of
-    any width: the cost of a row grows with the columns it stores, not with those it could have.
+    it for homogeneous polynomial kernels (``coef0=0``) of degree 3 and more, and for sparse data:
+    the cost of a row grows with its number of nonzeros, not with the number of columns.
 
     Parameters
     ----------
     kernel : DotProductKernel or Gaussian, default=Polynomial(degree=2)
         Polynomial: one sketch, of the power of rows with a constant appended. Exponential,
         VovkPolynomial, VovkInfinite and Maclaurin: one sketch for each degree of the series,
-        with sizes that make the variance least on a sample of the rows seen in fit. Gaussian:
-        sketches of exp(<x, y>) of rows in units of the length scale, times exp(-|x|^2 / 2) for
-        each row; good for rows of norms of a few length scales at most, so centre them first.
+        with sizes that minimise the variance on a sample of the rows seen in fit. Gaussian:
+        sketches of exp(<x, y>) for rows divided by the length scale, multiplied by
+        exp(-|x|^2 / 2); accurate for norms of a few length scales at most, so centre the data.
     n_components : int, default=1024
-        The number of features, any number. For one sketch powers of two are the fastest: others
-        cost two to six times as much, the more the higher the degree.
+        The number of features, any number. For one sketch powers of two are fastest: others
+        cost two to six times as much, with a factor that grows with the degree.
     output : {"time", "frequency"}, default="time"
         "time" gives the sketch itself. "frequency" gives its real orthogonal Fourier
-        transform, which has the same inner products and costs one transform less; it is
-        no longer sparse where the sketch is.
+        transform, which has the same inner products and costs one transform less, but is
+        dense where the sketch is sparse.
     n_sketches : int, default=1
-        The mean of so many independent, shorter sketches in place of each one (Lemma 9 of the
+        Average this many independent, shorter sketches instead of using one (Lemma 9 of the
         paper): transforms are shorter, and the estimate has lighter tails; its variance is the
-        same or larger, see Notes. At most as many are made as a sketch has features.
+        same or larger, see Notes. Limited to the number of features of a sketch.
     random_state : int, NumPy generator or None, default=None
         The seed. None draws one; see ``seed_``.
 
@@ -222,16 +222,16 @@ class TensorSketch(SeriesMap):
     seed_ : int
         The seed that was used; ``random_state=seed_`` draws the same map.
     buckets_ : ndarray of int32, shape (degree, n_inputs), or a list of them
-        The hash functions: where each count sketch puts each input. The inputs are the
-        columns and, if ``coef0`` of a Polynomial is not zero, one more for the constant. A list
-        if there are several sketches, in the order of their features.
+        The hash functions: the bucket of each input in each count sketch. The inputs are the
+        columns and, if ``coef0`` of a Polynomial is not zero, the constant. A list if there
+        are several sketches, in the order of their features.
     signs_ : ndarray of int8, shape (degree, n_inputs), or a list of them
-        The signs that it gives them.
+        The sign of each input in each count sketch.
     degrees_ : ndarray of shape (n_components,)
         The degree of each feature. Degree 0 is a constant column.
     truncation_ : float
-        The share of the kernel that an infinite series leaves out where it was cut, at the
-        longest row seen in fit: at most 1e-7, and zero for a series of at most 500 terms.
+        The relative truncation error of the series at the longest row seen in fit: at most
+        1e-7, and zero for a finite series of at most 500 terms.
     n_features_in_ : int
         The number of columns seen in fit.
 
@@ -256,28 +256,27 @@ class TensorSketch(SeriesMap):
         [(a + b)^p + (a + c)^p - 2 a^p] / D
         + q [(a + b + c)^p - (a + b)^p - (a + c)^p + a^p] / D^2
 
-    with q = 1 for odd D and q = 2 for even D, whichever the output. For p = 1 it is that of
-    a count sketch. In terms of m = |x|^2 |y|^2 the first bracket is at most 2 (2 m)^p and the
-    second at most (3 m)^p, so it matters only if D is not well above (3/2)^p. (The bound
-    m^p + <x, y>^2p on the first in the paper's Lemma 6 does not hold: it takes all
-    tuples of columns to be hashed independently, which those that share a column are not.)
+    with q = 1 for odd D and q = 2 for even D, for both outputs. For p = 1 it is the variance of
+    a count sketch. With m = |x|^2 |y|^2 the first bracket is at most 2 (2 m)^p and the second
+    at most (3 m)^p, so the second term matters only if D is not well above (3/2)^p. (The bound
+    m^p + <x, y>^2p on the first bracket in the paper's Lemma 6 does not hold: it assumes that all
+    tuples of columns are hashed independently, but tuples that share a column are not.)
 
-    The mean of t sketches of D / t features has the first term of this, and t times the second.
+    The mean of t sketches of D / t features has the first term, and t times the second term.
 
     A series, the sum of a_n <x, y>^n, is estimated by a sketch of D_n features for each n > 0, and
-    a constant: its variance is the sum of a_n^2 times that of p = n and D = D_n, without a
-    constant appended. (Degrees that deserve less than one feature share some by chance, as in
-    `RandomMaclaurin`.) For the Gaussian kernel it is multiplied by exp(-|x|^2 - |y|^2). An infinite
-    series is cut as in `RandomMaclaurin`. Which of the two maps is more accurate is told there,
-    with figures; a Polynomial with a constant has less variance as a series, that is, as a
-    `Maclaurin` kernel: on the digits 0.11 instead of 0.35 for degree 7, 0.04 instead of 0.10 for
-    degree 3.
+    a constant: its variance is the sum over n of a_n^2 times the formula with p = n and D = D_n,
+    without a constant appended. (Degrees whose optimal D_n is below one share features at random,
+    as in `RandomMaclaurin`.) For the Gaussian kernel multiply it by exp(-|x|^2 - |y|^2). An
+    infinite series is truncated as in `RandomMaclaurin`, whose Notes compare the accuracy of the
+    two maps. A Polynomial with a constant has less variance as a `Maclaurin` kernel: the error on
+    the digits is 0.11 instead of 0.35 for degree 7, and 0.04 instead of 0.10 for degree 3.
 
-    A larger map does not begin with the smaller one, as it does for the other maps:
-    all features depend on their number.
+    Unlike with the other maps, the first features of a larger map are not those of a smaller one,
+    because every feature depends on D.
 
-    Cost: O(degree (n_stored + D log D)) per row and sketch, where n_stored is the number of columns
-    that the row stores; degree times n_inputs stored buckets and signs.
+    Cost: O(degree (n_stored + D log D)) per row and sketch, where n_stored is the number of stored
+    entries of the row. Memory: degree times n_inputs buckets and signs.
 
     References
     ----------
@@ -336,11 +335,11 @@ class TensorSketch(SeriesMap):
 
     @property
     def observes(self) -> bool:  # type: ignore[override]
-        """Whether the longest row has to be looked for, as for all kernels but Polynomial."""
+        """Whether `fit` needs the largest norm of all rows: for all kernels but Polynomial."""
         return not isinstance(self.kernel, Polynomial)
 
     def observe(self, rows: Any) -> float:
-        """The largest |x|^2; for a Gaussian kernel, in units of its scales if there are several."""
+        """The largest |x|^2; if a Gaussian has several length scales, of the scaled rows."""
         scale = getattr(self.kernel, "length_scale", 1.0)
         if isinstance(scale, str) or np.ndim(scale) == 0:
             return float(row_norms(rows, squared=True).max(initial=0.0))
@@ -382,7 +381,7 @@ class TensorSketch(SeriesMap):
 
 
 def hash_functions(sketch: Sketch) -> tuple[NDArray[np.int32], NDArray[np.int8]]:
-    """Buckets and signs of each input, for each count sketch that is convolved."""
+    """The buckets and the signs of all inputs, shape (degree, n_inputs) each."""
     n_inputs = sketch.column_scales.size
     return (
         draw_buckets(sketch.degree, n_inputs, sketch.size, sketch.seed),
@@ -391,7 +390,7 @@ def hash_functions(sketch: Sketch) -> tuple[NDArray[np.int32], NDArray[np.int8]]
 
 
 def function_of(kernel: Kernel) -> DotProductKernel:
-    """The function that is expanded: of the Gaussian kernel, exp(<x, y>) of scaled rows."""
+    """The kernel whose series is expanded; exp(<x, y>) of scaled rows for a Gaussian."""
     if isinstance(kernel, Gaussian):
         return Exponential()
     assert isinstance(kernel, DotProductKernel)
@@ -399,7 +398,7 @@ def function_of(kernel: Kernel) -> DotProductKernel:
 
 
 def check_options(n_components: Any, output: Any, n_sketches: Any) -> None:
-    """Refuse options that make no sense."""
+    """Refuse invalid options."""
     check_choice("output", output, OUTPUTS)
     check_count("n_sketches", n_sketches)
     if n_components >= 2**31:
@@ -419,9 +418,9 @@ def check_room(n_components: int, n_sketches: int) -> None:
 def _moments(
     degrees: NDArray[np.int64], rows: Any, scale: Any, largest: float, gaussian: bool
 ) -> Moments:
-    """Of a sketch with one bucket, for rows in units of the largest norm, at all pairs of rows.
+    """Moments of a sketch with one bucket at all pairs of rows scaled to norms of at most one.
 
-    Only the part of the variance is counted that falls like one over the number of buckets.
+    The variance is the term of order 1 / D only.
     """
     rows = rows.astype(np.float64)
     rows = sp.csr_array(rows.multiply(1 / scale)) if sp.issparse(rows) else rows / scale

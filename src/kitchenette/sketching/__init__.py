@@ -1,4 +1,4 @@
-"""Random building blocks, which know nothing of kernels."""
+"""Random projections, sketches and operators, independent of kernels."""
 
 from kitchenette.sketching.hadamard import fwht
 

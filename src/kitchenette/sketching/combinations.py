@@ -1,4 +1,4 @@
-"""Operators that are made of other operators, a block of rows at a time."""
+"""Operators that combine other operators, block by block of rows."""
 
 from __future__ import annotations
 
@@ -74,14 +74,14 @@ class ColumnProducts(Operator):
     Parameters
     ----------
     weights : ndarray of shape (n_features,)
-        What the products are multiplied with.
+        The factors of the products.
     degrees : ndarray of shape (n_features,)
-        How many operators each feature takes a column of: the first so many of them. The k-th
-        feature that needs an operator takes its k-th column.
+        A feature of degree n is a product of columns of the first n operators. The k-th feature
+        that uses an operator takes its k-th column.
     operators : sequence of Operator
         One for each factor of the features of the highest degree.
     gains : sequence of float
-        What the columns of each operator are multiplied with.
+        The factors of the columns of each operator.
     """
 
     def __init__(
@@ -134,7 +134,7 @@ class GaussianRowFactor(Operator):
 
 
 def squared_norms(rows: Any, column_scales: NDArray[np.float64]) -> NDArray[np.float64]:
-    """|x|^2 of rows with scaled columns, to the same bit whether they are dense or sparse."""
+    """|x|^2 of rows with scaled columns, bitwise equal for dense and sparse rows."""
     norms = np.empty(rows.shape[0])
     for part, block in blocks_of_rows(rows, max(1, BLOCK_BYTES // (8 * rows.shape[1]))):
         n = block.shape[0]
@@ -144,6 +144,6 @@ def squared_norms(rows: Any, column_scales: NDArray[np.float64]) -> NDArray[np.f
         else:
             owners = np.repeat(np.arange(n), block.shape[1])
             scaled = (block * column_scales).ravel()
-        # One number after the other is added, so that zeros change nothing.
+        # bincount adds sequentially, so zeros do not change the rounding.
         norms[part] = np.bincount(owners, scaled**2, n)
     return norms

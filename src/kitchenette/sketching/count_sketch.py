@@ -1,6 +1,6 @@
-"""Count sketches of tensor powers: hash tables, and the spectra in which sketches are convolved.
+"""Count sketches of tensor powers: hash functions, and tables for their convolution by FFT.
 
-A count sketch throws every column of a row, with a random sign, into one of D buckets.
+A count sketch adds every column of a row, with a random sign, to one of D buckets.
 The count sketch of the tensor power x (x) ... (x) x, whose hash is the sum of p hashes modulo
 D and whose sign is the product of p signs, is the cyclic convolution of p count sketches of x
 (Pham and Pagh, section 4.1): the product of their discrete Fourier transforms.
@@ -29,12 +29,12 @@ class TensorPowerSketch:
     n_buckets : int
         D, the length of a sketch.
     frequency : bool
-        Whether to leave the sketch in its real orthogonal Fourier transform.
+        Whether to return the real orthogonal Fourier transform of the sketch.
     buckets : ndarray of int32, shape (p, n_inputs)
-        Where each input goes, for every factor. There may be one input more than a row has
-        columns: it is always 1.
+        The bucket of each input, for every factor. The inputs are the columns and, optionally,
+        a constant 1.
     weights : ndarray of shape (p, n_inputs)
-        What each input is multiplied with on its way: a sign and a scale.
+        The factor of each input, a sign times a scale.
     """
 
     n_buckets: int
@@ -49,7 +49,7 @@ class TensorPowerSketch:
         return replace(self, weights=self.weights.astype(dtype))
 
     def operator(self, n_columns: int) -> NativeOperator:
-        """For rows of so many columns: as many as there are inputs, or one fewer."""
+        """The operator for rows of n_columns, which is the number of inputs or one fewer."""
         D, dtype = self.n_buckets, self.weights.dtype.name
         length, with_chirps = transform_plan(D, len(self.buckets), self.frequency)
         chirp, chirp_filter = chirps(D, length, dtype) if with_chirps else (None, None)
@@ -80,8 +80,8 @@ def tensor_power_sketch(
     """Sketches of the tensor power of rows with these buckets and weights."""
     degree = len(buckets)
     if degree > 1 and not frequency:
-        # The core's inverse transforms leave out their division. All factors take an equal
-        # share of it, for two that are transformed together must be of like size.
+        # The core's inverse transforms are not normalised. The division is distributed equally
+        # over the factors, because two that are transformed together must have similar sizes.
         length, with_chirps = transform_plan(n_buckets, degree, frequency)
         weights = weights * (n_buckets if with_chirps else length) ** (-1 / degree)
     return TensorPowerSketch(n_buckets, frequency, buckets, weights.astype(dtype))
@@ -90,8 +90,8 @@ def tensor_power_sketch(
 def draw_buckets(degree: int, n_inputs: int, n_buckets: int, seed: int) -> NDArray[np.int32]:
     """Independent uniform buckets, one stream block for each factor.
 
-    The upper half of a word times D, divided by 2^32: no bucket's probability is off by more
-    than D / 2^32 of itself.
+    A bucket is the upper half of a word times D, divided by 2^32, so that the relative error of
+    its probability is at most D / 2^32.
     """
     words = Stream(seed, "count sketch buckets").words(degree, n_inputs)
     return (((words >> np.uint64(32)) * np.uint64(n_buckets)) >> np.uint64(32)).astype(np.int32)
@@ -104,17 +104,17 @@ def draw_signs(degree: int, n_inputs: int, seed: int) -> NDArray[np.int8]:
 
 # ---------------------------------------------------------------- tables of the transforms
 
-# They depend on the length alone, so all maps share them and none keeps them. The native
-# core's fourier.hpp says what they mean.
+# They depend on the length alone, so they are cached and shared by all maps. They are explained in
+# the native core's fourier.hpp.
 
 
 def transform_plan(n: int, degree: int, frequency: bool) -> tuple[int, bool]:
     """The length of the core's transforms, a power of two, and whether they need chirps.
 
-    Unless n is a power of two itself there are two ways: one real transform for each factor
-    and one back, so long that the convolution does not come round; or two complex ones,
-    of twice the length, for each pair of factors and for the way back, which a spectrum of
-    length n needs in any case.
+    If n is not a power of two there are two ways: a real transform for each factor and an inverse
+    one, padded to avoid cyclic aliasing; or Bluestein's algorithm, two complex transforms of twice
+    the length for each pair of factors and for the inverse. The spectrum of length n needs the
+    latter.
     """
     if n & (n - 1) == 0:
         return n, False
@@ -130,14 +130,14 @@ def _power_of_two(least: int) -> int:
 
 @lru_cache(maxsize=16)
 def roots(length: int, dtype: str) -> NDArray[Any]:
-    """For part b of every level w1 = exp(pi i phi(b)), w2 = sqrt(w1) and w3 = w1 w2."""
+    """The table of w1 = exp(pi i phi(b)), w2 = sqrt(w1) and w3 = w1 w2 for every part b."""
     angle = np.pi * reversed_fractions(max(4, length // 4))
     w = np.exp(1j * angle[:, None] * np.array([1, 0.5, 1.5]))
     return _read_only(w.view(np.float64).astype(dtype))
 
 
 def reversed_fractions(n: int) -> NDArray[np.float64]:
-    """phi(0) ... phi(n - 1), n a power of two: binary fractions, the last digit first."""
+    """phi(0) ... phi(n - 1), the binary fractions with reversed digits; n is a power of two."""
     phi = np.zeros(1)
     while phi.size < n:
         # phi(m + b) = phi(b) + 1 / (2 m) for b < m, m a power of two.
@@ -150,7 +150,7 @@ def chirps(n: int, length: int, dtype: str) -> tuple[NDArray[Any], NDArray[Any]]
     """Bluestein's chirp exp(-pi i j^2 / n) and the spectrum of its conjugate.
 
     With j k = (j^2 + k^2 - (k - j)^2) / 2 a transform of any length is a convolution. The
-    spectrum is in the core's order and divided by its length, for the way back.
+    spectrum is in the core's order and divided by its length, to normalise the inverse.
     """
     squares = np.array([j * j % (2 * n) for j in range(n)])  # exact for any n
     chirp = np.exp(-1j * np.pi / n * squares)
@@ -165,10 +165,10 @@ def chirps(n: int, length: int, dtype: str) -> tuple[NDArray[Any], NDArray[Any]]
 
 @lru_cache(maxsize=16)
 def real_spectrum(n: int, dtype: str) -> tuple[NDArray[np.int32], NDArray[Any]]:
-    """Where the core leaves Re 0, Re 1, Im 1, Re 2, ..., and what makes them orthogonal.
+    """The positions of Re 0, Re 1, Im 1, Re 2, ... in the core's spectrum, and their factors.
 
-    Their squares sum to n times those of the numbers transformed, if all frequencies but 0
-    and n / 2 count twice, for their conjugates.
+    The factors make the real transform orthogonal: frequencies other than 0 and n / 2 count
+    twice, for their conjugates.
     """
     k = np.arange(n // 2 + 1)
     re, im, sign = k, k + k.size, np.ones(k.size)
@@ -186,7 +186,7 @@ def real_spectrum(n: int, dtype: str) -> tuple[NDArray[np.int32], NDArray[Any]]:
     order = np.stack([re, im], axis=1).ravel()
     weight = np.sqrt(np.where(2 * k % n == 0, 1, 2) / n)
     factors = np.stack([weight, weight * sign], axis=1).ravel()
-    meaningful = np.r_[0, 2 : n + 1]  # Im 0 is zero, and so is the last one if n is even
+    meaningful = np.r_[0, 2 : n + 1]  # without Im 0 and, if n is even, the last Im, which are zero
     return (
         _read_only(order[meaningful].astype(np.int32)),
         _read_only(factors[meaningful].astype(dtype)),

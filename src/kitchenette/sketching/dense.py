@@ -14,7 +14,7 @@ PANEL = 64  # columns of the matrix that the core reads together
 
 
 def in_panels(matrix: NDArray[Any], dtype: DTypeLike) -> NDArray[Any]:
-    """The columns of a matrix, PANEL of them at a time, filled up with zeros."""
+    """The columns of a matrix in panels of PANEL columns, padded with zeros."""
     height, n = matrix.shape
     panels = np.zeros((-(-n // PANEL), height, PANEL), dtype=dtype)
     for p, panel in enumerate(panels):
@@ -24,13 +24,10 @@ def in_panels(matrix: NDArray[Any], dtype: DTypeLike) -> NDArray[Any]:
 
 
 def dense_operator(tail: _core.Tail, panels: NDArray[Any], n_features: int) -> NativeOperator:
-    """Products with a matrix in panels of shape (n_panels, n_columns, PANEL), and a tail."""
+    """A tail applied to products with a matrix of shape (n_panels, n_columns, PANEL)."""
     return NativeOperator(_core.dense(tail, panels=panels, n_features=n_features))
 
 
 def matrix_product(matrix: NDArray[Any], dtype: DTypeLike) -> NativeOperator:
-    """Rows times a matrix, with bits that do not depend on the other rows of a call.
-
-    The sums of a BLAS would depend on them.
-    """
+    """Rows times a matrix; unlike with a BLAS, the rounding of a row is independent of others."""
     return dense_operator(_core.Tail("identity"), in_panels(matrix, dtype), matrix.shape[1])

@@ -23,13 +23,13 @@ class GaussianProducts:
     degrees : ndarray of shape (n_features,)
         The number of factors of each feature.
     n_columns : int
-        The width of the data.
+        The number of columns of the data.
     weights : ndarray of shape (n_features,)
-        What the products are multiplied with.
+        The weights of the products.
     seed : int
-        The seed of the normal vectors, which are made when the operator is.
+        The seed of the normal vectors, which are drawn together with the operator.
     input_scale : float
-        What the data is multiplied with.
+        The factor by which the data is multiplied.
     """
 
     degrees: NDArray[np.int32]
@@ -39,9 +39,9 @@ class GaussianProducts:
     input_scale: float
 
     def factor(self, j: int) -> NDArray[np.float64]:
-        """The normal vectors of factor j, a row for each feature whose degree is above j.
+        """The normal vectors of factor j, one row for each feature whose degree is above j.
 
-        Those of a feature depend on its number and j alone, not on how many features there are.
+        They do not depend on the number of features.
         """
         stream, users = Stream(self.seed, f"gaussian factor {j}"), self.degrees > j
         panels = [np.empty((0, self.n_columns))]
@@ -52,7 +52,7 @@ class GaussianProducts:
         return np.concatenate(panels)
 
     def operator(self) -> Operator:
-        """What writes the features."""
+        """The operator that computes the features."""
         operators = [
             matrix_product(self.input_scale * self.factor(j).T, self.weights.dtype)
             for j in range(int(self.degrees.max(initial=0)))
@@ -69,5 +69,5 @@ def draw_gaussian_products(
     dtype: DTypeLike,
     input_scale: float = 1.0,
 ) -> GaussianProducts:
-    """Normal vectors that are independent from feature to feature and from factor to factor."""
+    """Normal vectors that are independent for all features and factors."""
     return GaussianProducts(degrees, n_columns, weights.astype(dtype), seed, input_scale)

@@ -29,8 +29,8 @@ def fwht(
     Parameters
     ----------
     X : array-like
-        Any number of dimensions but zero. float32 stays float32; other real numbers
-        become float64.
+        An array of at least one dimension. float32 stays float32; other real types become
+        float64.
     axis : int, default=-1
         The axis to transform. Its length must be a power of two.
     norm : {None, "ortho"}, default=None
@@ -45,7 +45,7 @@ def fwht(
 
     Notes
     -----
-    The transform is threaded, and its bits do not depend on the number of threads.
+    The transform is multithreaded; its result does not depend on the number of threads.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def fwht(
         )
     native = given.dtype.newbyteorder("=")
     dtype = native if native in (np.float32, np.float64) else np.dtype(np.float64)
-    # A copy unless X may be overwritten and can be; byte order and type are native after it.
+    # A copy with native type and byte order, unless X may and can be overwritten.
     copy = None if overwrite_x and given.flags.writeable and given.flags.aligned else True
     work = np.array(given, dtype=dtype, order="K", copy=copy)
     if not (work.flags.c_contiguous or work.flags.f_contiguous):
@@ -86,7 +86,7 @@ def fwht(
 
 
 def _transform(work: NDArray[Any], axis: int) -> None:
-    """In place, for an array in C or Fortran order."""
+    """Transform an array in C or Fortran order in place."""
     if not work.flags.c_contiguous:
         work, axis = work.T, work.ndim - 1 - axis
     shape = work.shape

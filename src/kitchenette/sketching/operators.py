@@ -1,7 +1,7 @@
-"""Operators: features of rows that are trusted, and linear functions of these features.
+"""Operators, which compute features of checked rows, and linear functions of these features.
 
-An operator is made once, from numbers that were drawn, and then applied to any rows. It checks
-its parameters when it is made; calls check no more than what memory safety needs.
+An operator is made once from random numbers and then applied to any rows. It checks its parameters
+when it is made; calls only check what memory safety needs.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from kitchenette import _core
 from kitchenette.sketching.rows import blocks_of_rows, native_rows
 
-WIDE_BYTES = 1 << 24  # of the features of a block of rows: about a cache that threads share
+WIDE_BYTES = 1 << 24  # the size of a block of features, about that of a shared cache
 
 
 class Operator(ABC):
-    """Writes features of trusted rows; immutable, of one precision, safe to share by threads.
+    """Computes features of checked rows; immutable, of one precision, and thread-safe.
 
     Attributes
     ----------
     n_columns : int
-        The width of the rows.
+        The number of columns of the rows.
     n_features : int
-        The width of the features.
+        The number of features.
     dtype : dtype
         The precision of both, float32 or float64.
     """
@@ -42,14 +42,14 @@ class Operator(ABC):
         Parameters
         ----------
         rows : ndarray or sparse CSR matrix of shape (n_rows, n_columns)
-            In this precision.
+            Rows in the precision of the operator.
         out : ndarray of shape (n_rows, n_features)
-            Its rows must be contiguous.
+            The result, with contiguous rows.
 
         Returns
         -------
         fine : bool
-            False if a number is not finite; ``out`` is of no use then.
+            False if a number is not finite; ``out`` is then invalid.
         """
 
     def linear(self, weights: ArrayLike, intercept: ArrayLike) -> Linear:
@@ -63,21 +63,18 @@ class Operator(ABC):
         return BlockwiseLinear(self, weights, intercept)
 
     def collapse(self, weights: NDArray[Any]) -> tuple[Operator, NDArray[Any]]:
-        """An operator with the fewest steps, and weights for it, that predict the same."""
+        """A cheaper operator and weights for it that give the same linear function."""
         return self, weights
 
 
 class Linear(ABC):
-    """A linear function of an operator's features, safe to share by threads."""
+    """A linear function of an operator's features; thread-safe."""
 
     n_targets: int
 
     @abstractmethod
     def write(self, rows: Any, out: NDArray[np.float64]) -> bool:
-        """Write the values of rows to float64 of shape (n_rows, n_targets).
-
-        False if a number is not finite.
-        """
+        """Write the values, shape (n_rows, n_targets); False if a number is not finite."""
 
 
 # ---------------------------------------------------------------- native code
@@ -101,7 +98,7 @@ class NativeOperator(Operator):
 
 
 class NativeLinear(Linear):
-    """Features and their products with the weights, while they are in the cache."""
+    """A linear function in native code, which multiplies features while they are in cache."""
 
     def __init__(self, operator: NativeOperator, weights: ArrayLike, intercept: ArrayLike):
         numbers = np.asarray(weights)
@@ -119,7 +116,7 @@ class NativeLinear(Linear):
 
 
 def affine(n_columns: int, constant: float, slope: float, dtype: DTypeLike) -> NativeOperator:
-    """A column ``constant``, unless it is zero, and ``slope`` times the row, likewise."""
+    """A constant column and ``slope`` times the row; each is left out if its factor is zero."""
     make = _core.affine32 if np.dtype(dtype) == np.float32 else _core.affine64
     return NativeOperator(make(n_columns=n_columns, constant=constant, slope=slope))
 
@@ -130,8 +127,8 @@ def affine(n_columns: int, constant: float, slope: float, dtype: DTypeLike) -> N
 def chain(first: Operator, second: Operator, matrix: NDArray[Any] | None = None) -> Operator:
     """``second`` applied to the features of ``first``.
 
-    If ``second`` multiplies by a matrix, passing ``matrix`` as well lets `Operator.collapse` put
-    it into the weights.
+    If ``second`` multiplies by a matrix, pass it as ``matrix``, so that `Operator.collapse` can
+    multiply it into the weights.
     """
     if isinstance(first, NativeOperator) and isinstance(second, NativeOperator):
         return NativeChain(first, second, matrix)
@@ -139,7 +136,7 @@ def chain(first: Operator, second: Operator, matrix: NDArray[Any] | None = None)
 
 
 class Chain(Operator):
-    """Two operators of which one is not native, a block of rows at a time."""
+    """Two operators, of which at least one is not native, applied to blocks of rows."""
 
     def __init__(self, first: Operator, second: Operator, matrix: NDArray[Any] | None = None):
         if first.n_features != second.n_columns or first.dtype != second.dtype:
@@ -164,7 +161,7 @@ class Chain(Operator):
 
 
 class NativeChain(NativeOperator):
-    """Two native operators; the features of the first never leave the cache."""
+    """Two native operators; the features of the first stay in cache."""
 
     def __init__(
         self, first: NativeOperator, second: NativeOperator, matrix: NDArray[Any] | None = None
@@ -185,7 +182,7 @@ def _collapsed(
 
 
 class BlockwiseLinear(Linear):
-    """A linear function of any operator's features, a block of rows at a time."""
+    """A linear function of the features of any operator, computed for blocks of rows."""
 
     def __init__(self, operator: Operator, weights: ArrayLike, intercept: ArrayLike):
         self._operator = operator
@@ -205,9 +202,9 @@ class BlockwiseLinear(Linear):
 
 
 def _feature_blocks(operator: Operator, rows: Any) -> Any:
-    """Slices of rows with their features, or None instead if a number is not finite.
+    """Slices of rows with their features, or with None if a number is not finite.
 
-    In one buffer: use a block before asking for the next.
+    Each block of features overwrites the previous one.
     """
     count = max(1, WIDE_BYTES // (operator.dtype.itemsize * operator.n_features))
     wide = np.empty((min(count, rows.shape[0]), operator.n_features), dtype=operator.dtype)

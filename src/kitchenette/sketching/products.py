@@ -2,7 +2,7 @@
 
 A feature of degree n is weight * z_1 ... z_n with z_j = <s_j, x> for random signs s_j that are
 independent from factor to factor: its expectation over the signs, at two rows, is
-weight^2 <x, y>^n. Here are two ways to draw the signs.
+weight^2 <x, y>^n. The signs are rows of Hadamard matrices or independent.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from kitchenette.sketching.operators import NativeOperator
 from kitchenette.sketching.random import Stream
 from kitchenette.sketching.structured import padded_block, whole_tiles
 
-GROUP = 16  # the core works on so many products at a time
-PANEL = 64  # signs that share a word
+GROUP = 16  # the number of products that the core computes together
+PANEL = 64  # the number of features whose signs share a word
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,11 +32,11 @@ class SignedProducts(ABC):
     degrees : ndarray of shape (n_features,)
         The number of factors of each feature.
     n_columns : int
-        The width of the data.
+        The number of columns of the data.
     weights : ndarray
-        What the products are multiplied with, padded with zeros.
+        The weights of the products, padded with zeros.
     input_scale : float
-        What the data is multiplied with, a power of two, so that products stay in range.
+        A power of two by which the data is multiplied, so that products do not overflow.
     """
 
     degrees: NDArray[np.int32]
@@ -58,13 +58,13 @@ class SignedProducts(ABC):
 
     @abstractmethod
     def operator(self) -> NativeOperator:
-        """What computes the features of rows."""
+        """The operator that computes the features."""
 
     @abstractmethod
     def factor(self, j: int) -> NDArray[np.int8]:
         """The signs of factor j of every feature, shape (n_features, n_columns).
 
-        Ones times zero for features of a lower degree.
+        They are zero for features that have no factor j.
         """
 
 
@@ -72,17 +72,17 @@ class SignedProducts(ABC):
 class HadamardProducts(SignedProducts):
     """Signs that are rows of H B_j, one diagonal matrix B_j of random signs per factor.
 
-    Every feature picks a random row of the transform of every factor. The transforms are made
-    once, whatever the number of features: a feature costs no more than its multiplications.
+    Every feature picks a random row of the transform of every factor. The transforms are computed
+    once for all features, so a feature costs one multiplication per factor.
 
-    Given the B_j, the mean of a feature over the rows it may pick is exact already, because
-    H B_j is orthogonal up to scale; so features are uncorrelated although they share the B_j.
-    (They are rows of the tensor product of the matrices H B_j, sampled.)
+    H B_j is orthogonal up to scale, so given the B_j, the mean over all rows that a feature may
+    pick is exact, and features are uncorrelated although they share the B_j. (They are sampled
+    rows of the tensor product of the matrices H B_j.)
     """
 
     block: int
     signs: NDArray[np.int8]  # (n_factors, tile); a tile holds one block or several short ones
-    indices: NDArray[np.int32]  # (n_factors, padded features); the length of a tile stands for one
+    indices: NDArray[np.int32]  # (n_factors, padded features); index `tile` means a factor of 1
     depths: NDArray[np.int32]  # per group of features
 
     def operator(self) -> NativeOperator:
@@ -100,7 +100,7 @@ class HadamardProducts(SignedProducts):
 
     def factor(self, j: int) -> NDArray[np.int8]:
         rows = self.indices[j, : self.degrees.size]
-        # A feature without this factor has an index after the last block.
+        # A feature without this factor has the index after the last block.
         starts = np.minimum(rows, self.signs.shape[1] - 1) // self.block * self.block
         columns = np.arange(self.n_columns)
         # Sylvester's matrix: the sign is the parity of the bits that row and column share.
@@ -117,9 +117,9 @@ def draw_hadamard_products(
     dtype: DTypeLike,
     input_scale: float = 1.0,
 ) -> HadamardProducts:
-    """Rows without repetition among as many features of one degree as a block has rows.
+    """Rows are sampled without replacement within a block, separately for every degree.
 
-    So as many features of degree one as a block has rows are exact.
+    A whole block of features of degree one is therefore exact.
     """
     n_features, n_factors = degrees.size, int(degrees.max(initial=0))
     block = padded_block(n_columns)
@@ -131,7 +131,7 @@ def draw_hadamard_products(
         runs = np.arange(-(-features.size // block))
         for j in range(degree):
             rows = Stream(seed, f"hadamard rows {degree} {j}").permutations(runs.size, block)
-            # The runs go round the blocks of a tile.
+            # Successive permutations use the blocks of a tile in turn.
             rows += (runs * block % tile).astype(np.int32)[:, None]
             indices[j, features] = rows.ravel()[: features.size]
     padded_degrees = np.zeros(padded, dtype=np.int32)
@@ -150,10 +150,10 @@ def draw_hadamard_products(
 
 @dataclass(frozen=True, eq=False)
 class RademacherProducts(SignedProducts):
-    """Independent signs, kept as bits: n_columns bits per factor of a feature."""
+    """Independent signs, stored as n_columns bits per factor of a feature."""
 
     bits: NDArray[np.uint64]  # (factors of all panels, n_columns)
-    used: NDArray[np.uint64]  # which features of a panel have this factor
+    used: NDArray[np.uint64]  # a bit for each feature of the panel that has this factor
     starts: NDArray[np.int64]  # panel p owns the factors starts[p] ... starts[p + 1]
 
     def operator(self) -> NativeOperator:
@@ -185,7 +185,7 @@ def draw_rademacher_products(
     dtype: DTypeLike,
     input_scale: float = 1.0,
 ) -> RademacherProducts:
-    """Signs of every panel and factor from a block of words of their own."""
+    """Signs from one block of random words per panel and factor."""
     panels = -(-degrees.size // PANEL)
     padded = np.zeros((panels, PANEL), dtype=np.int32)
     padded.ravel()[: degrees.size] = degrees

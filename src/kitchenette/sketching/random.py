@@ -1,8 +1,8 @@
-"""Randomness as a pure function of a seed, a name and a block number.
+"""Random numbers as a pure function of a seed, a name and a block number.
 
-There is no state. Every number is made from words of the counter-based Philox generator
-by code of this package, so it can be made again, alone and in any order, by any version
-of NumPy, and a model can keep a seed instead of the numbers.
+There is no state. Numbers are computed from the counter-based Philox generator by code of this
+package, so any of them can be computed again alone, in any order and with any version of NumPy,
+and a model stores a seed instead of random numbers.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ LARGEST_SEED = 2**64 - 1
 def seed_from(random_state: Any) -> int:
     """The seed that a ``random_state`` parameter stands for.
 
-    A whole number is the seed itself. None draws a new one, and a NumPy generator is
-    asked for one.
+    An integer is the seed itself; None or a NumPy generator draws one.
     """
     if random_state is None:
         return int(np.random.SeedSequence().generate_state(1, np.uint64)[0])
@@ -53,7 +52,7 @@ class Stream:
     seed : int
         The seed of the whole map.
     name : str
-        What the numbers are for. Streams of different names are independent.
+        The purpose of the numbers. Streams of different names are independent.
     """
 
     def __init__(self, seed: int, name: str):
@@ -67,7 +66,7 @@ class Stream:
         return out
 
     def uniforms(self, blocks: int, count: int, *, first: int = 0) -> NDArray[np.float64]:
-        """Between 0 and 1, both excluded."""
+        """Uniform numbers in the open interval (0, 1)."""
         out = np.empty((blocks, count))
         _core.philox_uniforms(self._seed, self._stream, first, out)
         return out
@@ -75,13 +74,13 @@ class Stream:
     def normals(
         self, blocks: int, count: int, *, first: int = 0, dtype: DTypeLike = np.float64
     ) -> NDArray[Any]:
-        """Standard normal, by the inverse distribution function of the uniforms."""
+        """Standard normal numbers, the normal quantiles of `uniforms`."""
         out = np.empty((blocks, count), dtype=dtype)
         _core.philox_normals(self._seed, self._stream, first, out)
         return out
 
     def signs(self, blocks: int, count: int, *, first: int = 0) -> NDArray[np.int8]:
-        """+1 or -1."""
+        """Random signs, +1 or -1."""
         out = np.empty((blocks, count), dtype=np.int8)
         _core.philox_signs(self._seed, self._stream, first, out)
         return out
@@ -93,7 +92,7 @@ class Stream:
         return out
 
     def sample(self, population: int, size: int) -> NDArray[np.intp]:
-        """Numbers below ``population``, sorted, without repetition: all if there are few."""
+        """``size`` sorted indices below ``population`` without replacement, or all of them."""
         if population <= size:
             return np.arange(population)
         picks = (self.uniforms(1, size)[0] * population).astype(np.intp)

@@ -19,12 +19,12 @@ def scrambled_sobol(dimensions: int, seed: int, block: int) -> Iterator[NDArray[
 
     Sobol's sequence (Joe and Kuo's direction numbers, from SciPy), scrambled by a random
     lower triangular matrix and a random shift per dimension (Matousek 1998). Each point is
-    uniform in the unit cube, and together they are more even than independent ones.
+    uniform in the unit cube, and the points have low discrepancy.
     """
     words = Stream(seed, "sobol scrambling").words(dimensions, BITS + 1)
     columns = np.empty((BITS, dimensions), dtype=np.uint32)
     for bit in range(BITS):
-        # Column `bit` of the matrix: ones on the diagonal, random below it.
+        # Column `bit` of the matrix has a one on the diagonal and random bits below it.
         below = np.uint64((1 << (BITS - 1 - bit)) - 1)
         columns[bit] = (words[:, bit] & below) | np.uint64(1 << (BITS - 1 - bit))
     shift = (words[:, BITS] >> np.uint64(32)).astype(np.uint32)

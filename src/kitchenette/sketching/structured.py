@@ -1,8 +1,8 @@
-"""Structured projections: many random directions for the price of a fast transform.
+"""Structured projections: random directions by fast transforms.
 
-A projection here is a stack of square blocks. Each block is a product of diagonal
-matrices and fast transforms, stored in a few numbers per row, and its rows, before they are
-given lengths, are unit vectors. Blocks are stored whole, also if not all of a block is wanted.
+A projection is a stack of square blocks. Each block is a product of diagonal matrices and fast
+transforms, stored as a few numbers per row; as drawn, its rows are unit vectors. Blocks are
+stored whole, even if not all rows of the last one are used.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kitchenette.sketching.operators import NativeOperator, Operator
 from kitchenette.sketching.random import Stream
 from kitchenette.sketching.rows import row_blocks
 
-TILE = 128  # the core works on tiles of at least so many rows of the projection
+TILE = 128  # the smallest number of rows of the projection that the core computes together
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,13 +32,13 @@ class StructuredProjection(ABC):
     Attributes
     ----------
     n_rows : int
-        How many projections there are.
+        The number of projections.
     n_columns : int
-        The width of the data.
+        The number of columns of the data.
     scales : ndarray
-        What the rows are multiplied with. As drawn, they make them unit vectors.
+        The factors of the rows. As drawn, they make the rows unit vectors.
     column_scales : ndarray of shape (n_columns,) or None
-        What the columns of the data are multiplied with.
+        The factors of the columns of the data.
     """
 
     n_rows: int
@@ -47,7 +47,7 @@ class StructuredProjection(ABC):
     column_scales: NDArray[Any] | None
 
     def stretched(self, lengths: NDArray[Any], column_scales: NDArray[Any] | None = None) -> Self:
-        """The same directions with rows so many times as long, for columns scaled like this."""
+        """The projection with its rows multiplied by ``lengths`` and these column scales."""
         scales = np.zeros_like(self.scales)
         scales[: self.n_rows] = self.scales[: self.n_rows] * lengths
         if column_scales is not None:
@@ -73,10 +73,9 @@ class StructuredProjection(ABC):
         return out.T
 
     def row_lengths(self) -> NDArray[np.float64]:
-        """The Euclidean lengths of the rows as data of n_columns columns sees them.
+        """The Euclidean norms of the rows of `matrix`, restricted to n_columns coordinates.
 
-        As drawn, rows are unit vectors in the padded space; if the data is narrower, it
-        meets only a part of them. Costs a transform of n_columns rows.
+        As drawn, rows are unit vectors in the padded space. Costs a transform of n_columns rows.
         """
         identity = sp.eye_array(self.n_columns, dtype=self.scales.dtype, format="csr")
         squares = np.zeros(self.n_rows)
@@ -89,26 +88,25 @@ class StructuredProjection(ABC):
 
     @abstractmethod
     def operator(self, tail: _core.Tail, n_features: int) -> Operator:
-        """What projects rows and applies a tail that makes so many features."""
+        """The operator that projects rows and applies a tail with n_features outputs."""
 
 
 def padded_block(n_columns: int) -> int:
-    """The smallest power of two that holds a row."""
+    """The smallest power of two that is not below n_columns."""
     return 1 << (n_columns - 1).bit_length()
 
 
 def whole_tiles(n_rows: int, block: int) -> int:
-    """n_rows rounded up to what the core computes anyway."""
+    """n_rows rounded up to whole tiles, which the core computes."""
     tile = max(TILE, block)
     return -(-n_rows // tile) * tile
 
 
 @dataclass(frozen=True, eq=False)
 class HadamardProjection(StructuredProjection):
-    """Blocks made of Walsh-Hadamard transforms; `draw_fastfood` and `draw_orthogonal`.
+    """Blocks of Walsh-Hadamard transforms, from `draw_fastfood` or `draw_orthogonal`.
 
-    All arrays are as long as what the core computes, which are whole tiles; scales beyond
-    the last row are zero.
+    All arrays are padded to whole tiles; scales beyond the last row are zero.
     """
 
     block: int
@@ -143,13 +141,13 @@ def draw_fastfood(
 
     Each row is uniform on the sphere, because a row of H G is a vector of independent
     normals and Pi H B is orthogonal up to scale. Rows of a block are not independent.
-    ``width`` asks for room for more than the columns of the data.
+    ``width`` is a lower bound of the block size, for constants appended to the data.
     """
     block = padded_block(max(n_columns, width))
     padded = whole_tiles(n_rows, block)
     shape = (padded // block, block)
     gaussians = Stream(seed, "fastfood gaussians").normals(*shape)
-    # Every row of H G Pi H B has length |G| sqrt(d), in each block (eq. 36).
+    # In each block every row of H G Pi H B has the norm |G| sqrt(d) (eq. 36).
     norms = 1 / (np.linalg.norm(gaussians, axis=1) * np.sqrt(block))
     return HadamardProjection(
         n_rows=n_rows,
@@ -168,14 +166,14 @@ def draw_orthogonal(
 ) -> HadamardProjection:
     """Directions R H B: orthogonal inside a block, each uniform on the sphere.
 
-    R is a butterfly like H, with an angle of its own for every pair instead of 45
-    degrees. The stage that joins two halves of m coordinates each turns by an angle whose
-    squared cosine is Beta(m/2, m/2), the share that one half has of a uniform unit
-    vector's square; so every row of R is uniform on the sphere, exactly, in every
-    dimension. (Three rounds of signs and Hadamard, the usual construction, have a finite
-    set of directions: the kernel they estimate is off by 0.2 for two columns, 0.03 for
-    eight and 0.005 for sixteen.) H B spreads the data before, so that the rows' joint
-    law is close to that of a random orthogonal matrix.
+    R is a butterfly network like H, with a random angle for every pair instead of 45 degrees.
+    The stage that joins two halves of m coordinates each rotates by an angle whose squared
+    cosine is Beta(m/2, m/2), the distribution of the squared norm of one half of a uniform unit
+    vector; so every row of R is exactly uniform on the sphere, in every dimension. (The usual
+    construction, three rounds of signs and Hadamard transforms, has a finite set of directions;
+    the bias of its kernel is 0.2 for two columns, 0.03 for eight and 0.005 for sixteen.) H B
+    mixes the columns first, so that the joint distribution of the rows is close to that of a
+    random orthogonal matrix.
     """
     block = padded_block(max(n_columns, width))
     padded = whole_tiles(n_rows, block)
@@ -196,12 +194,12 @@ def draw_orthogonal(
 def _random_angles(
     seed: int, blocks: int, block: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Cosines and sines of a butterfly's angles; stage of stride h at entries h ... 2h - 1."""
+    """Cosines and sines of the angles; those of the stage of stride h are entries h ... 2h - 1."""
     u = Stream(seed, "orthogonal angles").uniforms(blocks, block)
     cosines, sines = np.ones_like(u), np.zeros_like(u)
     stride = block // 2
     if stride >= 1:
-        # The first stage joins single coordinates: any angle of the circle.
+        # The first stage joins single coordinates, by an angle uniform on the circle.
         first = slice(stride, 2 * stride)
         cosines[:, first] = np.cos(2 * np.pi * u[:, first])
         sines[:, first] = np.sin(2 * np.pi * u[:, first])
@@ -219,20 +217,19 @@ def _random_angles(
 class FourierProjection(StructuredProjection):
     """Directions Pi F B with a real orthogonal Fourier transform F (Le et al., section 6.1).
 
-    F has the length of a row, whatever it is, so there is no padding. Its rows are
-    cosines and sines; signs are all that is random about a direction, so it is not
-    uniform on the sphere.
+    F has the order n_columns, so there is no padding. Its rows are cosines and sines. Only the
+    signs of a direction are random, so it is not uniform on the sphere.
     """
 
     signs: NDArray[np.int8]
-    columns: NDArray[np.int32]  # where in the half spectra of the blocks each row is found
+    columns: NDArray[np.int32]  # the position of each row in the half spectra of the blocks
 
     def operator(self, tail: _core.Tail, n_features: int) -> Operator:
         return FourierOperator(self, tail, n_features)
 
 
 class FourierOperator(Operator):
-    """Features of a `FourierProjection`, whose transforms are SciPy's."""
+    """Features of a `FourierProjection`, by SciPy's Fourier transforms."""
 
     def __init__(self, projection: FourierProjection, tail: _core.Tail, n_features: int):
         self._projection, self._tail = projection, tail
@@ -271,7 +268,7 @@ def draw_fourier(n_rows: int, n_columns: int, seed: int, dtype: DTypeLike) -> Fo
     return FourierProjection(
         n_rows=n_rows,
         n_columns=n_columns,
-        # Both halves of the spectrum in one: all but its real ends count twice.
+        # In the half spectrum, all but the real first and last entries count twice.
         scales=weights[permutations].ravel()[:n_rows].astype(dtype),
         column_scales=None,
         signs=Stream(seed, "fourier signs").signs(blocks, n_columns).ravel(),
