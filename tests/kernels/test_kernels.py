@@ -307,6 +307,7 @@ def test_sparse_matrices_are_left_as_they_were(kernel):
         assert np.array_equal(part, copy)
 
 
+@pytest.mark.slow
 def test_kernels_of_wide_sparse_rows_look_at_stored_entries_only():
     X = sp.random(60, 1_000_000, density=1e-5, format="csr", random_state=0)
     dense = X[:, np.unique(X.indices)].toarray()

@@ -116,17 +116,23 @@ def described(model):
 
 SOME, MORE, MANY = slice(0, 100), slice(100, 130), slice(100, 240)
 FEWER = np.where(LABELS == "d", "c", LABELS)
+OTHERS = {
+    "numbers": regressor(MORE),
+    "labels": classifier(MORE),
+    "fewer labels": classifier(MORE, FEWER),
+    "many labels": classifier(MANY),
+}
 CHANGES = {
     "partial_fit": (regressor, lambda m: m.partial_fit(X[MORE], TARGETS[MORE])),
     "partial_fit of many rows": (regressor, lambda m: m.partial_fit(X[MANY], TARGETS[MANY])),
     "downdate": (regressor, lambda m: m.downdate(X[:30], TARGETS[:30])),
-    "merge": (regressor, lambda m: m.merge(regressor(MORE))),
+    "merge": (regressor, lambda m: m.merge(OTHERS["numbers"])),
     "partial_fit of a classifier": (classifier, lambda m: m.partial_fit(X[MORE], LABELS[MORE])),
-    "merge of equal classes": (classifier, lambda m: m.merge(classifier(MORE))),
-    "merge of fewer classes": (classifier, lambda m: m.merge(classifier(MORE, FEWER))),
+    "merge of equal classes": (classifier, lambda m: m.merge(OTHERS["labels"])),
+    "merge of fewer classes": (classifier, lambda m: m.merge(OTHERS["fewer labels"])),
     "merge of more classes": (
         lambda rows: classifier(rows, FEWER),
-        lambda m: m.merge(classifier(MANY)),
+        lambda m: m.merge(OTHERS["many labels"]),
     ),
 }
 

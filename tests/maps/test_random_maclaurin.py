@@ -632,6 +632,7 @@ def test_a_few_gaussian_features_are_unbiased(n_components):
     assert_unbiased(values, np.diag(kernel(X, Y)))
 
 
+@pytest.mark.slow
 def test_the_variance_of_gaussian_directions_is_as_stated():
     X, Y = leaning_pairs(6, lean=0.9)
     t, of_signs = pair_moments(X, Y)
@@ -675,6 +676,7 @@ INNER_MAPS = [
 
 @pytest.mark.parametrize("degrees", ALLOCATIONS)
 @pytest.mark.parametrize(("inner", "inner_map"), INNER_MAPS, ids=str)
+@pytest.mark.slow
 def test_compositions_with_a_map_of_the_users_are_unbiased(inner, inner_map, degrees):
     X, Y = leaning_pairs(3, norm=0.8)
     kernel = Composition(Polynomial(2, coef0=0.5), inner)

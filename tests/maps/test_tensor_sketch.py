@@ -308,6 +308,7 @@ def test_series_are_unbiased(kernel, n_sketches):
 
 @pytest.mark.parametrize("kernel", [Exponential(), Gaussian(1.0)], ids=str)
 @pytest.mark.parametrize("n_components", [1, 2, 5, 12])
+@pytest.mark.slow
 def test_series_are_unbiased_with_fewer_features_than_degrees(n_components, kernel):
     X, Y = close_pairs(2, norm=0.7, distance=0.3)
     samples = estimates(lambda s: TensorSketch(kernel, n_components, random_state=s), X, Y, 1500)

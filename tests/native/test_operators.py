@@ -316,6 +316,7 @@ print(digest.hexdigest())
 """
 
 
+@pytest.mark.slow
 def test_bits_do_not_depend_on_the_number_of_threads():
     folders = Path(__file__).parent, Path(_core.__file__).parents[1]
     path = os.pathsep.join(str(folder) for folder in folders)
