@@ -406,7 +406,7 @@ class Fastfood(FourierMap):
         )
 
     def check_rows(self, rows: Any) -> None:
-        self._check_norms(self.kernel_, rows)
+        self._check_norms(self.fitted().kernel, rows)
 
     @staticmethod
     def _check_norms(kernel: Kernel, rows: Any) -> None:

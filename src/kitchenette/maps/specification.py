@@ -70,13 +70,13 @@ class Specification(ABC):
     def operator(self, dtype: DTypeLike) -> Operator:
         """The operator for rows of this precision, drawn once and then cached."""
         dtype = np.dtype(dtype)
-        operator = self._operators.get(dtype.name)
+        operator = self._operators.get(dtype)
         if operator is None:
-            operator = self._operators[dtype.name] = self.draw(dtype)
+            operator = self._operators[dtype] = self.draw(dtype)
         return operator
 
     @cached_property
-    def _operators(self) -> dict[str, Operator]:
+    def _operators(self) -> dict[np.dtype[Any], Operator]:
         return {}
 
     def probe_scale(self) -> Any:
