@@ -29,6 +29,9 @@ class Tail:
         row_power: int = -1,
     ) -> None: ...
 
+def row_keys(
+    x: NDArray[np.float32] | NDArray[np.float64] | Csr32 | Csr64, out: NDArray[np.uint64]
+) -> None: ...
 def fwht(x: NDArray[Any]) -> None: ...
 
 class Operator32:

@@ -97,7 +97,7 @@ def test_solutions_equal_those_of_ridge(fit_intercept, weighted, alpha):
     rss = w @ (Y - ridge.predict(Z)) ** 2
     np.testing.assert_allclose(solution.rss, rss, rtol=1e-7)
     assert solution.alpha == alpha
-    assert solution.count == pytest.approx(w.sum())
+    assert solution.n_observations == pytest.approx(w.sum())
 
 
 def test_one_target_may_be_a_vector():
@@ -475,7 +475,7 @@ def test_the_search_for_many_features_agrees_with_the_exact_one(
     monkeypatch.setattr(regularisation, "EXACT_FEATURES", 200)
     searched = random_feature_statistics.solve(criterion)
     assert 1 <= len(tries) <= 6
-    equations = random_feature_statistics._equations(True)
+    equations = random_feature_statistics.equations(True)
 
     def height(solution):
         penalty = solution.alpha * np.sum(solution.coef**2, axis=0)
@@ -498,7 +498,7 @@ def test_the_search_for_many_features_agrees_with_the_exact_one(
 @pytest.mark.parametrize("criterion", ["gcv", "evidence"])
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_the_search_knows_the_derivatives(criterion, fit_intercept, random_feature_statistics):
-    equations = random_feature_statistics._equations(fit_intercept)
+    equations = random_feature_statistics.equations(fit_intercept)
     tries = regularisation._Tries(equations, criterion)
     tries.probes = np.sqrt(regularisation.PROBES) * np.eye(300)  # traces are exact with these
 
@@ -578,7 +578,7 @@ def test_the_search_with_fewer_rows_than_features_is_not_a_matter_of_luck(noise,
     y = np.sin(X[:, 0]) + noise * rng.normal(size=60)
     Z = Fastfood(Gaussian(0.3 if noise else 3.0), 256, random_state=0).fit_transform(X)
     statistics = LeastSquares(256).update(Z, y)
-    equations = statistics._equations(True)
+    equations = statistics.equations(True)
     exact = statistics.solve("gcv")
     monkeypatch.setattr(regularisation, "EXACT_FEATURES", 64)
     searched = statistics.solve("gcv")
@@ -662,7 +662,7 @@ def test_copies_and_pickles_are_independent():
 
 
 def test_the_estimate_of_parameters_is_as_good_as_stated(random_feature_statistics, monkeypatch):
-    equations = random_feature_statistics._equations(True)
+    equations = random_feature_statistics.equations(True)
     errors = []
     trial = regularisation.Trial
     monkeypatch.setattr(regularisation, "Trial", lambda *a: errors.append(a[2]) or trial(*a))

@@ -37,4 +37,7 @@ template <class T> void fwht(T* x, Size outer, Size length, Size inner);
 template <class T> bool finish(const TailParameters<T>& tail, const T* z, Size stride, Size n_rows,
                                Size n_frequencies, const Output<T>& out);
 
+// A 64-bit hash value of every row, which depends on its numbers alone.
+template <class T> void row_keys(const Rows<T>& rows, std::uint64_t* keys);
+
 }  // namespace kitchenette

@@ -3,6 +3,8 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
@@ -37,6 +39,18 @@ template <class T, auto Fill> void bind_random(nb::module_& m, const char* name)
         "seed"_a, "stream"_a, "first_block"_a, "out"_a.noconvert());
 }
 
+template <class T> void bind_row_keys(nb::module_& m) {
+    m.def(
+        "row_keys",
+        [](const AnyRows<T>& x, const Vector<std::uint64_t>& out) {
+            const Rows<T> rows = rows_of<T>(x);
+            require(static_cast<Size>(out.size()) == rows.n_rows, "out must have a key per row");
+            nb::gil_scoped_release release;
+            row_keys(rows, out.data());
+        },
+        "x"_a.noconvert(), "out"_a.noconvert());
+}
+
 }  // namespace
 }  // namespace kitchenette
 
@@ -58,6 +72,8 @@ NB_MODULE(_core, m) {
     m.def("cpu_quota", &cpu_quota, "membership"_a, "mount"_a);
     m.attr("openmp") = built_with_openmp();
 
+    bind_row_keys<float>(m);
+    bind_row_keys<double>(m);
     bind_operators(m);
     bind_statistics(m);
 

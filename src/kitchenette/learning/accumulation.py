@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +10,13 @@ from numpy.typing import NDArray
 from kitchenette.data.rows import slices, take
 from kitchenette.learning.least_squares import LeastSquares, StatisticsBuilder, check_memory
 from kitchenette.learning.progress import with_progress
+from kitchenette.learning.row_sample import (
+    Keys,
+    RowSample,
+    SampleBuilder,
+    can_be_hashed,
+    row_keys,
+)
 from kitchenette.maps.protocol import FittedMap
 
 Array = NDArray[np.float64]
@@ -19,12 +25,32 @@ LEAST_ROWS = 256
 MOST_ROWS = 4096
 
 
-def features(fitted: FittedMap, X: Any, memory: NDArray[Any] | None = None) -> NDArray[Any]:
-    """The features of rows, written to ``memory`` if it is large enough.
+class Batch(NamedTuple):
+    """Features of rows, their target columns, their weights, and keys for sampling if needed."""
 
-    Allocating new pages takes about as long as computing the features.
-    """
-    rows = fitted.rows(X)
+    Z: NDArray[Any]
+    Y: Array
+    weights: Array | None
+    keys: Keys | None
+
+
+class Targets(Protocol):
+    """How encoded targets become columns of numbers."""
+
+    def columns(self, targets: NDArray[Any]) -> Array:
+        """A block of encoded targets as columns of numbers."""
+
+    def target_numbers(self, targets: NDArray[Any]) -> Array:
+        """Numbers, one row per target, that are equal for equal targets of any batch."""
+
+
+def features(fitted: FittedMap, X: Any, memory: NDArray[Any] | None = None) -> NDArray[Any]:
+    """The features of rows, written to ``memory`` if it is large enough."""
+    return _written(fitted, fitted.rows(X), memory)
+
+
+def _written(fitted: FittedMap, rows: Any, memory: NDArray[Any] | None) -> NDArray[Any]:
+    # Allocating new pages takes about as long as computing the features.
     operator = fitted.operator(rows)
     n_rows = rows.shape[0]
     if memory is None or memory.shape[0] < n_rows or memory.dtype != operator.dtype:
@@ -35,15 +61,17 @@ def features(fitted: FittedMap, X: Any, memory: NDArray[Any] | None = None) -> N
     return Z
 
 
-def accumulate(
+def batch(
     fitted: FittedMap,
     X: Any,
     targets: NDArray[Any],
-    columns: Callable[[NDArray[Any]], Array],
+    kind: Targets,
     weights: Array | None,
-    title: str | None = None,
-) -> LeastSquares:
-    """New statistics of the features of rows and of their targets.
+    *,
+    with_keys: bool,
+    memory: NDArray[Any] | None = None,
+) -> Batch:
+    """The features of a block of rows and what belongs to them.
 
     Parameters
     ----------
@@ -53,16 +81,43 @@ def accumulate(
         Rows.
     targets : ndarray of shape (n_rows, ...)
         Encoded targets.
-    columns : callable
-        Converts a block of targets to columns of numbers.
+    kind : Targets
+        Converts targets to numbers.
     weights : ndarray of shape (n_rows,) or None
         Weights of the rows.
+    with_keys : bool
+        Whether keys for a `RowSample` are needed.
+    memory : ndarray, optional
+        Where features are written if it is large enough.
+    """
+    rows = fitted.rows(X)
+    Z = _written(fitted, rows, memory)
+    keys = None
+    if with_keys:
+        keys = row_keys(rows if can_be_hashed(rows) else Z, kind.target_numbers(targets))
+    return Batch(Z, kind.columns(targets), weights, keys)
+
+
+def accumulate(
+    fitted: FittedMap,
+    X: Any,
+    targets: NDArray[Any],
+    kind: Targets,
+    weights: Array | None,
+    *,
+    n_sampled: int,
+    title: str | None = None,
+) -> tuple[LeastSquares, RowSample | None]:
+    """New statistics of the features of rows and of their targets, and a sample of the rows.
+
+    Parameters
+    ----------
+    fitted, X, targets, kind, weights
+        As for `batch`.
+    n_sampled : int
+        The size of the sample; there is none for zero.
     title : str, optional
         If given, progress is shown under this title.
-
-    Returns
-    -------
-    statistics : LeastSquares
     """
     n_rows, n_features = X.shape[0], fitted.n_features_out_
     check_memory(n_features)
@@ -70,13 +125,22 @@ def accumulate(
     blocks = slices(n_rows, size)
     if title is not None:
         blocks = with_progress(blocks, n_rows, title)
-    builder, memory = None, None
+    builder, memory, sampler = None, None, SampleBuilder(n_sampled)
     for rows in blocks:
-        Z = features(fitted, take(X, rows), memory)
-        memory = Z if memory is None else memory
-        Y = columns(targets[rows])
+        block = batch(
+            fitted,
+            take(X, rows),
+            targets[rows],
+            kind,
+            None if weights is None else weights[rows],
+            with_keys=n_sampled > 0,
+            memory=memory,
+        )
+        memory = block.Z if memory is None else memory
         if builder is None:
-            builder = StatisticsBuilder(n_features, Y.shape[1], n_rows, Z.dtype)
-        builder.add(Z, Y, None if weights is None else weights[rows])
+            builder = StatisticsBuilder(n_features, block.Y.shape[1], n_rows, block.Z.dtype)
+        builder.add(block.Z, block.Y, block.weights)
+        if block.keys is not None:
+            sampler.add(block.keys, block.Z, block.Y, block.weights)
     assert builder is not None
-    return builder.finish()
+    return builder.finish(), sampler.finish() if n_sampled > 0 else None

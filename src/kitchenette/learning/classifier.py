@@ -2,23 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import blake2b
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils import check_array, column_or_1d
+from sklearn.utils import check_array, column_or_1d, compute_class_weight
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
 from kitchenette.files.registry import storable
+from kitchenette.learning.calibration import Calibration
 from kitchenette.learning.codes import DECODINGS, OutputCode
-from kitchenette.learning.machine import Array, KernelMachine
+from kitchenette.learning.leave_one_out import LeaveOneOut
+from kitchenette.learning.machine import Array, KernelMachine, combined
+from kitchenette.learning.model import Validation
 from kitchenette.learning.predictor import Predictor
+from kitchenette.learning.solution import Solution
 from kitchenette.parameters import check_choice, check_count, unchanged_on_error
 
 CODES = ("onehot", "ecoc", "hadamard")
+
+
+def _keeps_validation_rows(model: KernelClassifier) -> bool:
+    if model.validation_rows == 0:
+        raise AttributeError(
+            "There are no probabilities with validation_rows=0, because they are calibrated on "
+            "these rows."
+        )
+    return True
 
 
 @storable
@@ -37,11 +53,12 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         pipeline (such as `StandardScaler` and a map, if columns differ in scale), or a fitted map
         in a `sklearn.frozen.FrozenEstimator`. None is ``Fastfood(random_state=seed_)``: 1024
         features for the Gaussian kernel with the median distance of rows as its length scale.
-    alpha : float, {"gcv", "evidence"} or array-like, default="gcv"
-        The penalty of the weights; or the criterion that chooses it, generalised
-        cross-validation or the marginal likelihood; or several penalties, of which "gcv" chooses
-        one. With fewer than about ten rows per feature prefer "evidence", because "gcv" may
-        choose far too small a penalty.
+    alpha : float, {"auto", "gcv", "evidence"} or array-like, default="auto"
+        The penalty of the weights; or the criterion that chooses it; or several penalties, of
+        which "gcv" chooses one. "auto": the penalty of the largest marginal likelihood, unless
+        another one predicts the validation rows better by more than a standard error. "gcv":
+        generalised cross-validation. "evidence": the marginal likelihood. The last two warn if
+        the validation rows contradict them.
     code : {"onehot", "ecoc", "hadamard"} or array-like of shape (n_classes, n_bits), \
 default="onehot"
         The output code. "onehot": each class against all others. "ecoc": random codewords of
@@ -53,8 +70,17 @@ default="onehot"
     decoding : {"soft", "hamming"}, default="soft"
         How codewords are compared with the predicted bits: by the inner product, or by the
         number of equal signs. It may be changed after fitting.
+    class_weight : dict, "balanced" or None, default=None
+        Factors of the weights of rows, by their labels; labels that are not in it have 1.
+        "balanced": inversely proportional to the number of rows of the class, which `fit` counts;
+        `partial_fit` cannot know it and takes a dict.
     fit_intercept : bool, default=True
         Whether to add a constant that is not penalised.
+    validation_rows : int, default=2000
+        The number of rows that are kept, as features, to check the model: a sample of the distinct
+        rows that does not depend on their order and batches. They choose the penalty, calibrate
+        `predict_proba` and give ``validation_score_``; the final weights are learned from all rows.
+        At 0 no rows are kept; "auto" is then the same as "evidence".
     random_state : int, NumPy generator or None, default=None
         The seed of the random code and of the default map. None draws one; see ``seed_``.
     verbose : bool, default=False
@@ -78,6 +104,9 @@ default="onehot"
         The log marginal likelihood of the indicators, as in `KernelRegressor`.
     code_ : ndarray of shape (n_classes, n_bits), or None
         The codewords of +1 and -1; None for "onehot".
+    validation_score_ : float
+        The accuracy on the validation rows, of models that have not seen them; it does
+        not exist if there are fewer than 20.
     seed_ : int
         The seed that was used.
     n_features_in_ : int
@@ -96,10 +125,13 @@ default="onehot"
     the matrix of codewords, W C are the weights for the bits. Every code is therefore applied to
     the same solution, and gives the same result as a model trained for each bit.
 
-    *Scores* of least squares are not probabilities, and they cannot be calibrated from the
-    statistics alone, so there is no ``predict_proba``. Use
-    `sklearn.calibration.CalibratedClassifierCV`, which calibrates `decision_function` on rows
-    that were held out.
+    *Probabilities.* Scores of least squares are not probabilities. `predict_proba` calibrates
+    them on the validation rows, by a softmax or by isotonic regression, whichever has the smaller
+    log loss there; see `kitchenette.learning.calibration`.
+
+    *Weights* say how much rows matter relative to each other: multiplied by a constant, they change
+    nothing if alpha is chosen. The criteria count distinct rows, so a row of weight 2 and two
+    equal rows are the same.
 
     *Batches.* `partial_fit`, `merge` and `downdate` only update the statistics; the weights are
     computed by the next prediction or `solve`, and then cached. Until then the attributes alpha_,
@@ -145,11 +177,13 @@ default="onehot"
         self,
         feature_map: Any = None,
         *,
-        alpha: Any = "gcv",
+        alpha: Any = "auto",
         code: Any = "onehot",
         code_length: int | None = None,
         decoding: str = "soft",
+        class_weight: Any = None,
         fit_intercept: bool = True,
+        validation_rows: int = 2000,
         random_state: Any = None,
         verbose: bool = False,
     ):
@@ -158,7 +192,9 @@ default="onehot"
         self.code = code
         self.code_length = code_length
         self.decoding = decoding
+        self.class_weight = class_weight
         self.fit_intercept = fit_intercept
+        self.validation_rows = validation_rows
         self.random_state = random_state
         self.verbose = verbose
 
@@ -222,6 +258,11 @@ default="onehot"
                         f"classes={given.tolist()} is not the same as in the first call to "
                         f"partial_fit: {self.classes_.tolist()}."
                     )
+            if isinstance(self.class_weight, str):
+                raise ValueError(
+                    "class_weight='balanced' needs the labels of all rows, which partial_fit does "
+                    "not know: pass a dict of weights, or use fit."
+                )
             (self._begin if first else self._continue)(X, y, sample_weight)
         return self
 
@@ -258,6 +299,43 @@ default="onehot"
         """
         outputs, _ = self.outputs(X)
         return Labels(self.classes_, self._scores())(outputs)
+
+    @available_if(_keeps_validation_rows)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Array:
+        """Probabilities of the classes.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
+            Rows.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_rows, n_classes)
+            Calibrated on the validation rows, in the order of ``classes_``. The predicted
+            class has the largest one. With fewer than 20 rows that could be held out, the
+            calibration is a guess.
+        """
+        outputs, _ = self.outputs(X)
+        calibration = self._validation().calibration
+        if calibration is None:
+            calibration = Calibration.unfitted(self.classes_.size)
+        return calibration(self._class_scores(outputs))
+
+    @available_if(_keeps_validation_rows)  # type: ignore[untyped-decorator]
+    def predict_log_proba(self, X: Any) -> Array:
+        """The logarithms of `predict_proba`.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
+            Rows.
+
+        Returns
+        -------
+        logarithms : ndarray of shape (n_rows, n_classes)
+        """
+        return np.log(self.predict_proba(X))
 
     def predictor(self, *, dtype: DTypeLike | None = None, scores: bool = False) -> Predictor:
         """A callable that classifies one or a few rows with low latency.
@@ -314,6 +392,41 @@ default="onehot"
     def columns(self, targets: NDArray[Any]) -> Array:
         return (targets[:, None] == np.arange(self.classes_.size)).astype(np.float64)
 
+    def target_numbers(self, targets: NDArray[Any]) -> Array:
+        return np.array([_number_of_label(label) for label in self.classes_])[targets, None]
+
+    def validated(self, held_out: LeaveOneOut, solution: Solution) -> Validation:
+        labels = held_out.rows.targets.argmax(axis=1)
+        scores = self._class_scores(held_out.outputs(solution.alpha))
+        right = scores.argmax(axis=1) == labels
+        return Validation(
+            score=float(held_out.rows.weights @ right / held_out.rows.weights.sum()),
+            calibration=Calibration.fit(scores, labels, held_out.rows.weights),
+        )
+
+    def _class_scores(self, outputs: Array) -> Array:
+        """The scores of all classes, also of two."""
+        scores = self._scores()(outputs)
+        return np.stack([-scores, scores], axis=1) / 2 if scores.ndim == 1 else scores
+
+    def weighted(self, targets: NDArray[Any], weights: Array | None) -> Array | None:
+        if self.class_weight is None:
+            return weights
+        labels = self.classes_[targets]
+        present = np.unique(labels)
+        found = compute_class_weight(self._class_weight(present), classes=present, y=labels)
+        factors = found[np.searchsorted(present, labels)]
+        return factors if weights is None else factors * weights
+
+    def _class_weight(self, present: NDArray[Any]) -> Any:
+        """The weights of the labels in a batch, which may lack some of them."""
+        if isinstance(self.class_weight, str):
+            return self.class_weight
+        unknown = [label for label in self.class_weight if label not in self.classes_]
+        if unknown:
+            raise ValueError(f"class_weight has labels that are not among the classes: {unknown}.")
+        return {label: w for label, w in self.class_weight.items() if label in present} or None
+
     def shaped(self, values: Any) -> Any:
         return np.ascontiguousarray(values.T) if isinstance(values, np.ndarray) else values
 
@@ -326,17 +439,28 @@ default="onehot"
             )
         classes = np.union1d(self.classes_, other.classes_)
         mine, theirs = self._known(), other._known()
+        sample, their_sample = self._sample(), other._sample()
         if classes.size > other.classes_.size:
-            theirs = theirs.with_targets(np.searchsorted(classes, other.classes_), classes.size)
+            columns = np.searchsorted(classes, other.classes_)
+            theirs = theirs.with_targets(columns, classes.size)
+            if their_sample is not None:
+                their_sample = their_sample.with_targets(columns, classes.size)
         if classes.size == self.classes_.size:
-            mine.merge(theirs)
+            self.change(lambda: mine.merge(theirs), combined(sample, their_sample))
             return
         # The statistics and the classes are replaced together, in one step.
-        mine = mine.with_targets(np.searchsorted(classes, self.classes_), classes.size)
-        mine.merge(theirs)
+        columns = np.searchsorted(classes, self.classes_)
+        extended = mine.with_targets(columns, classes.size).merge(theirs)
+        if sample is not None:
+            sample = sample.with_targets(columns, classes.size)
         code = self._make_code(classes.size)
         self.__dict__.update(
-            statistics_=mine, classes_=classes, code_=code, _model=None, _posterior=None
+            statistics_=extended,
+            _samples={extended.version: combined(sample, their_sample)},
+            classes_=classes,
+            code_=code,
+            _model=None,
+            _posterior=None,
         )
 
     def _make_code(self, n_classes: int) -> NDArray[np.int8] | None:
@@ -354,6 +478,8 @@ default="onehot"
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_choice("decoding", self.decoding, DECODINGS)
+        if self.class_weight is not None and not isinstance(self.class_weight, Mapping):
+            check_choice("class_weight", self.class_weight, ("balanced",))
         if isinstance(self.code, str):
             check_choice("code", self.code, CODES)
         if self.code_length is None:
@@ -364,6 +490,14 @@ default="onehot"
                 f"code_length={self.code_length} is for code='ecoc', whose length is free; "
                 "leave it away for other codes."
             )
+
+
+def _number_of_label(label: Any) -> float:
+    """A number that does not depend on the other labels."""
+    if isinstance(label, str | bytes) or not np.isreal(label):
+        digest = blake2b(str(label).encode(), digest_size=6).digest()
+        return float(int.from_bytes(digest, "little"))
+    return float(label)
 
 
 def _labels_among(classes: Any) -> NDArray[Any]:

@@ -280,6 +280,7 @@ class LeastSquares:
         *,
         fit_intercept: bool = True,
         criterion: str = "gcv",
+        n_observations: float | None = None,
     ) -> Solution:
         """The weights for a given penalty, or for one that is chosen by a criterion.
 
@@ -294,6 +295,9 @@ class LeastSquares:
             Whether to add a constant that is not penalised.
         criterion : {"gcv", "evidence"}, default="gcv"
             How to choose among several penalties.
+        n_observations : float, optional
+            The number of independent observations, for the criteria and the variances; by
+            default the sum of the weights, so that a row of weight 2 counts as two.
 
         Returns
         -------
@@ -316,13 +320,13 @@ class LeastSquares:
         See `kitchenette.learning.regularisation`.
         """
         alpha = checked_alpha(alpha)
-        if isinstance(alpha, str):
-            return self._chosen(alpha, None, fit_intercept)
         check_choice("criterion", criterion, CRITERIA)
+        equations = self.equations(fit_intercept, n_observations)
+        if isinstance(alpha, str):
+            return solution(equations, choose(equations, alpha))
         if alpha.ndim == 0:
-            equations = self._equations(fit_intercept)
             return solution(equations, shifted_inverse(equations, float(alpha)))
-        return self._chosen(criterion, alpha, fit_intercept)
+        return solution(equations, choose(equations, criterion, alpha))
 
     def path(self, alphas: ArrayLike, *, fit_intercept: bool = True) -> list[Solution]:
         """The solutions for several penalties.
@@ -344,17 +348,16 @@ class LeastSquares:
             In the order of the penalties.
         """
         penalties = np.atleast_1d(checked_penalties("alphas", alphas, "a list of numbers"))
-        equations = self._equations(fit_intercept)
+        equations = self.equations(fit_intercept)
         if penalties.size < CHEAPER_FACTORS:
             return [solution(equations, shifted_inverse(equations, float(a))) for a in penalties]
         eigen = Eigendecomposition(equations)
         return [solution(equations, ShiftedEigen(eigen, float(a))) for a in penalties]
 
-    def _chosen(self, criterion: str, alphas: Array | None, fit_intercept: bool) -> Solution:
-        equations = self._equations(fit_intercept)
-        return solution(equations, choose(equations, criterion, alphas))
-
-    def _equations(self, fit_intercept: bool) -> NormalEquations:
+    def equations(
+        self, fit_intercept: bool, n_observations: float | None = None
+    ) -> NormalEquations:
+        """The normal equations, centred if there is an intercept."""
         if self.count == 0:
             raise ValueError(
                 "There is nothing to solve: no rows were added, or all weights are zero."
@@ -381,6 +384,7 @@ class LeastSquares:
             feature_mean=feature_mean,
             target_mean=target_mean,
             count=self.count,
+            n_observations=self.count if n_observations is None else float(n_observations),
             fit_intercept=bool(fit_intercept),
             resolution=resolution,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from copy import copy
 from typing import Any, ClassVar, Self
 
@@ -18,24 +19,31 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from kitchenette.data.rows import refuse_what_is_not_numbers, slices, table, take
 from kitchenette.files.registry import Budget, checked_state, constructed, stored_parameters
 from kitchenette.kernels import Kernel
-from kitchenette.learning.accumulation import MOST_ROWS, accumulate, features
+from kitchenette.learning.accumulation import MOST_ROWS, accumulate, batch, features
 from kitchenette.learning.least_squares import (
     LeastSquares,
     check_memory,
     checked_alpha,
     checked_weights,
 )
-from kitchenette.learning.model import LinearModel
+from kitchenette.learning.leave_one_out import LeaveOneOut
+from kitchenette.learning.model import LinearModel, Validation
 from kitchenette.learning.predictor import Answer, Predictor
+from kitchenette.learning.row_sample import RowSample
 from kitchenette.learning.solution import Solution
 from kitchenette.maps import Fastfood
 from kitchenette.maps.protocol import FittedMap, fit_map, fitted_map, map_difference, thawed
-from kitchenette.parameters import ValueParameters, unchanged_on_error
+from kitchenette.parameters import ValueParameters, check_count, unchanged_on_error
 from kitchenette.sketching.random import seed_from
 
 Array = NDArray[np.float64]
 PREDICTED_ROWS = 1 << 14  # the size of the blocks in which data other than arrays is converted
 VARIANCE_NUMBERS = 1 << 20  # the number of features in a block of `variances`
+
+
+def combined(mine: RowSample | None, theirs: RowSample | None) -> RowSample | None:
+    """The sample of the rows of both; None if one of them has none."""
+    return None if mine is None or theirs is None else mine.combined(theirs)
 
 
 def solved(name: str, doc: str) -> property:
@@ -63,6 +71,7 @@ class KernelMachine(ValueParameters, ABC):
     feature_map: Any
     alpha: Any
     fit_intercept: Any
+    validation_rows: Any
     random_state: Any
     verbose: Any
     feature_map_: Any
@@ -71,6 +80,9 @@ class KernelMachine(ValueParameters, ABC):
     n_features_in_: int
     _fitted: FittedMap  # feature_map_ with the interface of a FittedMap
     _model: LinearModel | None  # may be of an earlier version of the statistics
+    # The sample of rows for a version of the statistics. During a change it is there for the
+    # version before and after, so that an interrupt cannot part it from the statistics.
+    _samples: dict[int, RowSample | None]
     _posterior: tuple[int, Solution] | None  # version and solution with its factor; not pickled
     # The attributes that the first batch sets in a subclass, and their types in model files.
     target_attributes: ClassVar[dict[str, Any]]
@@ -79,6 +91,16 @@ class KernelMachine(ValueParameters, ABC):
     coef_ = solved("coef", "The weights of the features.")
     intercept_ = solved("intercept", "The constants.")
     log_marginal_likelihood_ = solved("log_marginal_likelihood", "The log density of the targets.")
+
+    @property
+    def validation_score_(self) -> float:
+        """The score of models without the validation rows on these rows."""
+        score = self._validation().score
+        if score is None:
+            raise AttributeError(
+                "validation_score_ is not there: there were no validation rows, or too few."
+            )
+        return score
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -123,27 +145,51 @@ class KernelMachine(ValueParameters, ABC):
         feature_map = fit_map(feature_map, X, y, weights)
         # A copy, so that the model stays as it is if somebody fits the map on more rows.
         fitted = fitted_map(feature_map, X).for_inference()
-        title = type(self).__name__ if self.verbose else None
-        statistics = accumulate(fitted, X, targets, self.columns, weights, title)
+        statistics, sample = self._accumulated(fitted, X, targets, weights, self.validation_rows)
         self.__dict__.update(
             feature_map_=feature_map,
             statistics_=statistics,
+            _samples={statistics.version: sample},
             _fitted=fitted,
             _model=None,
             _posterior=None,
         )
 
+    def _accumulated(
+        self, fitted: FittedMap, X: Any, targets: Any, weights: Array | None, n_sampled: int
+    ) -> tuple[LeastSquares, RowSample | None]:
+        title = type(self).__name__ if self.verbose else None
+        return accumulate(fitted, X, targets, self, weights, n_sampled=n_sampled, title=title)
+
     def _continue(self, X: Any, y: Any, sample_weight: Any, *, remove: bool = False) -> None:
         """Add or remove rows; the statistics change in a single last step."""
-        statistics = self._known()
+        statistics, sample = self._known(), self._sample()
         X, targets, weights = self._checked_batch(X, y, sample_weight, first=False)
-        if X.shape[0] <= MOST_ROWS or remove:
-            Z, Y = features(self._fitted, X), self.columns(targets)
-            change = statistics.downdate if remove else statistics.update
-            change(Z, Y, weights)
+        if X.shape[0] > MOST_ROWS and not remove:
+            n_sampled = 0 if sample is None else sample.size
+            more, theirs = self._accumulated(self._fitted, X, targets, weights, n_sampled)
+            self.change(lambda: statistics.merge(more), combined(sample, theirs))
             return
-        title = type(self).__name__ if self.verbose else None
-        statistics.merge(accumulate(self._fitted, X, targets, self.columns, weights, title))
+        rows = batch(self._fitted, X, targets, self, weights, with_keys=sample is not None)
+        if sample is not None and rows.keys is not None:
+            if remove:
+                sample = sample.without(rows.keys, weights)
+            elif np.any(rows.keys <= np.uint64(sample.last_key)):
+                sample = sample.combined(RowSample.of(sample.size, rows.keys, *rows[:3]))
+        change = statistics.downdate if remove else statistics.update
+        self.change(lambda: change(*rows[:3]), sample)
+
+    def change(self, action: Callable[[], object], sample: RowSample | None) -> None:
+        """Change the statistics by one call, and with them the sample."""
+        assert self.statistics_ is not None
+        version = self.statistics_.version
+        self._samples = {version: self._sample(), version + 1: sample}
+        action()
+        self._samples = {self.statistics_.version: sample}
+
+    def _sample(self) -> RowSample | None:
+        """The sample of the rows; None if none is kept, or the statistics changed without it."""
+        return None if self.statistics_ is None else self._samples.get(self.statistics_.version)
 
     def _checked_batch(
         self, X: Any, y: Any, sample_weight: Any, *, first: bool
@@ -159,6 +205,7 @@ class KernelMachine(ValueParameters, ABC):
         targets = self.encode(y, first)
         check_consistent_length(X, targets)
         weights = None if sample_weight is None else checked_weights(sample_weight, X.shape[0])
+        weights = self.weighted(targets, weights)
         X = table(X)
         if weights is not None and weights.any() and not weights.all():
             counting = np.flatnonzero(weights)
@@ -241,11 +288,65 @@ class KernelMachine(ValueParameters, ABC):
     def _current(self) -> LinearModel:
         model = self.solved_model()
         if model is None:
-            statistics = self._known()
-            version = statistics.version
-            solution = statistics.solve(self.alpha, fit_intercept=self.fit_intercept)
-            model = self._model = LinearModel.of(solution, statistics.has_float32, version)
+            model = self._model = self._solved()
         return model
+
+    def _solved(self) -> LinearModel:
+        statistics, version, held_out = self._known(), self._known().version, self._held_out()
+        alpha, n_observations = self.alpha, self._n_observations()
+        if isinstance(alpha, str) and alpha == "auto":
+            alpha = self._automatic_penalty(held_out, n_observations)
+        solution = statistics.solve(
+            alpha, fit_intercept=self.fit_intercept, n_observations=n_observations
+        )
+        validation = Validation()
+        if held_out is not None:
+            validation = self.validated(held_out, solution)
+            if isinstance(self.alpha, str) and self.alpha != "auto":
+                self._warn_of_contradiction(held_out, solution.alpha)
+        return LinearModel.of(solution, statistics.has_float32, version, validation)
+
+    def _held_out(self) -> LeaveOneOut | None:
+        """Sampled rows with predictions of models without them; None if there are too few."""
+        sample = self._sample()
+        if sample is None:
+            return None
+        equations = self._known().equations(self.fit_intercept, self._n_observations())
+        held_out = LeaveOneOut(equations, sample)
+        return held_out if held_out.enough else None
+
+    def _n_observations(self) -> float:
+        """The number of distinct rows, or of rows if there is no sample to estimate it from.
+
+        Weights say how much rows matter relative to each other, so they are not counted.
+        """
+        sample, n_rows = self._sample(), self._known().n_rows
+        return float(n_rows) if sample is None else sample.n_distinct(n_rows)
+
+    def _automatic_penalty(self, held_out: LeaveOneOut | None, n_observations: float) -> Any:
+        if n_observations <= 1 + self.fit_intercept:
+            # One row, or two, say nothing of the function, so that it is nearly constant.
+            return max(1.0, float(self._known().gram.diagonal().sum()))
+        return "evidence" if held_out is None or held_out.is_constant else held_out.chosen()
+
+    def _warn_of_contradiction(self, held_out: LeaveOneOut, alpha: float) -> None:
+        better = None if held_out.is_constant else held_out.contradiction(alpha)
+        if better is not None:
+            warnings.warn(
+                f"alpha={self.alpha!r} chose {alpha:.3g}, but rows that were held out are "
+                f"predicted better with {better:.3g}. Use alpha='auto', which looks at both.",
+                UserWarning,
+                stacklevel=5,
+            )
+
+    def _validation(self) -> Validation:
+        model = self.solved_model()
+        if model is None:
+            raise AttributeError(
+                f"Rows came or went since this {type(self).__name__} was solved. Call solve() "
+                "first."
+            )
+        return model.validation
 
     def solved_model(self) -> LinearModel | None:
         """The solved model, or None if it is out of date."""
@@ -262,7 +363,11 @@ class KernelMachine(ValueParameters, ABC):
         if self._posterior is None or self._posterior[0] != model.version:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)  # issued by `solve`
-                found = known.solve(model.alpha, fit_intercept=model.fit_intercept)
+                found = known.solve(
+                    model.alpha,
+                    fit_intercept=model.fit_intercept,
+                    n_observations=self._n_observations(),
+                )
             self._posterior = model.version, found
         return self._posterior[1]
 
@@ -306,7 +411,8 @@ class KernelMachine(ValueParameters, ABC):
         variance = np.empty((X.shape[0], posterior.rss.size))
         for part in slices(X.shape[0], max(16, VARIANCE_NUMBERS // posterior.coef.shape[0])):
             variance[part] = posterior.variance(features(self._fitted, take(X, part)))
-        return variance
+        spread = self._current().validation.spread
+        return variance if spread is None else variance * np.square(spread)
 
     def make_predictor(self, dtype: DTypeLike | None, answer: Answer) -> Predictor:
         """A `Predictor` in some precision, by default that of the features learned from."""
@@ -372,7 +478,9 @@ class KernelMachine(ValueParameters, ABC):
             )
         if not isinstance(self.fit_intercept, bool | np.bool_):
             raise ValueError(f"fit_intercept must be True or False; got {self.fit_intercept!r}.")
-        checked_alpha(self.alpha)
+        if not isinstance(self.alpha, str) or self.alpha != "auto":
+            checked_alpha(self.alpha)
+        check_count("validation_rows", self.validation_rows, 0)
 
     # ------------------------------------------------------------ copies and files
 
@@ -392,7 +500,11 @@ class KernelMachine(ValueParameters, ABC):
             frozen = isinstance(feature_map, FrozenEstimator)
             feature_map = FrozenEstimator(fitted) if frozen else fitted
         copied.__dict__.update(
-            statistics_=None, feature_map_=feature_map, _fitted=fitted, _posterior=None
+            statistics_=None,
+            feature_map_=feature_map,
+            _fitted=fitted,
+            _samples={},
+            _posterior=None,
         )
         if isinstance(self.feature_map, FrozenEstimator):
             copied.feature_map = feature_map
@@ -404,12 +516,15 @@ class KernelMachine(ValueParameters, ABC):
         state: dict[str, Any] = super().__getstate__()
         if "_model" not in state:
             return state
-        return {**state, "_posterior": None, "_model": self.solved_model()}
+        samples = {0: self._sample()}
+        return {**state, "_posterior": None, "_model": self.solved_model(), "_samples": samples}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         # Versions of statistics are counted from zero again in a copy.
         model, statistics = vars(self).get("_model"), vars(self).get("statistics_")
+        if statistics is not None:
+            self._samples = {statistics.version: self._samples[0]}
         if model is not None and statistics is not None:
             self._model = model.renumbered(statistics.version)
 
@@ -423,6 +538,7 @@ class KernelMachine(ValueParameters, ABC):
             if isinstance(current, FittedMap) and map_difference(current, self._fitted):
                 state["fitted"]["feature_map_"] = self._fitted  # the map was fitted on more rows
             state["fitted"]["model"] = self.solved_model()
+            state["fitted"]["sample"] = self._sample()
         return state
 
     fitted_types: ClassVar[dict[str, Any]] = {
@@ -440,9 +556,10 @@ class KernelMachine(ValueParameters, ABC):
         made = constructed(cls, state["parameters"])
         if state["fitted"] is None:
             return made
-        types = {**cls.fitted_types, **cls.target_attributes, "model": (LinearModel, type(None))}
+        types = {**cls.fitted_types, **cls.target_attributes}
+        types |= {"model": (LinearModel, type(None)), "sample": (RowSample, type(None))}
         fitted = checked_state(state["fitted"], types)
-        model, statistics = fitted.pop("model"), fitted["statistics_"]
+        model, sample, statistics = fitted.pop("model"), fitted.pop("sample"), fitted["statistics_"]
         if fitted["feature_names_in_"] is None:
             del fitted["feature_names_in_"]
         elif fitted["feature_names_in_"].shape != (fitted["n_features_in_"],):
@@ -455,7 +572,10 @@ class KernelMachine(ValueParameters, ABC):
             raise ValueError("there are neither statistics nor weights.")
         if model is not None and statistics is not None:
             model = model.renumbered(statistics.version)
-        made.__dict__.update(fitted, _fitted=feature_map, _model=model, _posterior=None)
+        samples = {} if statistics is None else {statistics.version: sample}
+        made.__dict__.update(
+            fitted, _fitted=feature_map, _samples=samples, _model=model, _posterior=None
+        )
         made.check_restored()
         return made
 
@@ -466,13 +586,20 @@ class KernelMachine(ValueParameters, ABC):
             shapes.append((self.statistics_.n_features, self.statistics_.n_targets))
         if self._model is not None:
             shapes.append(self._model.coef.shape)
+        sample = self._sample()
+        if sample is not None:
+            shapes.append((sample.features.shape[1], sample.targets.shape[1]))
         if len({*shapes}) > 1:
-            raise ValueError("statistics and weights must have the same shape.")
+            raise ValueError("statistics, sample and weights must have the same shape.")
         if self._fitted.n_features_out_ != shapes[0][0]:
             raise ValueError("feature_map_ must have as many features as the statistics.")
         if getattr(self._fitted, "n_features_in_", 0) != self.n_features_in_:
             raise ValueError("feature_map_ must have as many columns as the model.")
         self.check_targets(shapes[0][1])
+
+    def weighted(self, targets: NDArray[Any], weights: Array | None) -> Array | None:
+        """The weights of rows with these encoded targets."""
+        return weights
 
     # ------------------------------------------------------------ what subclasses add
 
@@ -483,6 +610,14 @@ class KernelMachine(ValueParameters, ABC):
     @abstractmethod
     def columns(self, targets: NDArray[Any]) -> Array:
         """A block of encoded targets as columns of numbers."""
+
+    @abstractmethod
+    def target_numbers(self, targets: NDArray[Any]) -> Array:
+        """Numbers that are equal for equal targets of any batch, one row per target."""
+
+    @abstractmethod
+    def validated(self, held_out: LeaveOneOut, solution: Solution) -> Validation:
+        """What rows that were held out say about a solution."""
 
     @abstractmethod
     def shaped(self, values: Any) -> Any:

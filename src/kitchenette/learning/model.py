@@ -10,10 +10,61 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kitchenette.files.registry import Budget, checked_state, storable
+from kitchenette.learning.calibration import Calibration
 from kitchenette.learning.solution import Solution
 from kitchenette.maps.protocol import FittedMap
 
 Array = NDArray[np.float64]
+
+
+@storable
+@dataclass(frozen=True, eq=False)
+class Validation:
+    """What rows that were held out say about a model; each is None without such rows.
+
+    Attributes
+    ----------
+    score : float or None
+        The accuracy of a classifier or the R^2 of a regressor on these rows.
+    calibration : Calibration or None
+        The probabilities of classes.
+    spread : ndarray of shape (n_targets,) or None
+        Factors by which the standard deviations of predictions are too small.
+    """
+
+    score: float | None = None
+    calibration: Calibration | None = None
+    spread: Array | None = None
+
+    def to_file(self) -> dict[str, Any]:
+        """All values, for a model file."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    @classmethod
+    def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:
+        """A value from the untrusted values of a model file."""
+        types = {
+            "score": (float, type(None)),
+            "calibration": (Calibration, type(None)),
+            "spread": (np.ndarray, type(None)),
+        }
+        made = cls(**checked_state(state, types))
+        spread = made.spread
+        if spread is not None and (
+            spread.dtype != np.float64
+            or spread.ndim != 1
+            or not np.isfinite(spread).all()
+            or spread.min(initial=0) < 0
+        ):
+            raise ValueError("spread must be finite and not negative.")
+        return made
+
+    def check_targets(self, n_targets: int) -> None:
+        """Refuse values for another number of targets."""
+        if self.calibration is not None and self.calibration.biases.size != n_targets:
+            raise ValueError("calibration must be of as many classes as there are.")
+        if self.spread is not None and self.spread.size != n_targets:
+            raise ValueError("spread must be a number for each target.")
 
 
 @storable
@@ -37,6 +88,8 @@ class LinearModel:
         Whether some features were learned in single precision.
     version : int
         The version of the statistics that were solved, to recognise an outdated model.
+    validation : Validation
+        What rows that were held out say about the model.
     """
 
     coef: Array
@@ -46,9 +99,12 @@ class LinearModel:
     fit_intercept: bool
     has_float32: bool
     version: int
+    validation: Validation
 
     @classmethod
-    def of(cls, solution: Solution, has_float32: bool, version: int) -> Self:
+    def of(
+        cls, solution: Solution, has_float32: bool, version: int, validation: Validation
+    ) -> Self:
         """The model of a solution, without its factorisation of the Gram matrix."""
         return cls(
             solution.coef,
@@ -58,6 +114,7 @@ class LinearModel:
             solution.fit_intercept,
             has_float32,
             version,
+            validation,
         )
 
     def renumbered(self, version: int) -> Self:
@@ -103,6 +160,7 @@ class LinearModel:
             "fit_intercept": bool,
             "has_float32": bool,
             "version": int,
+            "validation": Validation,
         }
         made = cls(**checked_state(state, types))
         for name, array, n_axes in (("coef", made.coef, 2), ("intercept", made.intercept, 1)):
@@ -110,6 +168,7 @@ class LinearModel:
                 raise ValueError(f"{name} must be finite, of type float64, with {n_axes} axes.")
         if made.intercept.size != made.coef.shape[1]:
             raise ValueError("intercept must have a number for each target.")
+        made.validation.check_targets(made.intercept.size)
         if not 0 <= made.alpha < np.inf:
             raise ValueError("alpha must be finite and not negative.")
         return made

@@ -7,14 +7,21 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
+from scipy.special import ndtri
 from sklearn.base import RegressorMixin
 from sklearn.utils import Tags, check_array
 
 from kitchenette.data.rows import refuse_what_is_not_numbers
 from kitchenette.files.registry import storable
-from kitchenette.learning.machine import Array, KernelMachine
+from kitchenette.learning.leave_one_out import LeaveOneOut
+from kitchenette.learning.machine import Array, KernelMachine, combined
+from kitchenette.learning.model import Validation
 from kitchenette.learning.predictor import Predictor
+from kitchenette.learning.solution import Solution
 from kitchenette.parameters import unchanged_on_error
+
+COVERAGE = 0.95  # of the intervals by which standard deviations are scaled
+LEAST_FOR_SPREAD = 50  # rows for a quantile of this level
 
 
 @storable
@@ -33,13 +40,20 @@ class KernelRegressor(RegressorMixin, KernelMachine):
         pipeline (such as `StandardScaler` and a map, if columns differ in scale), or a fitted map
         in a `sklearn.frozen.FrozenEstimator`. None is ``Fastfood(random_state=seed_)``: 1024
         features for the Gaussian kernel with the median distance of rows as its length scale.
-    alpha : float, {"gcv", "evidence"} or array-like, default="gcv"
-        The penalty of the weights; or the criterion that chooses it, generalised
-        cross-validation or the marginal likelihood; or several penalties, of which "gcv" chooses
-        one. With fewer than about ten rows per feature prefer "evidence", because "gcv" may
-        choose far too small a penalty.
+    alpha : float, {"auto", "gcv", "evidence"} or array-like, default="auto"
+        The penalty of the weights; or the criterion that chooses it; or several penalties, of
+        which "gcv" chooses one. "auto": the penalty of the largest marginal likelihood, unless
+        another one predicts the validation rows better by more than a standard error. "gcv":
+        generalised cross-validation. "evidence": the marginal likelihood. The last two warn if
+        the validation rows contradict them.
     fit_intercept : bool, default=True
         Whether to add a constant that is not penalised.
+    validation_rows : int, default=2000
+        The number of rows that are kept, as features, to check the model: a sample of the distinct
+        rows that does not depend on their order and batches. They choose the penalty, scale
+        standard deviations and give ``validation_score_``; the final weights are learned from all
+        rows.
+        At 0 no rows are kept; "auto" is then the same as "evidence".
     random_state : int, NumPy generator or None, default=None
         The seed of the default map. None draws one; see ``seed_``.
     verbose : bool, default=False
@@ -60,6 +74,9 @@ class KernelRegressor(RegressorMixin, KernelMachine):
     log_marginal_likelihood_ : float
         The log marginal likelihood of the targets, summed over them, with the weights integrated
         out and the noise variance at its maximum. Use it to compare kernels.
+    validation_score_ : float
+        R^2 on the validation rows, of models that have not seen them; it does
+        not exist if there are fewer than 20.
     seed_ : int
         The seed that was used.
     n_features_in_ : int
@@ -124,14 +141,16 @@ class KernelRegressor(RegressorMixin, KernelMachine):
         self,
         feature_map: Any = None,
         *,
-        alpha: Any = "gcv",
+        alpha: Any = "auto",
         fit_intercept: bool = True,
+        validation_rows: int = 2000,
         random_state: Any = None,
         verbose: bool = False,
     ):
         self.feature_map = feature_map
         self.alpha = alpha
         self.fit_intercept = fit_intercept
+        self.validation_rows = validation_rows
         self.random_state = random_state
         self.verbose = verbose
 
@@ -221,6 +240,35 @@ class KernelRegressor(RegressorMixin, KernelMachine):
     def columns(self, targets: NDArray[Any]) -> Array:
         return targets
 
+    def target_numbers(self, targets: NDArray[Any]) -> Array:
+        return targets
+
+    def validated(self, held_out: LeaveOneOut, solution: Solution) -> Validation:
+        outputs, shares = (
+            held_out.outputs(solution.alpha),
+            held_out.rows.weights / held_out.rows.weights.sum(),
+        )
+        errors = np.square(held_out.rows.targets - outputs)
+        spreads = np.square(held_out.rows.targets - shares @ held_out.rows.targets)
+        varying = shares @ spreads > 0
+        score = None
+        if varying.any():
+            score = float(np.mean(1 - (shares @ errors)[varying] / (shares @ spreads)[varying]))
+        return Validation(score=score, spread=self._spread(held_out, solution, errors))
+
+    @staticmethod
+    def _spread(held_out: LeaveOneOut, solution: Solution, errors: Array) -> Array | None:
+        """Factors that let intervals of 1.96 standard deviations contain 95 % of the rows."""
+        variances = solution.variance(held_out.rows.features)
+        if held_out.rows.n_sampled < LEAST_FOR_SPREAD or not np.all(variances > 0):
+            return None
+        ratios = np.sqrt(errors / variances)
+        # The share that exceeds the quantile of a sample is a little larger among new rows.
+        level = min(1.0, COVERAGE * (1 + 1 / held_out.rows.n_sampled))
+        return np.array(
+            [weighted_quantile(column, held_out.rows.weights, level) for column in ratios.T]
+        ) / ndtri((1 + COVERAGE) / 2)
+
     def shaped(self, values: Any) -> Any:
         if not isinstance(values, np.ndarray):
             return values
@@ -234,13 +282,22 @@ class KernelRegressor(RegressorMixin, KernelMachine):
                 "matrices."
             )
         self._target_dtype = max(self._target_dtype, other._target_dtype)
-        self._known().merge(other._known())
+        statistics, theirs = self._known(), other._known()
+        self.change(lambda: statistics.merge(theirs), combined(self._sample(), other._sample()))
 
     def check_targets(self, n_targets: int) -> None:
         if self._target_ndim not in (1, 2) or (self._target_ndim == 1 and n_targets != 1):
             raise ValueError(f"_target_ndim cannot be {self._target_ndim}.")
         if self._target_dtype not in ("float32", "float64"):
             raise ValueError("_target_dtype must be float32 or float64.")
+
+
+def weighted_quantile(values: Array, weights: Array, level: float) -> float:
+    """The smallest value at or below which this share of the weight lies."""
+    order = np.argsort(values, kind="stable")
+    cumulated = np.cumsum(weights[order])
+    position = int(np.searchsorted(cumulated, level * cumulated[-1]))
+    return float(values[order[min(position, values.size - 1)]])
 
 
 @dataclass(frozen=True)

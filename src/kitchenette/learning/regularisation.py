@@ -1,6 +1,6 @@
 """The choice of the penalty from the statistics alone.
 
-Two criteria are minimised; n is the count (the sum of the weights), N = n - 1 with an
+Two criteria are minimised; n is the number of observations, N = n - 1 with an
 intercept and n without, and edf the trace of G (G + alpha I)^-1:
 
 * "gcv": generalised cross-validation, n rss / (N - edf)^2 with the rss of all targets
@@ -69,7 +69,7 @@ def criterion_value(equations: NormalEquations, criterion: str, trial: Trial) ->
     if criterion == "gcv":
         left = N - trial.effective_dof
         rss = float(np.maximum(trial.rss, floor).sum())
-        return equations.count * rss / left**2 if left > 0 else np.inf
+        return equations.n_observations * rss / left**2 if left > 0 else np.inf
     varying = equations.target_squares > 0
     loss = np.maximum(trial.rss + trial.penalty, floor)[varying]
     return float(np.sum(N * np.log(loss / N) + trial.log_determinant))
@@ -86,9 +86,8 @@ def choose(
     """(G + alpha I)^-1 for the best of the given alphas, or of all positive numbers."""
     if equations.degrees_of_freedom <= 0:
         raise ValueError(
-            f"Choosing alpha by {criterion!r} needs a weighted count of more than "
-            f"{int(equations.fit_intercept)}; it is {equations.count:g}. Give weights the scale at "
-            "which 1 is a row, or pass alpha as a number."
+            f"Choosing alpha by {criterion!r} needs more than {int(equations.fit_intercept)} "
+            f"observations; there are {equations.n_observations:g}. Pass alpha as a number."
         )
     small = equations.gram.order <= EXACT_FEATURES
     if equations.trace == 0 or not np.any(equations.target_squares > 0):
@@ -107,7 +106,7 @@ def choose(
         return _best_of(equations, criterion, alphas, small)
     if small:
         eigen = Eigendecomposition(equations)
-        alpha = _minimum(equations, criterion, _exact_criterion(equations, criterion, eigen))
+        alpha = _minimum(equations, criterion, exact_criterion(equations, criterion, eigen))
         return ShiftedEigen(eigen, alpha)
     return _search(equations, criterion)
 
@@ -139,7 +138,7 @@ def _best_of(
 ) -> ShiftedInverse:
     if small:
         eigen = Eigendecomposition(equations)
-        value = _exact_criterion(equations, criterion, eigen)
+        value = exact_criterion(equations, criterion, eigen)
         heights = np.array([value(alpha) for alpha in alphas])
         best = int(np.argmin(heights) if np.isfinite(heights).any() else np.argmax(alphas))
         return ShiftedEigen(eigen, float(alphas[best]))
@@ -149,9 +148,10 @@ def _best_of(
     return tries.best or shifted_inverse(equations, float(alphas.max()))
 
 
-def _exact_criterion(
+def exact_criterion(
     equations: NormalEquations, criterion: str, eigen: Eigendecomposition
 ) -> Callable[[float], float]:
+    """The criterion as a function of alpha, by an eigendecomposition."""
     values = eigen.values
     squares = np.square(eigen.vectors.T @ equations.cross)
 
@@ -316,7 +316,7 @@ def _guess(equations: NormalEquations, criterion: str) -> float:
         )
         if part.trace == 0:
             return float(np.log(1e-5 * equations.trace))
-        value = _exact_criterion(part, criterion, Eigendecomposition(part))
+        value = exact_criterion(part, criterion, Eigendecomposition(part))
         guesses.append(float(np.log(_minimum(part, criterion, value) * order / m)))
     more, fewer = guesses
     trend = (more - fewer) * float(np.log2(order / sizes[0]))
@@ -325,7 +325,6 @@ def _guess(equations: NormalEquations, criterion: str) -> float:
 
 def _too_few_rows(equations: NormalEquations, criterion: str) -> str:
     return (
-        f"{criterion!r} cannot choose alpha: the weighted count {equations.count:g} is not larger "
-        "than the effective number of parameters. Give weights the scale at which 1 is a row, or "
-        "pass alpha as a number."
+        f"{criterion!r} cannot choose alpha: there are {equations.n_observations:g} observations, "
+        "not more than the effective number of parameters. Pass alpha as a number."
     )

@@ -30,14 +30,20 @@ class NormalEquations:
     target_squares: Array
     feature_mean: Array
     target_mean: Array
-    count: float
+    count: float  # the sum of the weights
+    n_observations: float  # how many observations the weighted rows stand for
     fit_intercept: bool
     resolution: float  # eigenvalues of G below this part of its trace are rounding errors
 
     @property
     def degrees_of_freedom(self) -> float:
-        """The count, less one with an intercept."""
-        return self.count - self.fit_intercept
+        """The number of observations, less one with an intercept."""
+        return self.n_observations - self.fit_intercept
+
+    @property
+    def weight_scale(self) -> float:
+        """The factor that brings the weights to a mean of one."""
+        return self.n_observations / self.count
 
     @property
     def cutoff(self) -> float:
@@ -163,8 +169,10 @@ class Solution:
         The weighted sum of squared residuals of each target.
     log_marginal_likelihood : float
         The log marginal likelihood, summed over the targets; see Notes.
-    count : float
-        The sum of the weights of all rows, n.
+    n_observations : float
+        The number of observations n; by default the sum of the weights.
+    weight_scale : float
+        n over the sum of the weights.
     fit_intercept : bool
         Whether there is an intercept.
     feature_mean : ndarray of shape (n_features,)
@@ -180,7 +188,8 @@ class Solution:
 
         log p(y) = -N/2 (log(2 pi s^2) + 1) - log |I + G / alpha| / 2 - log(n) / 2
 
-    (the last term only with an intercept). A row of weight 2 counts as two rows.
+    (the last term only with an intercept). Weights are scaled to a sum of n: an observation has
+    noise of variance s^2 over its weight, and G, rss and alpha are those of the scaled weights.
     """
 
     coef: Array
@@ -188,7 +197,8 @@ class Solution:
     alpha: float
     rss: Array
     log_marginal_likelihood: float
-    count: float
+    n_observations: float
+    weight_scale: float
     fit_intercept: bool
     feature_mean: Array
     _inverse: ShiftedInverse = field(repr=False)
@@ -205,8 +215,8 @@ class Solution:
         If alpha maximises the marginal likelihood of a single target, it equals the s^2 of the
         Notes; otherwise it depends less on the prior.
         """
-        left = self.count - self.fit_intercept - self.effective_dof
-        return self.rss / left if left > 0 else np.full_like(self.rss, np.nan)
+        left = self.n_observations - self.fit_intercept - self.effective_dof
+        return self.weight_scale * self.rss / left if left > 0 else np.full_like(self.rss, np.nan)
 
     def predict(self, Z: ArrayLike) -> Array:
         """``Z @ coef + intercept``, shape (n_rows, n_targets)."""
@@ -238,9 +248,10 @@ class Solution:
         factor = np.empty(Z.shape[0])
         for rows, block in row_blocks(Z, n_features):
             factor[rows] = self._inverse.squared_lengths(block - self.feature_mean)
+        factor /= self.weight_scale
         factor += noise
         if self.fit_intercept:
-            factor += 1 / self.count
+            factor += 1 / self.n_observations
         return factor[:, None] * self.noise_variance
 
 
@@ -258,7 +269,8 @@ def solution(equations: NormalEquations, inverse: ShiftedInverse) -> Solution:
         log_marginal_likelihood=_log_evidence(
             equations, rss + penalty, inverse.log_determinant_ratio()
         ),
-        count=equations.count,
+        n_observations=equations.n_observations,
+        weight_scale=equations.weight_scale,
         fit_intercept=equations.fit_intercept,
         feature_mean=equations.feature_mean,
         _inverse=inverse,
@@ -281,6 +293,7 @@ def _log_evidence(equations: NormalEquations, loss: Array, log_determinant: floa
         return np.nan
     if np.isinf(log_determinant):
         return -np.inf  # alpha = 0: an improper prior
+    loss = equations.weight_scale * loss
     with np.errstate(divide="ignore"):
         terms: Any = N * (np.log(2 * np.pi * loss / N) + 1) + log_determinant
-    return -0.5 * float(np.sum(terms + equations.fit_intercept * np.log(equations.count)))
+    return -0.5 * float(np.sum(terms + equations.fit_intercept * np.log(equations.n_observations)))

@@ -1,0 +1,180 @@
+"""Probabilities of classes from scores, learned on rows that the scores have not been fitted to.
+
+Two calibrations compete, and the one with the smaller log loss in two-fold cross-validation wins:
+
+* "softmax": the probability of class c is proportional to exp(slope * score_c + bias_c), Platt's
+  sigmoid for two classes. One common slope; the biases are held near zero by a penalty.
+* "isotonic": an increasing step function of the score for each class with enough rows, then
+  divided by their sum. Classes with few rows keep their softmax probability.
+
+The class with the largest score has the largest probability: where a calibration would order
+the classes otherwise, their probabilities are averaged.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import log_softmax, softmax
+from sklearn.isotonic import IsotonicRegression
+
+from kitchenette.files.registry import Budget, checked_state, storable
+
+Array = NDArray[np.float64]
+PRIOR_SLOPE = 4.0  # the slope of a sigmoid that follows scores between 0 and 1
+LEAST_OF_CLASS = 20  # rows in and out of a class for its isotonic regression
+
+
+@storable
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """A function from scores to probabilities.
+
+    Attributes
+    ----------
+    slope : float
+        The slope of "softmax".
+    biases : ndarray of shape (n_classes,)
+        The biases of "softmax".
+    curves : list of ndarrays of shape (2, n_knots)
+        For "isotonic", scores and probabilities of each class; no knots for a class that has none.
+        The list is empty for "softmax".
+    floor : float
+        The smallest probability of "isotonic".
+    """
+
+    slope: float
+    biases: Array
+    curves: list[Array]
+    floor: float
+
+    @classmethod
+    def unfitted(cls, n_classes: int) -> Self:
+        """A guess for scores between 0 and 1."""
+        return cls(PRIOR_SLOPE, np.zeros(n_classes), [], 0.0)
+
+    @classmethod
+    def fit(cls, scores: Array, labels: NDArray[np.intp], weights: Array) -> Self:
+        """The better one of the two calibrations.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n_rows, n_classes)
+            Scores, in an order that has nothing to do with the labels.
+        labels : ndarray of shape (n_rows,)
+            The numbers of the classes.
+        weights : ndarray of shape (n_rows,)
+            The weights of the rows.
+        """
+        losses = np.zeros(2)
+        halves = np.arange(labels.size) % 2 == 0
+        if min(halves.sum(), (~halves).sum()) < 2 * LEAST_OF_CLASS:
+            return cls._softmax(scores, labels, weights)
+        for half in (halves, ~halves):
+            plain = cls._softmax(scores[half], labels[half], weights[half])
+            for i, found in enumerate(
+                (plain, plain._isotonic(scores[half], labels[half], weights[half]))
+            ):
+                chosen = found(scores[~half])[np.arange((~half).sum()), labels[~half]]
+                losses[i] -= weights[~half] @ np.log(np.maximum(chosen, 1e-300))
+        plain = cls._softmax(scores, labels, weights)
+        return plain._isotonic(scores, labels, weights) if losses[1] < losses[0] else plain
+
+    @classmethod
+    def _softmax(cls, scores: Array, labels: NDArray[np.intp], weights: Array) -> Self:
+        n_rows, n_classes = scores.shape
+        indicators = np.zeros_like(scores)
+        indicators[np.arange(n_rows), labels] = 1
+        shares = weights / weights.sum()
+        strength = 1 / n_rows  # of normal priors of variance one
+
+        def objective(parameters: Array) -> tuple[float, Array]:
+            log_slope, biases = parameters[0], parameters[1:]
+            slope = np.exp(log_slope)
+            logs = log_softmax(slope * scores + biases, axis=1)
+            error = (np.exp(logs) - indicators) * shares[:, None]
+            off = log_slope - np.log(PRIOR_SLOPE)
+            loss = -float(np.sum(shares * logs[np.arange(n_rows), labels]))
+            loss += strength / 2 * float(off**2 + biases @ biases)
+            gradient = np.concatenate([[slope * np.sum(error * scores)], error.sum(axis=0)])
+            return loss, gradient + strength * np.concatenate([[off], biases])
+
+        start = np.concatenate([[np.log(PRIOR_SLOPE)], np.zeros(n_classes)])
+        limits = [(-12.0, 12.0), *[(None, None)] * n_classes]
+        found = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=limits)
+        return cls(float(np.exp(found.x[0])), found.x[1:].copy(), [], 0.0)
+
+    def _isotonic(self, scores: Array, labels: NDArray[np.intp], weights: Array) -> Self:
+        curves = []
+        for number in range(scores.shape[1]):
+            positive = labels == number
+            if min(positive.sum(), (~positive).sum()) < LEAST_OF_CLASS:
+                curves.append(np.empty((2, 0)))
+                continue
+            fitted = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip").fit(
+                scores[:, number], positive, weights
+            )
+            curves.append(np.array([fitted.X_thresholds_, fitted.y_thresholds_], dtype=np.float64))
+        return type(self)(self.slope, self.biases, curves, 1 / (2 * labels.size))
+
+    def __call__(self, scores: Array) -> Array:
+        """Probabilities, shape (n_rows, n_classes), whose rows add up to one."""
+        probabilities: Array = softmax(self.slope * scores + self.biases, axis=1)
+        if self.curves:
+            for number, (at, heights) in enumerate(self.curves):
+                if at.size:
+                    probabilities[:, number] = np.interp(scores[:, number], at, heights)
+            probabilities = np.maximum(probabilities, self.floor)
+            probabilities /= probabilities.sum(axis=1, keepdims=True)
+        return _with_largest(probabilities, scores.argmax(axis=1))
+
+    def to_file(self) -> dict[str, Any]:
+        """All values, for a model file."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    @classmethod
+    def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:
+        """A calibration from the untrusted values of a model file."""
+        types = {"slope": float, "biases": np.ndarray, "curves": list, "floor": float}
+        made = cls(**checked_state(state, types))
+        if not 0 < made.slope < np.inf or not 0 <= made.floor <= 1:
+            raise ValueError("slope and floor must be numbers that a calibration can have.")
+        if made.biases.ndim != 1 or not _finite(made.biases):
+            raise ValueError("biases must be finite numbers of type float64.")
+        if made.curves and len(made.curves) != made.biases.size:
+            raise ValueError("curves must be as many as biases.")
+        for curve in made.curves:
+            if not isinstance(curve, np.ndarray) or curve.ndim != 2 or curve.shape[0] != 2:
+                raise ValueError("curves must have two rows.")
+            if not _finite(curve) or np.any(np.diff(curve) < 0):
+                raise ValueError("curves must be finite and must not decrease.")
+            if curve.size and (curve[1, 0] < 0 or curve[1, -1] > 1):
+                raise ValueError("curves must have probabilities.")
+        return made
+
+
+def _finite(array: NDArray[Any]) -> bool:
+    return array.dtype == np.float64 and bool(np.isfinite(array).all())
+
+
+def _with_largest(probabilities: Array, predicted: NDArray[np.intp]) -> Array:
+    """Let the predicted class have the largest probability, with the same sum of each row.
+
+    All probabilities above that of the predicted class are averaged with it.
+    """
+    wrong = np.flatnonzero(probabilities.argmax(axis=1) != predicted)
+    if wrong.size == 0:
+        return probabilities
+    some, winner = probabilities[wrong], predicted[wrong]
+    own = some[np.arange(wrong.size), winner]
+    pooled = some >= own[:, None]
+    mean = (some * pooled).sum(axis=1) / pooled.sum(axis=1)
+    some = np.where(pooled, mean[:, None], some)
+    # A little more than the others, so that the largest one is unique.
+    some[np.arange(wrong.size), winner] *= 1 + 1e-12
+    probabilities[wrong] = some / some.sum(axis=1, keepdims=True)
+    return probabilities

@@ -1,0 +1,170 @@
+"""Predictions of sampled rows by models without them, and the penalty that they suggest.
+
+If a row of weight v has the residual r in the model of all rows, its residual in the model without
+it is r / (1 - h) with the leverage h = v ((z - m)' (G + alpha I)^-1 (z - m) + 1 / n), where n is
+the sum of the weights; 1 / n and the mean m of the features belong to the intercept. This is
+exact, so one factor of the Gram matrix predicts every sampled row by a model that has not seen it,
+nor any row equal to it (see `row_sample`).
+
+The penalty "auto" is that of the largest evidence, unless another penalty predicts the sampled rows
+better by more than a standard error of the difference. The evidence assumes that the kernel and the
+Gaussian noise are right; the sampled rows assume nothing, but are few. Generalised cross-validation
+assumes that all rows have the same leverage, which is why outlying or repeated rows betray it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from kitchenette.learning.packed import Array
+from kitchenette.learning.regularisation import (
+    DECADE,
+    EXACT_FEATURES,
+    SAFE,
+    bounds,
+    choose,
+    exact_criterion,
+)
+from kitchenette.learning.row_sample import RowSample
+from kitchenette.learning.solution import (
+    Eigendecomposition,
+    NormalEquations,
+    ShiftedEigen,
+    ShiftedInverse,
+    shifted_inverse,
+    solution,
+)
+
+LEAST_ROWS = 20  # the errors of fewer rows say nothing
+PER_DECADE = 4  # penalties that are tried
+CONVINCING = 1.0  # standard errors by which another penalty must be better than the evidence's
+CONTRADICTED = 2.0, 0.05  # standard errors, and part of the error, that are worth a warning
+FURTHEST = 8  # decades between the penalty of the largest evidence and the best one
+SMALLEST_PART = 1e-10  # of 1 - h, below which rounding errors decide
+
+
+class LeaveOneOut:
+    """Sampled rows, each predicted by the model of all other rows.
+
+    Parameters
+    ----------
+    equations : NormalEquations
+        Those of all rows.
+    rows : RowSample
+        A sample of these rows.
+    """
+
+    def __init__(self, equations: NormalEquations, rows: RowSample):
+        self._equations = equations
+        self.rows = rows
+        self._centred = rows.features.astype(np.float64) - equations.feature_mean
+        variances = equations.target_squares / equations.count
+        self._scale = np.where(variances > 0, variances, 1.0)
+        self._eigen: Eigendecomposition | None = None
+        self._rotated = self._cross = np.empty((0, 0))
+
+    @property
+    def enough(self) -> bool:
+        """Whether there are enough rows for their errors to say something."""
+        return self.rows.n_sampled >= LEAST_ROWS and bool(self.rows.weights.any())
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether features or targets do not vary, or not within the range of numbers."""
+        sizes = self._equations.trace, float(self._equations.target_squares.max())
+        return not all(SAFE[0] < size < SAFE[1] for size in sizes)
+
+    def outputs(self, alpha: float) -> Array:
+        """The predictions, shape (n_sampled, n_targets)."""
+        equations, rows = self._equations, self.rows
+        if self._eigen is None:
+            inverse: ShiftedInverse = shifted_inverse(equations, alpha)
+            fitted = self._centred @ solution(equations, inverse).coef
+            lengths = inverse.squared_lengths(self._centred)
+        else:
+            diagonal = ShiftedEigen(self._eigen, alpha).diagonal
+            fitted = self._rotated @ (diagonal[:, None] * self._cross)
+            lengths = np.square(self._rotated) @ diagonal
+        leverage = rows.weights * (lengths + equations.fit_intercept / equations.count)
+        residuals = rows.targets - equations.target_mean - fitted
+        residuals /= np.maximum(1 - leverage, SMALLEST_PART)[:, None]
+        outputs: Array = rows.targets - residuals
+        return outputs
+
+    def errors(self, alpha: float) -> Array:
+        """Squared errors in units of the variance, summed over the targets."""
+        errors: Array = (np.square(self.rows.targets - self.outputs(alpha)) / self._scale).sum(1)
+        return errors
+
+    def difference(self, errors: Array, others: Array) -> tuple[float, float]:
+        """The weighted mean of errors - others, and its standard error."""
+        difference = errors - others
+        shares = self.rows.weights / self.rows.weights.sum()
+        mean = float(shares @ difference)
+        return mean, float(np.sqrt(np.square(shares) @ np.square(difference - mean)))
+
+    # ------------------------------------------------------------ the choice of the penalty
+
+    def chosen(self) -> float:
+        """The penalty of the largest evidence, unless the rows contradict it."""
+        if self._equations.gram.order > EXACT_FEATURES:
+            return self._chosen_by_steps()
+        self._decompose()
+        assert self._eigen is not None
+        alphas = self._grid()
+        criterion = exact_criterion(self._equations, "evidence", self._eigen)
+        favoured = int(np.argmin([criterion(alpha) for alpha in alphas]))
+        return alphas[self._corrected(favoured, [self.errors(alpha) for alpha in alphas])]
+
+    def _decompose(self) -> None:
+        self._eigen = Eigendecomposition(self._equations)
+        self._rotated = self._centred @ self._eigen.vectors
+        self._cross = self._eigen.vectors.T @ self._equations.cross
+
+    def _grid(self) -> list[float]:
+        """Penalties of fixed ratios to the trace, which hardly depend on rounding errors."""
+        trace, step = self._equations.trace, DECADE / PER_DECADE
+        low, high = ((limit - np.log(trace)) / step for limit in bounds(self._equations))
+        numbers = np.arange(int(np.ceil(low)), int(np.floor(high)) + 1)
+        return [float(alpha) for alpha in trace * np.exp(step * numbers)]
+
+    def _corrected(self, favoured: int, errors: Sequence[Array]) -> int:
+        """The favoured penalty, or the one of the least error if that is clearly less."""
+        best = int(np.argmin([float(self.rows.weights @ error) for error in errors]))
+        mean, deviation = self.difference(errors[favoured], errors[best])
+        return best if mean > CONVINCING * deviation else favoured
+
+    def _chosen_by_steps(self) -> float:
+        """From the penalty of the largest evidence by whole decades, while the error falls.
+
+        Each step takes a Cholesky factor.
+        """
+        start = choose(self._equations, "evidence").alpha
+        tried = {0: self.errors(start)}
+        for direction in (1, -1):
+            step = 0
+            while abs(step) < FURTHEST:
+                step += direction
+                tried[step] = self.errors(start * 10.0**step)
+                mean, deviation = self.difference(tried[step - direction], tried[step])
+                if mean <= CONVINCING * deviation:
+                    break
+            if step != direction:
+                break  # it fell in this direction, so it rises in the other one
+        steps = list(tried)
+        return start * 10.0 ** steps[self._corrected(0, [tried[step] for step in steps])]
+
+    def contradiction(self, alpha: float) -> float | None:
+        """A larger penalty that predicts the rows clearly better than the given one, or None."""
+        errors = least = self.errors(alpha)
+        total = float(self.rows.weights @ errors) / float(self.rows.weights.sum())
+        best = None
+        for larger in (1e2 * alpha, 1e4 * alpha, 1e3 * self._equations.trace):
+            candidate = self.errors(larger)
+            mean, deviation = self.difference(errors, candidate)
+            clearly = mean > CONTRADICTED[0] * deviation and mean > CONTRADICTED[1] * total
+            if clearly and self.difference(least, candidate)[0] > 0:
+                best, least = larger, candidate
+        return best

@@ -1,0 +1,166 @@
+"""Probabilities of classes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import softmax
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_digits, make_classification
+from sklearn.ensemble import AdaBoostClassifier, VotingClassifier
+from sklearn.metrics import log_loss, roc_auc_score
+from sklearn.model_selection import cross_val_score
+from sklearn.semi_supervised import SelfTrainingClassifier
+
+import kitchenette
+from kitchenette import Fastfood, KernelClassifier
+from kitchenette.files.registry import Budget
+from kitchenette.learning.calibration import Calibration
+
+
+def drawn(slope, biases, n_rows=4000, seed=0):
+    rng = np.random.default_rng(seed)
+    scores = rng.normal(size=(n_rows, len(biases)))
+    probabilities = softmax(slope * scores + biases, axis=1)
+    labels = (probabilities.cumsum(axis=1) < rng.uniform(size=(n_rows, 1))).sum(axis=1)
+    return scores, labels, probabilities
+
+
+def test_the_softmax_is_found():
+    # Standard errors of slope and biases are about 0.05.
+    biases = np.array([0.5, -0.5, 0.0])
+    scores, labels, _ = drawn(3.0, biases)
+    found = Calibration._softmax(scores, labels, np.ones(len(labels)))
+    assert found.slope == pytest.approx(3.0, abs=0.25)
+    assert found.biases - found.biases.mean() == pytest.approx(biases, abs=0.25)
+
+
+def test_isotonic_wins_where_the_softmax_is_wrong():
+    rng = np.random.default_rng(0)
+    score = rng.uniform(-1, 1, size=4000)
+    truth = np.where(score > 0.5, 0.7, 0.2)
+    labels = (rng.uniform(size=4000) < truth).astype(int)
+    scores = np.stack([-score, score], axis=1)
+    found = Calibration.fit(scores, labels, np.ones(4000))
+    assert len(found.curves) == 2
+    inside = np.abs(score - 0.5) > 0.1
+    raw = np.interp(score, *found.curves[1])
+    assert np.abs(raw - truth)[inside].mean() < 0.05
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 7])
+def test_probabilities_add_up_and_agree_with_the_scores(n_classes):
+    scores, labels, _ = drawn(1.5, np.linspace(-1, 1, n_classes))
+    plain = Calibration._softmax(scores, labels, np.ones(len(labels)))
+    for found in (plain, plain._isotonic(scores, labels, np.ones(len(labels)))):
+        p = found(scores)
+        assert np.allclose(p.sum(axis=1), 1)
+        assert p.min() > 0
+        assert np.array_equal(p.argmax(axis=1), scores.argmax(axis=1))
+
+
+def test_log_loss_is_that_of_cross_validated_calibration():
+    X, y = make_classification(
+        4000, 10, n_informative=6, n_classes=3, class_sep=0.7, random_state=0
+    )
+    feature_map = Fastfood(n_components=256, random_state=0)
+    model = KernelClassifier(feature_map).fit(X[:2000], y[:2000])
+    peer = CalibratedClassifierCV(KernelClassifier(feature_map), cv=5).fit(X[:2000], y[:2000])
+    ours = log_loss(y[2000:], model.predict_proba(X[2000:]))
+    assert ours < 1.03 * log_loss(y[2000:], peer.predict_proba(X[2000:]))
+
+
+def test_a_class_without_validation_rows_has_a_probability():
+    X, y = load_digits(return_X_y=True)
+    rare = (y != 9) | (np.cumsum(y == 9) <= 2)
+    model = KernelClassifier(Fastfood(n_components=128, random_state=0), validation_rows=100)
+    p = model.fit(X[rare], y[rare]).predict_proba(X)
+    assert np.all(p > 0)
+    assert p[y == 9][:, 9].mean() > p[y != 9][:, 9].mean()
+
+
+def test_few_rows_have_probabilities_too():
+    model = KernelClassifier(random_state=0).fit([[0.0], [1.0], [0.1], [0.9]], ["a", "b"] * 2)
+    p = model.predict_proba([[0.0], [1.0]])
+    assert p[0, 0] > 0.5 > p[1, 0]
+    assert np.allclose(np.exp(model.predict_log_proba([[0.0]])), p[:1])
+
+
+def test_without_validation_rows_there_are_no_probabilities():
+    model = KernelClassifier(validation_rows=0, random_state=0)
+    assert not hasattr(model, "predict_proba")
+    with pytest.raises(AttributeError) as error:
+        _ = model.predict_proba
+    assert "calibrated on these rows" in str(error.value.__cause__ or error.value)
+
+
+@pytest.mark.parametrize("code", ["onehot", "ecoc", "hadamard"])
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_codes_have_probabilities(code, n_classes):
+    X, y = load_digits(n_class=n_classes, return_X_y=True)
+    model = KernelClassifier(Fastfood(n_components=64, random_state=0), code=code, random_state=0)
+    p = model.fit(X, y).predict_proba(X)
+    assert np.array_equal(model.classes_[p.argmax(axis=1)], model.predict(X))
+    assert log_loss(y, p) < 0.3
+
+
+def test_probabilities_survive_files(tmp_path):
+    X, y = load_digits(return_X_y=True)
+    model = KernelClassifier(Fastfood(n_components=64, random_state=0)).fit(X, y)
+    for small in (model, model.for_inference()):
+        kitchenette.save(small, tmp_path / "model.safetensors")
+        loaded = kitchenette.load(tmp_path / "model.safetensors")
+        assert np.array_equal(loaded.predict_proba(X), model.predict_proba(X))
+        assert loaded.validation_score_ == model.validation_score_
+
+
+def test_what_needs_probabilities_works():
+    X, y = load_digits(n_class=4, return_X_y=True)
+    model = KernelClassifier(Fastfood(n_components=64, random_state=0))
+    assert cross_val_score(model, X, y, scoring="neg_log_loss", cv=3).min() > -0.3
+    probabilities = model.fit(X[:400], y[:400]).predict_proba(X[400:])
+    assert roc_auc_score(y[400:], probabilities, multi_class="ovr") > 0.98
+    voting = VotingClassifier([("a", model), ("b", model)], voting="soft").fit(X, y)
+    assert voting.score(X, y) > 0.95
+    partly = np.where(np.arange(len(y)) % 3 == 0, y, -1)
+    assert SelfTrainingClassifier(model).fit(X, partly).score(X, y) > 0.95
+    boosted = AdaBoostClassifier(model, n_estimators=3, random_state=0).fit(X, y)
+    assert boosted.score(X, y) > 0.95
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"slope": -1.0}, "slope"),
+        ({"biases": np.array([np.nan, 0.0])}, "biases"),
+        ({"curves": [np.zeros((2, 1))]}, "as many as"),
+        ({"curves": [np.zeros((1, 2)), np.zeros((2, 2))]}, "two rows"),
+        ({"curves": [np.array([[1.0, 0.0], [0.0, 1.0]])] * 2}, "not decrease"),
+        ({"curves": [np.array([[0.0, 1.0], [0.0, 2.0]])] * 2}, "probabilities"),
+    ],
+)
+def test_files_are_checked(change, sentence):
+    state = {"slope": 1.0, "biases": np.zeros(2), "curves": [], "floor": 0.0}
+    Calibration.from_file(dict(state), Budget(1e9, 1e9))
+    with pytest.raises(ValueError, match=sentence):
+        Calibration.from_file({**state, **change}, Budget(1e9, 1e9))
+
+
+def test_class_weights_are_weights_of_rows():
+    X, y = make_classification(600, 6, weights=[0.9], flip_y=0.1, random_state=0)
+    feature_map = Fastfood(n_components=64, random_state=0)
+    names = np.array(["no", "yes"])[y]
+    weighted = KernelClassifier(feature_map, class_weight={"yes": 5.0}).fit(X, names)
+    same = KernelClassifier(feature_map).fit(X, names, np.where(y == 1, 5.0, 1.0))
+    assert np.allclose(weighted.decision_function(X), same.decision_function(X))
+    stream = KernelClassifier(feature_map, class_weight={"yes": 5.0})
+    for part in np.array_split(np.argsort(y, kind="stable"), 7):
+        stream.partial_fit(X[part], names[part], classes=["no", "yes"])
+    assert np.isfinite(stream.decision_function(X)).all()
+    balanced = KernelClassifier(feature_map, class_weight="balanced").fit(X, names)
+    plain = KernelClassifier(feature_map).fit(X, names)
+    assert (balanced.predict(X) == "yes").mean() > (plain.predict(X) == "yes").mean()
+    with pytest.raises(ValueError, match="not among the classes"):
+        KernelClassifier(feature_map, class_weight={"maybe": 2.0}).fit(X, names)
+    with pytest.raises(ValueError, match="needs the labels of all rows"):
+        KernelClassifier(class_weight="balanced").partial_fit(X, names, classes=["no", "yes"])

@@ -1,0 +1,178 @@
+"""The penalty that is chosen with rows that the model has not seen."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import Ridge
+
+from kitchenette import Fastfood, KernelClassifier, KernelRegressor, LeastSquares
+from kitchenette.kernels import Gaussian
+from kitchenette.learning import regularisation
+from kitchenette.learning.leave_one_out import LeaveOneOut
+from kitchenette.learning.row_sample import RowSample, row_keys
+
+
+def problem(n_rows=60, n_features=12, n_targets=2, seed=0):
+    rng = np.random.default_rng(seed)
+    Z = rng.normal(size=(n_rows, n_features)) + 1
+    Y = Z[:, :n_targets] * 2 + rng.normal(size=(n_rows, n_targets))
+    return Z, Y, rng.integers(1, 4, size=n_rows).astype(float)
+
+
+def left_out(Z, Y, weights, *, fit_intercept=True):
+    statistics = LeastSquares(Z.shape[1], Y.shape[1]).update(Z, Y, weights)
+    sample = RowSample.of(len(Z), row_keys(Z, Y), Z, Y, weights)
+    return LeaveOneOut(statistics.equations(fit_intercept, sample.n_distinct(len(Z))), sample)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("exact", [True, False])
+def test_predictions_are_those_of_models_without_the_row(fit_intercept, exact):
+    Z, Y, weights = problem()
+    found = left_out(Z, Y, weights, fit_intercept=fit_intercept)
+    if exact:
+        found.chosen()  # by an eigendecomposition, which it then uses
+    outputs = found.outputs(0.7)
+    for i in range(5):
+        row = found.rows.features[i]
+        others = ~np.all(row == Z, axis=1)
+        ridge = Ridge(0.7, fit_intercept=fit_intercept)
+        expected = ridge.fit(Z[others], Y[others], weights[others]).predict(row[None])
+        assert outputs[i] == pytest.approx(expected[0], rel=1e-10)
+
+
+def test_equal_rows_are_left_out_together():
+    Z, Y, _ = problem()
+    Z, Y = np.concatenate([Z, Z[:7]]), np.concatenate([Y, Y[:7]])
+    found = left_out(Z, Y, None)
+    i = int(np.flatnonzero(np.all(found.rows.features == Z[3], axis=1))[0])
+    others = ~np.all(Z == Z[3], axis=1)
+    expected = Ridge(2.0).fit(Z[others], Y[others]).predict(Z[3:4])
+    assert found.outputs(2.0)[i] == pytest.approx(expected[0], rel=1e-10)
+
+
+def test_large_problems_are_solved_by_steps(monkeypatch):
+    Z, Y, weights = problem(n_rows=200, n_features=50)
+    exact = left_out(Z, Y, weights).chosen()
+    monkeypatch.setattr("kitchenette.learning.leave_one_out.EXACT_FEATURES", 10)
+    monkeypatch.setattr(regularisation, "EXACT_FEATURES", 10)
+    assert abs(np.log10(left_out(Z, Y, weights).chosen() / exact)) < 1
+
+
+def betraying_rows(seed=0):
+    """Heavy-tailed noise in few rows with near-duplicates: the evidence sees a signal."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(400, 6))
+    y = rng.standard_t(1.2, size=400)
+    return X, y
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_noise_is_not_learned(seed):
+    X, y = betraying_rows(seed)
+    model = KernelRegressor(Fastfood(random_state=seed), random_state=0).fit(X, y)
+    assert np.ptp(model.predict(X)) < 0.3 * np.ptp(y)
+
+
+def test_criteria_warn_when_they_are_contradicted():
+    # Each row is there five times with the same features but other noise, so generalised
+    # cross-validation, which assumes independent rows, learns nothing wrong; with one outlying
+    # target per hundred rows and as many features as rows it does.
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=300)
+    feature_map = Fastfood(Gaussian(0.2), n_components=300, random_state=0)
+    model = KernelRegressor(feature_map, alpha=1e-9).fit(X, y)
+    found = model._held_out()
+    assert found.contradiction(1e-9) is not None
+    assert found.contradiction(found.chosen()) is None
+    with pytest.warns(UserWarning, match="predicted better with"):
+        model._warn_of_contradiction(found, 1e-9)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        KernelRegressor(Fastfood(random_state=0), alpha="gcv").fit(
+            rng.normal(size=(3000, 2)), rng.normal(size=3000)
+        )
+
+
+def test_weights_are_relative():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 4))
+    y = np.sin(X[:, 0]) + 0.3 * rng.normal(size=500)
+    weights = rng.uniform(0.2, 2, size=500)
+    feature_map = Fastfood(n_components=200, random_state=0)
+    for alpha in ("auto", "gcv", "evidence"):
+        model = KernelRegressor(feature_map, alpha=alpha).fit(X, y, weights)
+        mean, deviation = model.predict(X, return_std=True)
+        for factor in (1e-3, 100):
+            other = KernelRegressor(feature_map, alpha=alpha).fit(X, y, factor * weights)
+            assert other.alpha_ == pytest.approx(factor * model.alpha_, rel=1e-6)
+            other_mean, other_deviation = other.predict(X, return_std=True)
+            assert np.allclose(mean, other_mean, atol=1e-8)
+            assert np.allclose(deviation, other_deviation, atol=1e-8)
+
+
+@pytest.mark.parametrize("alpha", ["auto", "gcv", "evidence"])
+def test_a_row_of_weight_two_is_two_rows(alpha):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 4))
+    y = (X[:, 0] * X[:, 1] > 0).astype(int)
+    weights = rng.integers(0, 4, size=300)
+    feature_map = FrozenEstimator(Fastfood(n_components=100, random_state=0).fit(X))
+    one = KernelClassifier(feature_map, alpha=alpha).fit(X, y, weights)
+    many = KernelClassifier(feature_map, alpha=alpha).fit(
+        np.repeat(X, weights, axis=0), np.repeat(y, weights)
+    )
+    assert one.alpha_ == pytest.approx(many.alpha_, rel=1e-6)
+    assert np.allclose(one.predict_proba(X), many.predict_proba(X), atol=1e-6)
+    assert one.validation_score_ == pytest.approx(many.validation_score_)
+
+
+def test_streams_and_merges_make_the_same_choice():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 4))
+    y = X[:, 0] * X[:, 1] + 0.1 * rng.normal(size=3000)
+    feature_map = FrozenEstimator(Fastfood(n_components=200, random_state=0).fit(X))
+
+    def model():
+        return KernelRegressor(feature_map, validation_rows=300)
+
+    whole = model().fit(X, y)
+    stream = model()
+    for part in np.array_split(rng.permutation(3000), 11):
+        stream.partial_fit(X[part], y[part])
+    parts = [model().fit(X[part], y[part]) for part in np.array_split(rng.permutation(3000), 4)]
+    merged = parts[2].merge(parts[0]).merge(parts[3].merge(parts[1]))
+    extra = rng.normal(size=(50, 4))
+    forgetful = model().fit(np.concatenate([X, extra]), np.concatenate([y, np.ones(50)]))
+    forgetful.downdate(extra, np.ones(50))
+    for other in (stream, merged, forgetful):
+        other.solve()
+        assert other.alpha_ == pytest.approx(whole.alpha_, rel=1e-9)
+        assert np.allclose(other.predict(X), whole.predict(X), atol=1e-8)
+        if other is not forgetful:  # rows that were pushed out of its sample do not come back
+            assert other.validation_score_ == pytest.approx(whole.validation_score_, abs=1e-9)
+
+
+def test_the_validation_score_is_honest():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, size=(4000, 3))
+    y = np.sin(2 * X[:, 0]) + 0.3 * rng.normal(size=4000)
+    model = KernelRegressor(Fastfood(random_state=0)).fit(X[:1000], y[:1000])
+    assert model.validation_score_ == pytest.approx(model.score(X[1000:], y[1000:]), abs=0.03)
+    without = KernelRegressor(Fastfood(random_state=0), validation_rows=0).fit(X, y)
+    assert not hasattr(without, "validation_score_")
+
+
+def test_intervals_cover_also_when_the_noise_is_not_the_assumed_one():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, size=(6000, 1))
+    noise = rng.normal(size=6000) * np.where(rng.uniform(size=6000) < 0.1, 3.0, 0.05)
+    y = np.sin(3 * X[:, 0]) + noise
+    model = KernelRegressor(Fastfood(n_components=128, random_state=0)).fit(X[:3000], y[:3000])
+    mean, deviation = model.predict(X[3000:], return_std=True)
+    assert 0.93 < np.mean(np.abs(y[3000:] - mean) < 1.96 * deviation) < 0.97

@@ -1,0 +1,148 @@
+"""Samples of rows by their keys: the same for any order, batches and formats."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from kitchenette.files.registry import Budget
+from kitchenette.learning.row_sample import LARGEST_KEY, RowSample, SampleBuilder, row_keys
+
+MASK = 2**64 - 1
+
+
+def mixed(x):
+    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & MASK
+    x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & MASK
+    return x ^ (x >> 31)
+
+
+def key_of(row):
+    """The key of a row of numbers, by whole numbers of Python."""
+    golden = 0x9E3779B97F4A7C15
+    total = 0
+    for column, number in enumerate(row):
+        b = int(np.float64(number + 0.0).view(np.uint64))
+        b ^= (b >> 26) ^ (b >> 52)
+        total += b * (mixed(((column + 1) * golden) & MASK) | 1)
+    return mixed((total + golden) & MASK)
+
+
+def test_keys_are_those_of_the_formula():
+    X = np.array([[1.0, -0.0, 3.5], [0.0, 0.0, 0.0], [1e300, -2.0, 1e-300]])
+    Y = np.array([[1.0], [2.0], [0.0]])
+    expected = [
+        (key_of(x) + 0x9E3779B97F4A7C15 * key_of(y)) & MASK for x, y in zip(X, Y, strict=True)
+    ]
+    assert row_keys(X, Y).tolist() == expected
+
+
+@pytest.mark.parametrize("convert", [np.float32, np.asfortranarray, sp.csr_matrix, lambda X: X + 0])
+def test_keys_do_not_depend_on_format_or_precision(convert):
+    rng = np.random.default_rng(0)
+    X = rng.integers(-3, 4, size=(500, 7)).astype(np.float64)
+    Y = rng.normal(size=(500, 2))
+    assert np.array_equal(row_keys(X, Y), row_keys(convert(X), Y))
+
+
+def test_keys_of_binary_rows_are_uniform_and_distinct():
+    # Ten standard errors of the mean of uniform numbers; a hash that only keeps the high bits of
+    # the numbers 0 and 1 has a few thousand different keys.
+    X = (np.arange(1 << 14)[:, None] >> np.arange(14)) & 1
+    keys = row_keys(X.astype(np.float32), np.zeros((len(X), 1)))
+    assert np.unique(keys).size == len(X)
+    uniform = keys / 2.0**64
+    assert abs(uniform.mean() - 0.5) < 10 / np.sqrt(12 * len(X))
+    counts = np.bincount((uniform * 16).astype(int), minlength=16)
+    assert np.square(counts - 1024).sum() / 1024 < 60  # chi-squared, 15 degrees of freedom: 1e-6
+
+
+def sample_of(X, Y, weights=None, size=50):
+    return RowSample.of(size, row_keys(X, Y), X, Y, weights)
+
+
+def same(a, b):
+    assert a.last_key == b.last_key
+    for name in ("keys", "features", "targets", "copies"):
+        assert np.array_equal(getattr(a, name), getattr(b, name)), name
+    assert np.allclose(a.weights, b.weights)
+
+
+def test_order_batches_and_merging_do_not_matter():
+    rng = np.random.default_rng(1)
+    X, Y = rng.normal(size=(700, 3)), rng.normal(size=(700, 1))
+    X, Y = np.repeat(X, 2, axis=0), np.repeat(Y, 2, axis=0)
+    weights = rng.uniform(size=1400)
+    whole = sample_of(X, Y, weights)
+    order = rng.permutation(1400)
+    same(whole, sample_of(X[order], Y[order], weights[order]))
+    builder = SampleBuilder(50)
+    for part in np.array_split(order, 9):
+        builder.add(row_keys(X[part], Y[part]), X[part], Y[part], weights[part])
+    same(whole, builder.finish())
+    some = [sample_of(X[part], Y[part], weights[part]) for part in np.array_split(order, 5)]
+    same(whole, some[3].combined(some[0], some[4]).combined(some[2].combined(some[1])))
+
+
+def test_equal_rows_are_one_row():
+    X, Y = np.array([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0]]), np.array([[0.0], [0.0], [0.0]])
+    sample = sample_of(X, Y, np.array([1.0, 2.0, 5.0]))
+    assert sample.is_complete
+    assert sample.n_distinct(3) == 2
+    assert sorted(zip(sample.copies.tolist(), sample.weights.tolist(), strict=True)) == [
+        (1, 2.0),
+        (2, 6.0),
+    ]
+
+
+def test_the_number_of_distinct_rows_is_estimated():
+    # Each of 5000 rows is there three times on average; the standard error is 1 % here.
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(5000, 2))[rng.integers(5000, size=15000)]
+    sample = sample_of(X, np.zeros((15000, 1)), size=2000)
+    assert not sample.is_complete
+    assert sample.n_distinct(15000) == pytest.approx(len(np.unique(X, axis=0)), rel=0.05)
+
+
+def test_removed_rows_leave_the_sample():
+    rng = np.random.default_rng(3)
+    X, Y = rng.normal(size=(300, 2)), rng.normal(size=(300, 1))
+    sample = sample_of(X, Y).without(row_keys(X[:100], Y[:100]), None)
+    rest = sample_of(X[100:], Y[100:])
+    assert set(sample.keys) == set(rest.up_to(sample.last_key).keys)
+    again = sample.combined(sample_of(X[:100], Y[:100]))
+    same(again, sample_of(X, Y).up_to(again.last_key))
+    nothing = sample_of(X, Y, size=300).without(row_keys(X, Y), None)
+    assert nothing.n_sampled == 0
+    assert nothing.without(row_keys(X, Y), None).n_sampled == 0
+
+
+def test_the_sample_is_uniform():
+    # Of 20000 rows 2000 are sampled: the mean of a column is within 5 standard errors of 0.
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(20000, 3))
+    sample = sample_of(X, np.zeros((20000, 1)), size=2000)
+    assert sample.n_sampled == 2000
+    assert np.all(np.abs(sample.features.mean(axis=0)) < 5 / np.sqrt(2000))
+    assert sample.last_key == pytest.approx(LARGEST_KEY / 10, rel=0.15)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"keys": np.array([2, 1], np.uint64)}, "increase"),
+        ({"weights": np.array([1.0, -1.0])}, "negative"),
+        ({"copies": np.array([1, 0])}, "positive"),
+        ({"features": np.array([[np.nan], [0.0]])}, "finite"),
+        ({"features": np.zeros((3, 1))}, "row for every key"),
+        ({"targets": np.zeros((2, 1), np.float32)}, "float64"),
+        ({"size": 1}, "more than the size"),
+        ({"last_key": np.array([1.0])}, "uint64"),
+    ],
+)
+def test_files_are_checked(change, sentence):
+    state = sample_of(np.array([[1.0], [2.0]]), np.zeros((2, 1))).to_file()
+    same(RowSample.from_file(dict(state), Budget(1e9, 1e9)), RowSample.from_file(dict(state), None))
+    with pytest.raises(ValueError, match=sentence):
+        RowSample.from_file({**state, **change}, Budget(1e9, 1e9))
