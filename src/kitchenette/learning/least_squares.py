@@ -229,6 +229,15 @@ class LeastSquares:
         -------
         self : LeastSquares
             This object.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kitchenette import LeastSquares
+        >>> Z = np.random.default_rng(0).normal(size=(100, 2))
+        >>> statistics = LeastSquares(2).update(Z, Z[:, 0])
+        >>> statistics.downdate(Z[:40], Z[:40, 0]).n_rows
+        60
         """
         self._change(Z, Y, sample_weight, remove=True)
         return self
@@ -267,6 +276,16 @@ class LeastSquares:
         Returns
         -------
         statistics : LeastSquares
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kitchenette import LeastSquares
+        >>> Z = np.random.default_rng(0).normal(size=(100, 2))
+        >>> here = LeastSquares(2).update(Z[:30], Z[:30, 0])
+        >>> there = LeastSquares(2).update(Z[30:], Z[30:, 0])
+        >>> here.combined(there).n_rows, here.n_rows, there.n_rows
+        (100, 30, 70)
         """
         return self.__copy__().merge(other)
 
@@ -314,6 +333,18 @@ class LeastSquares:
         effective number of parameters in "gcv" is estimated with a standard error of at most
         sqrt(edf) / 4.
         See `kitchenette.learning.regularisation`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kitchenette import LeastSquares
+        >>> rng = np.random.default_rng(0)
+        >>> Z = rng.normal(size=(200, 5))
+        >>> statistics = LeastSquares(5).update(Z, Z @ np.ones(5) + rng.normal(size=200))
+        >>> statistics.solve(alpha=1.0).coef.shape
+        (5, 1)
+        >>> bool(0.1 < statistics.solve("evidence").alpha < 10)  # the noise has variance one
+        True
         """
         alpha = checked_alpha(alpha)
         if isinstance(alpha, str):
