@@ -4,9 +4,9 @@ python -m benchmarks.accuracy            # all tables, in one to two minutes
 python -m benchmarks.accuracy quasi      # only the tables whose names begin like this
 
 Tables are printed in Markdown. Variances are measured over seeds, by the mean square of the error
-at pairs of rows; with the numbers of seeds and pairs used here they are known to about 5 %, and errors
-on the digits to 10 %, because the errors at different pairs of digits are correlated. NRMSE is
-the root mean square error of a kernel matrix over its root mean square, over all seeds.
+at pairs of rows; with the numbers of seeds and pairs used here they are known to about 5 %.
+NRMSE is the root mean square error of a kernel matrix over its root mean square, over all seeds.
+It is known to about 10 %, because the errors at different pairs of digits are correlated.
 """
 
 from __future__ import annotations
@@ -266,7 +266,7 @@ def local() -> None:
 
 def compact() -> None:
     """Errors of the options of the compact maps."""
-    X, E, seeds = unit_digits(256), 128, 5
+    X, E, seeds = unit_digits(256), 128, 25
     title(
         f"NRMSE on {len(X)} unit-norm rows of the digits, {E} features, {seeds} seeds; CRAFTMap "
         "squeezes 8 times as many features and TEFM 4 times as many"

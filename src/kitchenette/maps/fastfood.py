@@ -228,8 +228,9 @@ class Fastfood(FourierMap):
     projection : {"orthogonal", "hadamard", "fourier"}, default="orthogonal"
         The structured matrix. In "orthogonal" the directions of a block of d are orthogonal, with
         d the number of padded columns: at most a third of the error of "hadamard" for rows within
-        one length scale and d of 16 and more, at about the same cost. "hadamard" is the paper's V = S H G Pi H B / sqrt(d).
-        "fourier" is the paper's Pi F B, without padding; it is *not* unbiased, see Notes.
+        one length scale and d of 16 and more, at about the same cost. "hadamard" is the paper's
+        V = S H G Pi H B / sqrt(d). "fourier" is the paper's Pi F B, without padding; it is *not*
+        unbiased, see Notes.
     features : {"sincos", "offset", "local"}, default="sincos"
         Cosine and sine of each projection; the cosine of a randomly shifted one; or, for the
         Gaussian kernel, positive features that are large near a random template (section

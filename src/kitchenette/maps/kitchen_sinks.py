@@ -146,9 +146,9 @@ class RandomKitchenSinks(FourierMap):
     that of independent frequencies; D / 2 is best a power of two. The gain shrinks as the number
     of columns grows: for rows within one length scale the variance was 0.10 to 0.14 times that of
     independent frequencies with 4 columns and D = 64 (0.01 times with D = 1024), 0.24 to 0.26 times
-    with 8 columns and 0.34 to 0.36 times with 16 columns and D = 128, and 0.50 to 0.55 times with 100
-    columns and D = 512. "orthogonal" had less from 16 columns on. (`python -m benchmarks.accuracy`
-    prints these figures.)
+    with 8 columns and 0.34 to 0.36 times with 16 columns and D = 128, and 0.50 to 0.55 times with
+    100 columns and D = 512. "orthogonal" had less from 16 columns on. (`python -m
+    benchmarks.accuracy` prints these figures.)
 
     Cost: O(n_components n_columns) operations per row, and as many stored numbers.
 
