@@ -27,8 +27,8 @@ from kitchenette.parameters import check_choice, check_count
 
 LEAST_ROWS = 256  # the smallest block that a builder expects
 CHEAPER_FACTORS = 24  # an eigendecomposition costs as much as this many Cholesky factors (measured)
-# Relative to the trace, the error of a Gram matrix of float32 rows is slightly below the resolution
-# if there are at least FLOAT32_FEATURES and FLOAT32_ROWS, and larger if there are fewer.
+# The rounding error of a Gram matrix of float32 rows, divided by its trace, is slightly below
+# FLOAT32_RESOLUTION if there are at least FLOAT32_FEATURES and FLOAT32_ROWS, and larger with fewer.
 FLOAT32_RESOLUTION = 1e-8
 FLOAT32_FEATURES, FLOAT32_ROWS = 10, 20_000
 

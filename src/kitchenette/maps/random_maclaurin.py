@@ -240,7 +240,8 @@ class RandomMaclaurin(SeriesMap):
     h01 : bool, default=False
         Represent the degrees 0 and 1 exactly, by a constant and the row itself, and the other
         degrees by the remaining features; n_components must exceed the number of columns. Useful
-        if these degrees make up much of the kernel.
+        with "geometric" degrees or dense projections if these degrees make up much of the kernel;
+        "optimal" degrees with "hadamard" are as accurate without it.
     projection : {"hadamard", "rademacher", "gaussian"}, default="hadamard"
         How the directions are drawn. "hadamard": rows of randomly signed Hadamard matrices, whose
         products with a row are computed by fast transforms. "rademacher": independent signs, as in
@@ -283,7 +284,8 @@ class RandomMaclaurin(SeriesMap):
 
     See Also
     --------
-    TensorSketch : More accurate for homogeneous polynomial kernels of degree 3 and more.
+    TensorSketch : More accurate for homogeneous polynomial kernels of degree 3 and more, and for
+        `Maclaurin` kernels of high degree.
     Fastfood : Features for dot-product kernels from Gegenbauer polynomials on the sphere.
 
     Notes
@@ -431,7 +433,8 @@ class RandomMaclaurin(SeriesMap):
             )
         exact_at = {}
         if inner is None and self.projection == "hadamard":
-            # The features of degree one of a whole block are an orthogonal transform: exact.
+            # The features of degree one of a whole block are an orthogonal transform of the row,
+            # which preserves inner products exactly.
             block = padded_block(rows.shape[1])
             exact_at = {int(term): block for term in np.flatnonzero(series.degrees == 1)}
         return optimal_counts(series.terms, moments, n_features, chosen.seed, exact_at=exact_at)
