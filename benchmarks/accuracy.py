@@ -317,8 +317,9 @@ TABLES = {
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("table", nargs="*", help="; ".join(TABLES), default=[""])
+    options = parser.parse_args()
     for name, table in TABLES.items():
-        if name.startswith(tuple(parser.parse_args().table)):
+        if name.startswith(tuple(options.table)):
             table()
 
 
