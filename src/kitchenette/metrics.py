@@ -12,6 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 from kitchenette.kernels import Kernel
 from kitchenette.parameters import check_choice
 
+__all__ = ["kernel_error"]
+
 
 def kernel_error(
     feature_map: Any,

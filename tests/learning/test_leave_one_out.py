@@ -50,7 +50,7 @@ def test_equal_rows_are_left_out_together():
     Z, Y = np.concatenate([Z, Z[:7]]), np.concatenate([Y, Y[:7]])
     found = left_out(Z, Y, None)
     i = int(np.flatnonzero(np.all(found.rows.features == Z[3], axis=1))[0])
-    others = ~np.all(Z == Z[3], axis=1)
+    others = ~np.all(Z[3] == Z, axis=1)
     expected = Ridge(2.0).fit(Z[others], Y[others]).predict(Z[3:4])
     assert found.outputs(2.0)[i] == pytest.approx(expected[0], rel=1e-10)
 

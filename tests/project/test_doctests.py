@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import importlib
 import pkgutil
+import re
 from pathlib import Path
 
 import pytest
@@ -30,23 +31,30 @@ def test_examples_in_the_readme():
     assert result.attempted > 0
 
 
-WITHOUT_EXAMPLE = {
-    # Base classes; the docstring of kitchenette.kernels.spectra shows how to use them.
-    "DotProductKernel",
-    "Kernel",
-    "RadialKernel",
-    "RadialLengths",
-    "RadialSpectrum",
-    "ShiftInvariantKernel",
-    "Spectrum",
-}
+NAMESPACES = (
+    kitchenette,
+    kitchenette.files,
+    kitchenette.kernels,
+    kitchenette.learning,
+    kitchenette.maps,
+    kitchenette.metrics,
+    kitchenette.sketching,
+)
 
 
 def test_every_public_name_has_an_example():
     finder = doctest.DocTestFinder(recurse=False)
-    for namespace in (kitchenette, kitchenette.kernels):
-        for name in set(namespace.__all__) - WITHOUT_EXAMPLE:
+    for namespace in NAMESPACES:
+        for name in namespace.__all__:
             thing = getattr(namespace, name)
             if callable(thing):
                 assert any(test.examples for test in finder.find(thing)), name
-    assert any(test.examples for test in finder.find(kitchenette.metrics.kernel_error))
+
+
+def test_every_public_name_is_in_the_documentation():
+    folder = Path(__file__).parents[2]
+    pages = [README, folder / "CHANGELOG.md", *(folder / "docs").glob("*.md")]
+    words = set(re.findall(r"\w+", " ".join(page.read_text() for page in pages)))
+    for namespace in NAMESPACES:
+        for name in namespace.__all__:
+            assert name == "__version__" or name in words, name

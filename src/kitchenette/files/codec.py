@@ -88,7 +88,7 @@ class _Encoder:
             if array.ndim != 1 or not all(isinstance(item, str) for item in strings):
                 raise ValueError(f"{where} is an array of objects, which are not all strings.")
             return {"strings": strings, "objects": array.dtype.kind == "O"}
-        # The memory order is stored, because products with the matrix round differently without.
+        # The memory order is stored, because the rounding of products with a matrix depends on it.
         transposed = array.flags.f_contiguous and not array.flags.c_contiguous
         stored = little_endian(array.T if transposed else array)
         if stored is None:
@@ -168,7 +168,7 @@ class _Decoder:
 
     def _referred_to(self, number: int) -> Any:
         if number in self._referred:
-            # An object that is made from this one may repeat all its work.
+            # A second object that contains this one may draw it again, which costs as much again.
             what = f"using a {type(self.objects[number]).__name__} once more"
             self._budget.spend(0, self._operations[number], what)
         self._referred.add(number)

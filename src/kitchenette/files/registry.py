@@ -39,6 +39,17 @@ class Budget:
     ----------
     spent_bytes, spent_operations : float
         The memory and the work granted so far.
+
+    Examples
+    --------
+    >>> from kitchenette.files import Budget
+    >>> budget = Budget(max_bytes=1000, max_operations=1e6)
+    >>> budget.spend(600, 10, "A first map")
+    >>> budget.spend(600, 10, "A second map")  # doctest: +NORMALIZE_WHITESPACE
+    Traceback (most recent call last):
+    ...
+    ValueError: A second map may take 600 bytes, and 400 are left. Load it with a larger max_bytes
+    if you trust it.
     """
 
     def __init__(self, max_bytes: float, max_operations: float):
@@ -99,6 +110,22 @@ def register(
         Returns the state of an object of the class.
     from_file : callable
         Makes an object from a state and a `Budget`.
+
+    See Also
+    --------
+    storable : The same for a class that has these functions as methods.
+
+    Examples
+    --------
+    A class of another package, which cannot be given methods:
+
+    >>> from datetime import timedelta
+    >>> from kitchenette.files import register
+    >>> register(
+    ...     timedelta,
+    ...     lambda delta: {"seconds": delta.total_seconds()},
+    ...     lambda state, budget: timedelta(seconds=float(state["seconds"])),
+    ... )
     """
     known = _BY_NAME.get(cls.__name__)
     if known is not None and _full_name(known.cls) != _full_name(cls):
@@ -125,7 +152,8 @@ def storable(cls: Class) -> Class:
 
     Examples
     --------
-    >>> import numpy as np
+    >>> import os, tempfile
+    >>> import kitchenette
     >>> from kitchenette.files import storable
     >>> @storable
     ... class Shift:
@@ -138,6 +166,11 @@ def storable(cls: Class) -> Class:
     ...     @classmethod
     ...     def from_file(cls, state, budget):
     ...         return cls(float(state["by"]))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "shift.safetensors")
+    ...     kitchenette.save(Shift(2.5), path)
+    ...     kitchenette.load(path).by
+    2.5
     """
     if not (callable(getattr(cls, "to_file", None)) and callable(getattr(cls, "from_file", None))):
         raise TypeError(

@@ -22,6 +22,18 @@ class Kernel(ValueParameters, ABC):
     A kernel is a value: it is equal to another with the same parameters, and its attributes
     cannot be assigned. ``set_params`` of a feature map replaces its kernel by a modified copy;
     ``set_params`` of a kernel, as in scikit-learn, modifies it for all objects that share it.
+
+    The base class of all kernels. Its subclasses `ShiftInvariantKernel`, `RadialKernel` and
+    `DotProductKernel` are the ones to derive kernels of your own from.
+
+    Examples
+    --------
+    >>> from kitchenette.kernels import Gaussian, Kernel
+    >>> kernel = Gaussian(length_scale="median")
+    >>> isinstance(kernel, Kernel), kernel == Gaussian("median")
+    (True, True)
+    >>> kernel.resolve([[0.0], [2.0]])  # the median distance of these rows is 2
+    Gaussian(length_scale=2.0)
     """
 
     def __call__(self, X: ArrayLike, Y: ArrayLike | None = None) -> NDArray[Any]:

@@ -23,6 +23,31 @@ class DotProductKernel(Kernel):
         The highest power in f; None if the series is infinite.
     radius : float
         The series converges for |<x, y>| below this.
+
+    Examples
+    --------
+    A kernel of your own needs its function, the logarithms of its coefficients, and its highest
+    power. cosh(<x, y>) has the coefficients 1 / n! for even n and zero for odd n:
+
+    >>> import numpy as np
+    >>> from scipy.special import gammaln
+    >>> from kitchenette import RandomMaclaurin
+    >>> from kitchenette.kernels import DotProductKernel
+    >>> class Cosh(DotProductKernel):
+    ...     last_degree = None
+    ...
+    ...     def check_parameters(self, n_columns):
+    ...         pass
+    ...
+    ...     def function(self, t):
+    ...         return np.cosh(t)
+    ...
+    ...     def log_coefficients(self, n):
+    ...         return np.where(n % 2 == 0, -gammaln(n + 1), -np.inf)
+    >>> X = np.random.default_rng(0).normal(size=(20, 5)) / 2
+    >>> Z = RandomMaclaurin(Cosh(), n_components=4096, random_state=0).fit_transform(X)
+    >>> bool(abs(Z @ Z.T - Cosh()(X)).mean() < 0.1)
+    True
     """
 
     radius: float = np.inf
@@ -164,6 +189,8 @@ class VovkPolynomial(DotProductKernel):
 @storable
 class VovkInfinite(DotProductKernel):
     """Vovk's infinite polynomial kernel 1 / (1 - <x, y>), for |<x, y>| < 1.
+
+    It has no parameters.
 
     Examples
     --------

@@ -35,7 +35,20 @@ class ShiftInvariantKernel(Kernel):
     """A kernel of ``(x - y) / length_scale`` with k(0) = 1.
 
     A subclass defines the distribution of its frequencies in `spectrum`, from which feature maps
-    draw.
+    draw. Derive kernels of your own from `RadialKernel`.
+
+    Attributes
+    ----------
+    length_scale : float, ndarray of shape (n_columns,) or "median"
+        The width, one for all columns or one for each; "median" is chosen from data.
+
+    Examples
+    --------
+    >>> from kitchenette.kernels import Laplacian, Polynomial, ShiftInvariantKernel
+    >>> isinstance(Laplacian(), ShiftInvariantKernel)
+    True
+    >>> isinstance(Polynomial(), ShiftInvariantKernel)
+    False
     """
 
     length_scale: LengthScale
@@ -108,7 +121,12 @@ class ShiftInvariantKernel(Kernel):
 
     @abstractmethod
     def spectrum(self) -> Spectrum:
-        """The distribution of the frequencies, for a length scale of one."""
+        """The distribution of the frequencies, for a length scale of one.
+
+        Returns
+        -------
+        spectrum : Spectrum
+        """
 
 
 def _rounded(value: float) -> float:
@@ -140,8 +158,31 @@ def _largest_difference(rows: Any) -> float:
 class RadialKernel(ShiftInvariantKernel):
     """A function of the Euclidean distance ``|x - y| / length_scale``.
 
-    A subclass has a parameter ``length_scale`` and defines `of_squared_distance` and `spectrum`;
-    see `kitchenette.kernels.spectra` for an example.
+    A subclass has a parameter ``length_scale`` and defines `of_squared_distance` and `spectrum`.
+
+    Examples
+    --------
+    A kernel of your own, whose frequencies are the points of the unit circle for rows of two
+    columns: the Bessel function of order zero.
+
+    >>> import numpy as np
+    >>> from scipy.special import j0
+    >>> from kitchenette import Fastfood
+    >>> from kitchenette.kernels import RadialKernel, RadialLengths
+    >>> class Circle(RadialKernel):
+    ...     def __init__(self, length_scale="median"):
+    ...         self.length_scale = length_scale
+    ...
+    ...     def of_squared_distance(self, squares, n_columns):
+    ...         return j0(np.sqrt(squares))
+    ...
+    ...     def spectrum(self):
+    ...         return RadialLengths(lambda u, dimension: np.ones(len(u)))
+    >>> X = np.random.default_rng(0).normal(size=(20, 2))
+    >>> fastfood = Fastfood(Circle(), n_components=8192, random_state=0).fit(X)
+    >>> Z = fastfood.transform(X)
+    >>> bool(abs(Z @ Z.T - fastfood.kernel_(X)).max() < 0.05)
+    True
     """
 
     def _values(self, A: Any, B: Any, scale: NDArray[np.float64]) -> NDArray[Any]:
@@ -149,7 +190,19 @@ class RadialKernel(ShiftInvariantKernel):
 
     @abstractmethod
     def of_squared_distance(self, squares: NDArray[Any], n_columns: int) -> NDArray[Any]:
-        """The kernel at these squared distances between rows of n_columns numbers."""
+        """The kernel as a function of the distance.
+
+        Parameters
+        ----------
+        squares : ndarray
+            Squared distances, divided by the squared length scale.
+        n_columns : int
+            The number of columns of the rows.
+
+        Returns
+        -------
+        values : ndarray of the shape of ``squares``
+        """
 
 
 @storable

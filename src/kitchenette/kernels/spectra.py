@@ -50,6 +50,23 @@ class Spectrum(ABC):
     ----------
     n_uniforms : int
         The number of uniforms per frequency, in addition to its normals.
+
+    Examples
+    --------
+    Frequencies with independent coordinates, each of them 1 or -1: the spectrum of the product
+    of cos(x_i - y_i) over the columns.
+
+    >>> import numpy as np
+    >>> from kitchenette.kernels import Spectrum
+    >>> class Signs(Spectrum):
+    ...     n_uniforms = 0
+    ...
+    ...     def frequencies(self, g, u):
+    ...         return np.sign(g)
+    >>> g = np.random.default_rng(0).normal(size=(10_000, 2))
+    >>> w = Signs().frequencies(g, np.empty((10_000, 0)))
+    >>> bool(abs(np.cos(w @ [0.5, 1.0]).mean() - np.cos(0.5) * np.cos(1.0)) < 0.05)
+    True
     """
 
     n_uniforms: int
@@ -64,6 +81,10 @@ class Spectrum(ABC):
             Each row standard normal.
         u : ndarray of shape (n, n_uniforms)
             Each row uniform, independent of g.
+
+        Returns
+        -------
+        frequencies : ndarray of shape (n, d)
         """
 
 
@@ -74,13 +95,40 @@ class RadialSpectrum(Spectrum):
     ----------
     n_length_uniforms : int
         The number of uniforms per length when it is drawn without normals.
+
+    See Also
+    --------
+    RadialLengths : The same from a function that gives the lengths.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kitchenette.kernels import Gaussian, RadialSpectrum
+    >>> spectrum = Gaussian().spectrum()
+    >>> isinstance(spectrum, RadialSpectrum)
+    True
+    >>> lengths = spectrum.lengths(np.random.default_rng(0).uniform(size=(10_000, 1)), 3)
+    >>> bool(abs((lengths**2).mean() - 3) < 0.1)  # squared lengths of normal vectors, 3 columns
+    True
     """
 
     n_length_uniforms: int
 
     @abstractmethod
     def lengths(self, u: Array, dimension: int) -> Array:
-        """Lengths of frequencies in ``dimension``, from u of shape (n, n_length_uniforms)."""
+        """Lengths of frequencies.
+
+        Parameters
+        ----------
+        u : ndarray of shape (n, n_length_uniforms)
+            Independent uniform numbers between 0 and 1.
+        dimension : int
+            The dimension of the frequencies.
+
+        Returns
+        -------
+        lengths : ndarray of shape (n,)
+        """
 
     @abstractmethod
     def dimension(self, n_columns: int, padded: int) -> int:
@@ -89,6 +137,17 @@ class RadialSpectrum(Spectrum):
         It is ``padded`` if the first n_columns coordinates of a frequency in the padded space
         have the right distribution. Otherwise it is ``n_columns``, and directions are cut to
         n_columns coordinates and normalised.
+
+        Parameters
+        ----------
+        n_columns : int
+            The number of columns of the data.
+        padded : int
+            The number of columns after padding with zeros.
+
+        Returns
+        -------
+        dimension : int
         """
 
 
@@ -149,6 +208,19 @@ class RadialLengths(RadialSpectrum):
         the quantile function of the length.
     n_uniforms : int, default=1
         The number of uniforms per length.
+
+    Examples
+    --------
+    Frequencies that are uniform in the unit ball, whose lengths have the quantile function
+    u^(1 / dimension):
+
+    >>> import numpy as np
+    >>> from kitchenette.kernels import RadialLengths
+    >>> ball = RadialLengths(lambda u, dimension: u[:, 0] ** (1 / dimension))
+    >>> rng = np.random.default_rng(0)
+    >>> w = ball.frequencies(rng.normal(size=(1000, 3)), rng.uniform(size=(1000, 1)))
+    >>> bool(np.linalg.norm(w, axis=1).max() < 1)
+    True
     """
 
     def __init__(self, lengths: Callable[[Array, int], Array], n_uniforms: int = 1):

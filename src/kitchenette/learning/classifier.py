@@ -527,7 +527,8 @@ class Scores:
         if self.code is None:
             if self.binary:
                 return outputs[:, 1] - outputs[:, 0]
-            # Scores for indicators of +1 and -1, which differ from 2 p - 1 without intercept.
+            # The scores of targets that are +1 for the class of a row and -1 for the others. The
+            # sum of the outputs is one with an intercept, but not without.
             return 2 * outputs - outputs.sum(axis=1, keepdims=True)
         code, words = self._output_code
         scores = code.scores(outputs @ words, self.decoding)

@@ -27,8 +27,8 @@ from kitchenette.parameters import check_choice, check_count
 
 LEAST_ROWS = 256  # the smallest block that a builder expects
 CHEAPER_FACTORS = 24  # an eigendecomposition costs as much as this many Cholesky factors (measured)
-# Relative to the trace, the error of a Gram matrix of float32 rows is slightly below the resolution
-# if there are at least FLOAT32_FEATURES and FLOAT32_ROWS, and larger if there are fewer.
+# The rounding error of a Gram matrix of float32 rows, divided by its trace, is slightly below
+# FLOAT32_RESOLUTION if there are at least FLOAT32_FEATURES and FLOAT32_ROWS, and larger with fewer.
 FLOAT32_RESOLUTION = 1e-8
 FLOAT32_FEATURES, FLOAT32_ROWS = 10, 20_000
 
@@ -229,6 +229,15 @@ class LeastSquares:
         -------
         self : LeastSquares
             This object.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kitchenette import LeastSquares
+        >>> Z = np.random.default_rng(0).normal(size=(100, 2))
+        >>> statistics = LeastSquares(2).update(Z, Z[:, 0])
+        >>> statistics.downdate(Z[:40], Z[:40, 0]).n_rows
+        60
         """
         self._change(Z, Y, sample_weight, remove=True)
         return self
@@ -267,6 +276,16 @@ class LeastSquares:
         Returns
         -------
         statistics : LeastSquares
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kitchenette import LeastSquares
+        >>> Z = np.random.default_rng(0).normal(size=(100, 2))
+        >>> here = LeastSquares(2).update(Z[:30], Z[:30, 0])
+        >>> there = LeastSquares(2).update(Z[30:], Z[30:, 0])
+        >>> here.combined(there).n_rows, here.n_rows, there.n_rows
+        (100, 30, 70)
         """
         return self.__copy__().merge(other)
 
@@ -318,6 +337,18 @@ class LeastSquares:
         effective number of parameters in "gcv" is estimated with a standard error of at most
         sqrt(edf) / 4.
         See `kitchenette.learning.regularisation`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kitchenette import LeastSquares
+        >>> rng = np.random.default_rng(0)
+        >>> Z = rng.normal(size=(200, 5))
+        >>> statistics = LeastSquares(5).update(Z, Z @ np.ones(5) + rng.normal(size=200))
+        >>> statistics.solve(alpha=1.0).coef.shape
+        (5, 1)
+        >>> bool(0.1 < statistics.solve("evidence").alpha < 10)  # the noise has variance one
+        True
         """
         alpha = checked_alpha(alpha)
         check_choice("criterion", criterion, CRITERIA)

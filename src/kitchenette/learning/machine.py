@@ -225,6 +225,15 @@ class KernelMachine(ValueParameters, ABC):
         -------
         self : object
             This model.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kitchenette import KernelRegressor
+        >>> X = np.random.default_rng(0).normal(size=(500, 3))
+        >>> model = KernelRegressor(random_state=0).fit(X, X[:, 0])
+        >>> model.downdate(X[:100], X[:100, 0]).statistics_.n_rows
+        400
         """
         with unchanged_on_error(self):
             self._continue(X, y, sample_weight, remove=True)
@@ -275,12 +284,24 @@ class KernelMachine(ValueParameters, ABC):
         """Compute the weights, unless they are up to date.
 
         `fit` and the prediction methods call it. After `partial_fit`, `merge` and `downdate` it
-        is deferred to the next prediction, because a solution costs as much as many rows.
+        is deferred to the next prediction, because a solution costs as much as many rows. Call
+        it before the model is shared by threads, or to choose when the time is spent.
 
         Returns
         -------
         self : object
             This model.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kitchenette import KernelRegressor
+        >>> X = np.random.default_rng(0).normal(size=(500, 3))
+        >>> model = KernelRegressor(random_state=0)
+        >>> for part in (X[:200], X[200:]):
+        ...     model = model.partial_fit(part, part[:, 0])
+        >>> model.solve().alpha_ > 0
+        True
         """
         self._current()
         return self
@@ -491,6 +512,19 @@ class KernelMachine(ValueParameters, ABC):
         -------
         model : object
             It cannot learn from more rows, merge, or return standard deviations.
+
+        Examples
+        --------
+        >>> import pickle
+        >>> import numpy as np
+        >>> from kitchenette import KernelRegressor
+        >>> X = np.random.default_rng(0).normal(size=(500, 3))
+        >>> model = KernelRegressor(random_state=0).fit(X, X[:, 0])
+        >>> small = model.for_inference()
+        >>> bool(np.array_equal(small.predict(X), model.predict(X)))
+        True
+        >>> len(pickle.dumps(small)) < 0.1 * len(pickle.dumps(model))
+        True
         """
         self.solve()
         copied = copy(self)

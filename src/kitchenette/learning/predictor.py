@@ -25,6 +25,21 @@ class Predictor:
     of ``predict`` up to rounding errors. The predictor is a snapshot: it does not change when the
     model learns more rows. It is thread-safe and can be pickled.
 
+    Parameters
+    ----------
+    fitted : FittedMap
+        The feature map.
+    weights : ndarray of shape (n_features, n_targets)
+        The weights of the features.
+    intercept : ndarray of shape (n_targets,)
+        The constants.
+    n_columns : int
+        The number of columns of a row.
+    dtype : dtype
+        float32 or float64, to which rows are converted.
+    answer : callable
+        Converts outputs of shape (n_rows, n_targets) to predictions, one per row.
+
     Notes
     -----
     Features are computed and multiplied with the weights in one native call if the map is one of

@@ -190,6 +190,18 @@ class Solution:
 
     (the last term only with an intercept). Weights are scaled to a sum of n: an observation has
     noise of variance s^2 over its weight, and G, rss and alpha are those of the scaled weights.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kitchenette import LeastSquares
+    >>> Z = np.random.default_rng(0).normal(size=(200, 2))
+    >>> noise = np.random.default_rng(1).normal(size=200)
+    >>> solution = LeastSquares(2).update(Z, Z @ [1.0, 2.0] + noise).solve(alpha=1.0)
+    >>> solution.predict([[1.0, 1.0]]).shape
+    (1, 1)
+    >>> bool(0.8 < solution.noise_variance[0] < 1.2)
+    True
     """
 
     coef: Array
@@ -219,7 +231,18 @@ class Solution:
         return self.weight_scale * self.rss / left if left > 0 else np.full_like(self.rss, np.nan)
 
     def predict(self, Z: ArrayLike) -> Array:
-        """``Z @ coef + intercept``, shape (n_rows, n_targets)."""
+        """Predictions of all targets.
+
+        Parameters
+        ----------
+        Z : array-like of shape (n_rows, n_features)
+            Features.
+
+        Returns
+        -------
+        predictions : ndarray of shape (n_rows, n_targets)
+            ``Z @ coef + intercept``.
+        """
         return np.asarray(Z) @ self.coef + self.intercept
 
     def variance(self, Z: Any, *, noise: bool = True) -> Array:

@@ -227,9 +227,10 @@ class Fastfood(FourierMap):
         The number of features, any number.
     projection : {"orthogonal", "hadamard", "fourier"}, default="orthogonal"
         The structured matrix. In "orthogonal" the directions of a block of d are orthogonal, with
-        d the number of padded columns: a third to a half of the error of "hadamard" for close
-        rows, at about the same cost. "hadamard" is the paper's V = S H G Pi H B / sqrt(d).
-        "fourier" is the paper's Pi F B, without padding; it is *not* unbiased, see Notes.
+        d the number of padded columns: at most a third of the error of "hadamard" for rows within
+        one length scale and d of 16 and more, at about the same cost. "hadamard" is the paper's
+        V = S H G Pi H B / sqrt(d). "fourier" is the paper's Pi F B, without padding; it is *not*
+        unbiased, see Notes.
     features : {"sincos", "offset", "local"}, default="sincos"
         Cosine and sine of each projection; the cosine of a randomly shifted one; or, for the
         Gaussian kernel, positive features that are large near a random template (section
@@ -282,8 +283,8 @@ class Fastfood(FourierMap):
     * "hadamard", for the Gaussian kernel: at most (1 - exp(-v^2))^2 / D + 2 C(v) / D with
       C(v) = 6 v^4 (exp(-v^2) + v^2 / 3) (Theorem 9 of the paper for D / 2 frequencies; its
       Corollary 10 has four times the first term). The second term bounds the correlations inside
-      a block. The measured variance is 1 to 2 times the first term, v^4 / D, for small v, and
-      equals the first term for v above 3;
+      a block. The measured variance is 1.7 to 2.1 times the first term for v up to 1 and d
+      of 16 and more, 1.3 to 1.5 times for v = 2, and equals the first term for v of 3 and more;
     * "orthogonal", for the Gaussian kernel: about (1 - exp(-v^2))^2 / D
       + 2 (d - 1) (M - exp(-v^2)) / D with Kummer's function M = 1F1(d; d / 2; -v^2 / 2), if
       D / 2 is a multiple of d. For small v that is

@@ -95,7 +95,7 @@ class RandomKitchenSinks(FourierMap):
         n_columns frequencies orthogonal, with independent lengths: less variance at the same
         cost per row, above all for close rows; drawing costs O(n_components n_columns^2) at
         most. "quasi" maps scrambled Sobol points through the inverse distribution function of
-        the spectrum: less variance if there are few columns.
+        the spectrum: least variance up to about eight columns.
     features : {"sincos", "offset"}, default="sincos"
         Cosine and sine of each projection, or the cosine of a randomly shifted one.
         "sincos" has less variance where the kernel is large, and needs half the frequencies.
@@ -144,9 +144,11 @@ class RandomKitchenSinks(FourierMap):
     For quasi-random frequencies no computable formula is known. For a fixed number of columns
     the variance falls faster than 1 / D (Owen 1997, for full scrambling) and cannot be many times
     that of independent frequencies; D / 2 is best a power of two. The gain shrinks as the number
-    of columns grows: for close rows the variance was 0.1 to 0.15 times that of independent
-    frequencies with 4 columns and D = 64, 0.3 to 0.4 times with 16 columns and D = 128, and 0.5 to
-    0.75 times with 100 columns and D = 512.
+    of columns grows: for rows within one length scale the variance was 0.10 to 0.14 times that of
+    independent frequencies with 4 columns and D = 64 (0.01 times with D = 1024), 0.24 to 0.26 times
+    with 8 columns and 0.34 to 0.36 times with 16 columns and D = 128, and 0.50 to 0.55 times with
+    100 columns and D = 512. "orthogonal" had less from 16 columns on. (`python -m
+    benchmarks.accuracy` prints these figures.)
 
     Cost: O(n_components n_columns) operations per row, and as many stored numbers.
 

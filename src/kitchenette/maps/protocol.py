@@ -31,6 +31,19 @@ class FittedMap(Protocol):
     ----------
     n_features_out_ : int
         The number of features.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kitchenette import Fastfood
+    >>> from kitchenette.maps.protocol import FittedMap
+    >>> X = np.random.default_rng(0).normal(size=(10, 3))
+    >>> fastfood = Fastfood(n_components=64, random_state=0).fit(X)
+    >>> isinstance(fastfood, FittedMap)
+    True
+    >>> rows, Z = fastfood.rows(X), np.empty((10, 64))
+    >>> fastfood.operator(rows).write(rows, Z)  # whether all features are finite
+    True
     """
 
     @property
@@ -38,22 +51,61 @@ class FittedMap(Protocol):
         """The number of features."""
 
     def rows(self, X: Any) -> Any:
-        """Check and convert a user's rows to the form that `operator` takes."""
+        """Check and convert a user's rows to the form that `operator` takes.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
+            Rows as users pass them.
+
+        Returns
+        -------
+        rows : ndarray or CSR matrix
+        """
 
     def operator(self, rows: Any) -> Operator:
         """The operator that writes the features of rows of this precision into memory.
 
         Its method ``collapse`` gives a cheaper operator for prediction if the last step is linear.
+
+        Parameters
+        ----------
+        rows : ndarray or CSR matrix
+            Rows from the method `rows`; their precision chooses the operator.
+
+        Returns
+        -------
+        operator : Operator
         """
 
     def overflow(self, rows: Any) -> str:
-        """The error message for rows of which a feature is not finite."""
+        """The error message for rows of which a feature is not finite.
+
+        Parameters
+        ----------
+        rows : ndarray or CSR matrix
+            Rows from the method `rows`.
+
+        Returns
+        -------
+        message : str
+        """
 
     def for_inference(self) -> Self:
-        """A map that computes the same features, without the data for further fitting."""
+        """A map that computes the same features, without the data for further fitting.
+
+        Returns
+        -------
+        fitted : FittedMap
+        """
 
     def identity(self) -> Any:
-        """A value that is equal, up to rounding, for maps that compute the same features."""
+        """A value that is equal, up to rounding, for maps that compute the same features.
+
+        Returns
+        -------
+        identity : object
+        """
 
 
 class TransformerMap:
@@ -65,6 +117,15 @@ class TransformerMap:
         Its ``transform`` is called for blocks of rows.
     X : array-like, sparse matrix or data frame
         Rows; the first is transformed to find the number of features and their precision.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.kernel_approximation import RBFSampler
+    >>> from kitchenette.maps.protocol import TransformerMap
+    >>> X = np.random.default_rng(0).normal(size=(10, 3))
+    >>> TransformerMap(RBFSampler(n_components=32).fit(X), X).n_features_out_
+    32
     """
 
     def __init__(self, estimator: Any, X: Any):
@@ -103,7 +164,17 @@ class TransformerMap:
 
 
 class TransformerOperator(Operator):
-    """Features by the ``transform`` of a scikit-learn transformer."""
+    """Features by the ``transform`` of a scikit-learn transformer.
+
+    Parameters
+    ----------
+    estimator : fitted transformer
+        Its ``transform`` is called.
+    n_features : int
+        The number of features.
+    dtype : dtype
+        Their precision.
+    """
 
     def __init__(self, estimator: Any, n_features: int, dtype: np.dtype[Any]):
         self.n_columns = getattr(estimator, "n_features_in_", 0)
@@ -112,6 +183,7 @@ class TransformerOperator(Operator):
         self._estimator = estimator
 
     def write(self, rows: Any, out: NDArray[Any]) -> bool:
+        """Write the features of the rows to ``out``; False if one of them is not finite."""
         names = getattr(self._estimator, "feature_names_in_", None)
         if names is not None and isinstance(rows, np.ndarray):
             rows = _frame(rows, names)  # an array would make it warn of missing names
@@ -138,14 +210,45 @@ def _dense(Z: Any) -> NDArray[Any]:
 
 
 def thawed(estimator: Any) -> Any:
-    """The estimator without the `FrozenEstimator` objects around it."""
+    """The estimator without the `FrozenEstimator` objects around it.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Any estimator.
+
+    Returns
+    -------
+    estimator : estimator
+    """
     while isinstance(estimator, FrozenEstimator):
         estimator = estimator.estimator
     return estimator
 
 
 def fitted_map(estimator: Any, X: Any) -> FittedMap:
-    """A fitted transformer as a `FittedMap`; one that is not is wrapped and tried on rows of X."""
+    """A fitted transformer as a `FittedMap`; one that is not is wrapped in a `TransformerMap`.
+
+    Parameters
+    ----------
+    estimator : fitted transformer
+        A feature map, or any transformer that treats rows one by one.
+    X : array-like, sparse matrix or data frame
+        Rows that the transformer accepts.
+
+    Returns
+    -------
+    fitted : FittedMap
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.preprocessing import PolynomialFeatures
+    >>> from kitchenette.maps.protocol import fitted_map
+    >>> X = np.random.default_rng(0).normal(size=(10, 3))
+    >>> fitted_map(PolynomialFeatures(2).fit(X), X).n_features_out_
+    10
+    """
     estimator = thawed(estimator)
     return estimator if isinstance(estimator, FittedMap) else TransformerMap(estimator, X)
 
@@ -153,7 +256,20 @@ def fitted_map(estimator: Any, X: Any) -> FittedMap:
 def fit_map(estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
     """A fitted copy of a transformer; a frozen one is not fitted again.
 
-    ``sample_weight`` is passed to transformers that have a method ``fit_rows``.
+    Parameters
+    ----------
+    estimator : transformer
+        It is not changed.
+    X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
+        Rows.
+    y : array-like, optional
+        Targets, passed to ``fit``.
+    sample_weight : array-like of shape (n_rows,), optional
+        Weights, for transformers that have a method ``fit_rows``; others ignore them.
+
+    Returns
+    -------
+    fitted : transformer
     """
     made = clone(estimator)
     if isinstance(made, FrozenEstimator):
@@ -165,7 +281,13 @@ def fit_map(estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) ->
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ForeignSpecification(Specification):
-    """A map of another package inside a map of this one; it cannot be stored in model files."""
+    """A map of another package inside a map of this one; it cannot be stored in model files.
+
+    Attributes
+    ----------
+    fitted : FittedMap
+        The fitted map.
+    """
 
     fitted: Any
 
@@ -183,7 +305,20 @@ class ForeignSpecification(Specification):
 
 
 def specification_of(estimator: Any, X: Any) -> Specification:
-    """The specification of a fitted transformer; ``X`` are rows that it accepts."""
+    """The specification of a fitted transformer.
+
+    Parameters
+    ----------
+    estimator : fitted transformer
+        A map of this package, or any transformer that treats rows one by one.
+    X : ndarray or sparse matrix of shape (n_rows, n_columns)
+        Rows that it accepts.
+
+    Returns
+    -------
+    specification : Specification
+        That of the map, or a `ForeignSpecification`.
+    """
     fitted = fitted_map(estimator, X)
     identity = fitted.identity()
     if isinstance(identity, Specification):
@@ -194,7 +329,27 @@ def specification_of(estimator: Any, X: Any) -> Specification:
 
 
 def map_difference(a: FittedMap, b: FittedMap) -> str | None:
-    """The name of the first attribute in which two fitted maps differ, or None."""
+    """The name of the first attribute in which two fitted maps differ, or None.
+
+    Parameters
+    ----------
+    a, b : FittedMap
+        Fitted maps.
+
+    Returns
+    -------
+    name : str or None
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kitchenette import Fastfood
+    >>> from kitchenette.maps.protocol import map_difference
+    >>> X = np.random.default_rng(0).normal(size=(10, 3))
+    >>> one, other = (Fastfood(n_components=64, random_state=seed).fit(X) for seed in (0, 1))
+    >>> map_difference(one, one) is None, map_difference(one, other)
+    (True, 'seed')
+    """
     return first_difference(a.identity(), b.identity())
 
 

@@ -406,7 +406,8 @@ def _add_srht(found: Range, base: Specification, seed: int, X: Any, owner: TEFM,
     sums, j, n_rows = found.sums.copy(), found.n_blocks, found.n_rows
     for Z in _base_features(base, X, owner, size):
         sign = signs.signs(1, size, first=j)[0, : len(Z), None]
-        # Rows are put at random places, because the transform of few adjacent rows repeats.
+        # Rows are put at random places of the block: if few adjacent places are filled, groups of
+        # coordinates of the Hadamard transform are equal, and sampling them wastes components.
         place = places.permutations(1, size, first=j)[0, : len(Z)]
         odd = (np.bitwise_count(outer & np.uint64(j)) & 1).astype(bool)
         step = max(FEWEST_COLUMNS, WIDE_BYTES // (Z.dtype.itemsize * size))

@@ -210,8 +210,8 @@ class TensorSketch(SeriesMap):
         dense where the sketch is sparse.
     n_sketches : int, default=1
         Average this many independent, shorter sketches instead of using one (Lemma 9 of the
-        paper): transforms are shorter, and the estimate has lighter tails; its variance is the
-        same or larger, see Notes. Limited to the number of features of a sketch.
+        paper): the transforms are shorter; the variance is the same or larger, see Notes. Limited
+        to the number of features of a sketch.
     random_state : int, NumPy generator or None, default=None
         The seed. None draws one; see ``seed_``.
 
@@ -262,7 +262,9 @@ class TensorSketch(SeriesMap):
     m^p + <x, y>^2p on the first bracket in the paper's Lemma 6 does not hold: it assumes that all
     tuples of columns are hashed independently, but tuples that share a column are not.)
 
-    The mean of t sketches of D / t features has the first term, and t times the second term.
+    The mean of t sketches of D / t features has the first term, and t times the second term. For
+    256 features of degrees 2, 3 and 4 at unit rows with <x, y> = 0.5, 8 sketches had 1.03 to 1.08
+    times the variance of one, and 64 sketches 1.15 to 1.39 times.
 
     A series, the sum of a_n <x, y>^n, is estimated by a sketch of D_n features for each n > 0, and
     a constant: its variance is the sum over n of a_n^2 times the formula with p = n and D = D_n,
@@ -270,7 +272,7 @@ class TensorSketch(SeriesMap):
     as in `RandomMaclaurin`.) For the Gaussian kernel multiply it by exp(-|x|^2 - |y|^2). An
     infinite series is truncated as in `RandomMaclaurin`, whose Notes compare the accuracy of the
     two maps. A Polynomial with a constant has less variance as a `Maclaurin` kernel: the error on
-    the digits is 0.11 instead of 0.35 for degree 7, and 0.04 instead of 0.10 for degree 3.
+    the digits is 0.13 instead of 0.27 for degree 7, and 0.044 instead of 0.068 for degree 3.
 
     Unlike with the other maps, the first features of a larger map are not those of a smaller one,
     because every feature depends on D.
