@@ -288,7 +288,7 @@ def test_a_solution_does_not_change_when_rows_are_added():
 # ---------------------------------------------------------------- accuracy
 
 
-@pytest.mark.parametrize("offset", [0.0, 100.0, 1e4])
+@pytest.mark.parametrize("offset", [0.0, pytest.param(100.0, marks=pytest.mark.slow), 1e4])
 def test_a_million_float32_rows_agree_with_a_float64_solution(offset):
     rng = np.random.default_rng(0)
     n, D = 1_000_000, 12

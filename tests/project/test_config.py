@@ -30,7 +30,15 @@ def test_show_config_names_version_instructions_and_threads(capsys):
     assert f"threads          {_core.max_threads()}" in printed
 
 
-@pytest.mark.parametrize("variant", _core.simd_variants())
+@pytest.mark.parametrize(
+    "variant",
+    [
+        *_core.simd_variants()[:-1],
+        pytest.param(
+            _core.simd_variants()[-1], marks=pytest.mark.slow
+        ),  # the default is tested below
+    ],
+)
 def test_the_environment_forces_an_instruction_set(variant):
     code = "import kitchenette; print(kitchenette._core.simd())"
     assert run(code, KITCHENETTE_SIMD=variant).stdout.strip() == variant
