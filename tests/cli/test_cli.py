@@ -28,7 +28,11 @@ COMMAND = str(Path(sys.executable).with_name("kitchenette"))
 
 
 @pytest.mark.parametrize(
-    "command", [(COMMAND,), (sys.executable, "-m", "kitchenette")], ids=["script", "module"]
+    "command",
+    [
+        pytest.param((COMMAND,), id="script"),
+        pytest.param((sys.executable, "-m", "kitchenette"), id="module", marks=pytest.mark.slow),
+    ],
 )
 def test_the_demo_prints_a_table_in_which_fastfood_matches_the_exact_kernel(command):
     done = run(*command, "demo", "--n-components", "512")
@@ -48,7 +52,8 @@ def test_the_demo_prints_a_table_in_which_fastfood_matches_the_exact_kernel(comm
 
 
 def test_version_and_help():
-    assert run(COMMAND, "--version").stdout.strip() == f"kitchenette {kitchenette.__version__}"
+    version = CliRunner().invoke(app, ["--version"]).output
+    assert version.strip() == f"kitchenette {kitchenette.__version__}"
     assert "demo" in CliRunner().invoke(app, ["--help"]).output
 
 

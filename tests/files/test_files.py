@@ -369,6 +369,40 @@ def test_frozen_maps_and_what_is_shared(path):
     assert loaded.outer is loaded.inner.outer
 
 
+@pytest.mark.parametrize("kind", [CRAFTMap, TEFM])
+def test_frozen_maps_inside_of_compact_maps(kind, path):
+    X = rows()
+    for frozen in (
+        FrozenEstimator(Fastfood(Gaussian(2.0), 64, random_state=0).fit(X)),
+        FrozenEstimator(FrozenEstimator(RandomMaclaurin(Polynomial(2), 64).fit(X))),
+    ):
+        fitted = kind(frozen, 8, random_state=0).fit(X)
+        loaded = again(fitted, path)
+        assert np.array_equal(loaded.transform(X), fitted.transform(X))
+        name = kind.inner_name
+        assert isinstance(getattr(loaded, name), FrozenEstimator)
+        assert isinstance(getattr(loaded, f"{name}_"), FrozenEstimator)
+        assert loaded.kernel_.get_params() == fitted.kernel_.get_params()
+        # Fitting again leaves the frozen map as it is.
+        assert np.array_equal(loaded.fit(X).transform(X), fitted.transform(X))
+        model = KernelRegressor(kind(frozen, 8, random_state=0)).fit(X, X[:, 0])
+        assert np.array_equal(again(model, path).predict(X), model.predict(X))
+
+
+def test_a_generator_of_a_projection_is_stored(path):
+    X = rows()
+    down = SRHT(8, random_state=np.random.default_rng(5))
+    fitted = CRAFTMap(Polynomial(2), 8, down=down, random_state=0).fit(X)
+    loaded = again(fitted, path)
+    assert np.array_equal(loaded.transform(X), fitted.transform(X))
+    assert loaded.down.random_state == fitted.down_.seed_
+    assert np.array_equal(loaded.fit(X).transform(X), fitted.transform(X))
+    model = KernelRegressor(clone(fitted)).fit(X, X[:, 0])
+    assert np.array_equal(again(model, path).predict(X), model.predict(X))
+    with pytest.raises(ModelFileError, match="random_state of SRHT is a generator"):
+        save(clone(fitted), path)
+
+
 def test_a_generator_is_stored_as_the_seed_that_it_gave(path):
     fitted = Fastfood(n_components=8, random_state=np.random.default_rng(0)).fit(rows())
     loaded = again(fitted, path)

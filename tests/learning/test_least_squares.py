@@ -199,7 +199,7 @@ for spare in range(0, 60 << 20, 5 << 20):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits memory as Linux does")
-@pytest.mark.parametrize("method", ["update", "downdate"])
+@pytest.mark.parametrize("method", ["update", pytest.param("downdate", marks=pytest.mark.slow)])
 def test_statistics_are_as_they_were_if_products_find_no_memory(method):
     code = WITHOUT_MEMORY.replace("{method}", method)
     done = subprocess.run(
@@ -251,6 +251,18 @@ def test_downdating_equals_fitting_without_those_rows(dtype):
     assert not statistics.gram.values.any()
 
 
+def test_rounding_errors_of_weights_do_not_keep_the_last_row():
+    rng = np.random.default_rng(0)
+    Z, weights = rng.normal(size=(2000, 3)), rng.uniform(0.1, 1e3, size=2000)
+    weights[-1] = 1e-3
+    statistics = LeastSquares(3).update(Z, Z[:, 0], weights)
+    for rows in np.split(rng.permutation(1999), 40 * np.arange(1, 50)):
+        statistics.downdate(Z[rows], Z[rows, 0], weights[rows])
+    assert statistics.count != weights[-1]
+    statistics.downdate(Z[-1:], Z[-1:, 0], weights[-1:])
+    assert statistics.n_rows == statistics.count == 0
+
+
 def test_merging_leaves_the_other_alone_and_takes_itself():
     Z, Y, _ = problem()
     a, b = LeastSquares(7, 2).update(Z[:20], Y[:20]), LeastSquares(7, 2).update(Z[20:], Y[20:])
@@ -276,7 +288,7 @@ def test_a_solution_does_not_change_when_rows_are_added():
 # ---------------------------------------------------------------- accuracy
 
 
-@pytest.mark.parametrize("offset", [0.0, 100.0, 1e4])
+@pytest.mark.parametrize("offset", [0.0, pytest.param(100.0, marks=pytest.mark.slow), 1e4])
 def test_a_million_float32_rows_agree_with_a_float64_solution(offset):
     rng = np.random.default_rng(0)
     n, D = 1_000_000, 12
@@ -790,6 +802,9 @@ def test_after_bad_input_the_statistics_are_as_before():
         statistics.downdate(np.tile(Z, (2, 1)), np.tile(Y, (2, 1)))
     with pytest.raises(ValueError, match="Cannot remove 60 rows of total weight 90"):
         statistics.downdate(Z, Y, np.full(60, 1.5))
+    for weight in (0.0, 0.5, 0.999):
+        with pytest.raises(ValueError, match=r"all 60 rows with a weight of .*added with .* of 60"):
+            statistics.downdate(Z, Y, np.full(60, weight))
     with pytest.raises(ValueError, match="statistics of 6 features and 2 targets into those of 7"):
         statistics.merge(LeastSquares(6, 2))
     with pytest.raises(ValueError, match="merge takes a LeastSquares object; got int"):

@@ -11,7 +11,10 @@ import pytest
 import scipy.sparse as sp
 from peak_memory import SOURCE
 from scipy.linalg import hadamard
+from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.frozen import FrozenEstimator
+from sklearn.kernel_approximation import RBFSampler
+from sklearn.preprocessing import StandardScaler
 from sklearn.random_projection import GaussianRandomProjection, SparseRandomProjection
 from unbiased import assert_spread, assert_unbiased, close_pairs, estimates, leaning_pairs
 
@@ -389,8 +392,48 @@ def test_down_may_be_any_linear_projection():
         assert kernel_error(craft, X) < 0.3
         again = pickle.loads(pickle.dumps(craft))
         assert np.array_equal(again.transform(X), craft.transform(X))
-    with pytest.raises(ValueError, match="down must"):
-        CRAFTMap(up, 512, down="srht").fit(X)
+
+
+@pytest.mark.parametrize(
+    ("down", "sentence"),
+    [
+        ("srht", r"down must be None, SRHT\(n_components\) or a linear projection.*got 'srht'"),
+        (SRHT, r"down must be an object, not a class: write SRHT\(\.\.\.\)"),
+        (GaussianRandomProjection, r"not a class: write GaussianRandomProjection\("),
+        (PCA(), "must be a random projection, which does not depend.*PCA is fitted to them"),
+        (TruncatedSVD(), "TruncatedSVD is fitted to them. TEFM chooses"),
+        (StandardScaler(), "or a linear projection such as.*got StandardScaler"),
+        (RBFSampler(), "matrix components_ when it is fitted, which RBFSampler has not"),
+    ],
+)
+@pytest.mark.parametrize("n_components", [1, 16])
+def test_what_is_no_projection_gets_a_sentence(down, sentence, n_components):
+    craft = CRAFTMap(RandomMaclaurin(Polynomial(2), 64), n_components, down=down, random_state=0)
+    with pytest.raises(ValueError, match=sentence):
+        craft.fit(rows(60, 8))
+
+
+def test_the_generator_of_a_projection_is_its_seed():
+    X = rows(60, 8)
+    up = RandomMaclaurin(Polynomial(2), 64, random_state=0)
+
+    def craft(down):
+        return CRAFTMap(up, 16, down=down, random_state=0).fit(X)
+
+    made = craft(SRHT(16, random_state=np.random.default_rng(3)))
+    again = craft(SRHT(16, random_state=np.random.default_rng(3)))
+    assert np.array_equal(made.transform(X), again.transform(X))
+    seed = made.down_.seed_
+    assert np.array_equal(made.transform(X), craft(SRHT(16, random_state=seed)).transform(X))
+    np.testing.assert_allclose(
+        made.down_.transform(made.up_.transform(X)), made.transform(X), atol=1e-12
+    )
+    assert not hasattr(CRAFTMap(), "down_")
+    assert not hasattr(craft(GaussianRandomProjection()), "down_")
+    others = [None, SRHT(16), SRHT(16, random_state=np.random.default_rng(4))]
+    assert not any(np.array_equal(made.transform(X), craft(d).transform(X)) for d in others)
+    loaded = pickle.loads(pickle.dumps(made))
+    assert np.array_equal(loaded.transform(X), made.transform(X))
 
 
 def test_partial_fit_with_power_iterations_is_refused_and_changes_nothing():

@@ -222,6 +222,7 @@ raise SystemExit(os.waitstatus_to_exitcode(status))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.slow
 def test_a_forked_child_works_and_does_not_wait_for_ever():
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", CHANGED], timeout=120, check=False)
     assert done.returncode == 0

@@ -158,7 +158,9 @@ def test_orthogonal_and_quasi_random_frequencies_spread_less(frequencies, d):
     assert (spreads[1] < 0.5 * spreads[0]).all()
 
 
-@pytest.mark.parametrize(("d", "n_components"), [(4, 64), (16, 128), (16, 20)])
+@pytest.mark.parametrize(
+    ("d", "n_components"), [(4, 64), pytest.param(16, 128, marks=pytest.mark.slow), (16, 20)]
+)
 def test_orthogonal_frequencies_have_the_stated_variance(d, n_components):
     X, Y = close_pairs(d, distance=2.0)
     v2 = np.sum((X - Y) ** 2, axis=1)

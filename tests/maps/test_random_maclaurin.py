@@ -620,6 +620,7 @@ def test_gaussian_directions_are_unbiased(options, degrees):
 
 
 @pytest.mark.parametrize("n_components", [1, 3])
+@pytest.mark.slow
 def test_a_few_gaussian_features_are_unbiased(n_components):
     X, Y = close_pairs(3, distance=0.5)
     kernel = Polynomial(2)

@@ -97,7 +97,9 @@ def test_features_are_polynomials_of_cosines(simd, projection, d, dtype):
 # ---------------------------------------------------------------- expectations
 
 
-@pytest.mark.parametrize("norm", [0.3, 1.0, 3.0])
+@pytest.mark.parametrize(
+    "norm", [*(pytest.param(n, marks=pytest.mark.slow) for n in (0.3, 1.0)), 3.0]
+)
 @pytest.mark.parametrize("projection", PROJECTIONS)
 @pytest.mark.parametrize(
     "kernel",
@@ -134,7 +136,7 @@ def test_high_degrees_are_unbiased_in_two_dimensions(degree, d, coef0, projectio
 
 
 @pytest.mark.parametrize("projection", PROJECTIONS)
-@pytest.mark.parametrize("d", [1, 2, 5, 16])
+@pytest.mark.parametrize("d", [1, *(pytest.param(d, marks=pytest.mark.slow) for d in (2, 5)), 16])
 @pytest.mark.parametrize(
     "kernel",
     [Exponential(), VovkPolynomial(4), Maclaurin([0.0, 1.0, 0.0, 2.0]), Maclaurin([2.0])],

@@ -141,7 +141,7 @@ def test_the_spectrum_table_names_every_position_once():
 # ---------------------------------------------------------------- expectation
 
 
-@pytest.mark.parametrize("norm", [0.3, 1.0, 3.0])
+@pytest.mark.parametrize("norm", [pytest.param(0.3, marks=pytest.mark.slow), 1.0, 3.0])
 @pytest.mark.parametrize("degree", range(1, 11))
 @pytest.mark.parametrize("homogeneous", [True, False])
 def test_unbiased_for_every_degree_and_norm(degree, norm, homogeneous):
@@ -260,11 +260,11 @@ def test_the_mean_of_several_sketches_has_the_stated_expectation_and_variance(
 SERIES = [
     Exponential(1.5),
     VovkPolynomial(4),
-    VovkInfinite(),
+    pytest.param(VovkInfinite(), marks=pytest.mark.slow),
     Maclaurin([0.5, 1.0, 0.0, 0.3]),
     Gaussian(1.3),
-    Gaussian(np.array([0.8, 1.0, 1.5, 2.0, 3.0])),
-    Gaussian("median"),
+    pytest.param(Gaussian(np.array([0.8, 1.0, 1.5, 2.0, 3.0])), marks=pytest.mark.slow),
+    pytest.param(Gaussian("median"), marks=pytest.mark.slow),
 ]
 
 
@@ -292,7 +292,7 @@ def test_a_series_is_sketched_degree_by_degree(output):
     )
 
 
-@pytest.mark.parametrize("n_sketches", [1, 3])
+@pytest.mark.parametrize("n_sketches", [1, pytest.param(3, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kernel", SERIES, ids=str)
 def test_series_are_unbiased(kernel, n_sketches):
     X, Y = close_pairs(5, norm=0.6, distance=0.3)
@@ -315,6 +315,7 @@ def test_series_are_unbiased_with_fewer_features_than_degrees(n_components, kern
     assert_unbiased(samples, kernel_of_pairs(kernel, X, Y))
 
 
+@pytest.mark.slow
 def test_the_variance_of_a_series_is_the_sum_of_those_of_its_powers():
     X, Y = close_pairs(6)
     kernel = Maclaurin([1.0, 1.0, 0.5])

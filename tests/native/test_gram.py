@@ -65,7 +65,11 @@ def assert_moments(statistics, Z, Y, weights, tolerance):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(
     "shape",
-    [*SHAPES[1:], (5, 129), (97, 48), (20, 256), (20, 1030), (2113, 30), (4225, 30), (9000, 9)],
+    [
+        *SHAPES[1:],
+        *[(5, 129), (97, 48), (20, 256), (2113, 30), (4225, 30), (9000, 9)],
+        pytest.param((20, 1030), marks=pytest.mark.slow),
+    ],
     ids=str,
 )
 def test_moments_equal_explicit_sums(simd, shape, dtype):
@@ -161,9 +165,28 @@ def test_statistics_get_more_targets():
     expected[:, [1, 3]] = Y
     assert_moments(wider, Z, expected, np.ones(40), 1e-13)
     assert not np.shares_memory(wider.gram, statistics.gram)
-    for columns, n_targets in (([1], 4), ([1, 1], 4), ([1, 4], 4), ([-1, 2], 4), ([2, 1], 4)):
+    last = 2**63 - 1
+    for columns, n_targets in [
+        ([1], 4),
+        ([0, 1, 2], 4),
+        ([1, 1], 4),
+        ([1, 4], 4),
+        ([-1, 2], 4),
+        ([2, 1], 4),
+        ([0, 1], 1),
+        ([0, 1], 0),
+        ([0, 1], -1),
+        ([0, last], 4),
+        ([last, -last - 1], 4),
+        ([0, -last - 1], 4),
+    ]:
         with pytest.raises(ValueError, match="column"):
-            statistics.with_targets(np.array(columns), n_targets)
+            statistics.with_targets(np.array(columns, dtype=np.int64), n_targets)
+    with pytest.raises(ValueError, match="column"):
+        statistics.with_targets(np.empty(0, dtype=np.int64), 4)
+    for n_targets in (2**31, 2**62, last):
+        with pytest.raises(ValueError, match=r"less than 2\^31 targets"):
+            statistics.with_targets(np.array([0, 1], dtype=np.int64), n_targets)
 
 
 def test_products_do_not_depend_on_threads(simd):

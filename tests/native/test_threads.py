@@ -110,9 +110,16 @@ print(set(results))
     )
 
 
-def test_a_process_ends_at_once_after_a_call():
-    run("fwht(X)")
-    run("thread = threading.Thread(target=fwht, args=[X])\nthread.start()\nthread.join()")
+@pytest.mark.parametrize(
+    "call",
+    [
+        pytest.param("fwht(X)", marks=pytest.mark.slow),
+        "thread = threading.Thread(target=fwht, args=[X])\nthread.start()\nthread.join()",
+    ],
+    ids=["main thread", "another thread"],
+)
+def test_a_process_ends_at_once_after_a_call(call):
+    run(call)
 
 
 @pytest.mark.skipif(not _core.openmp, reason="threadpoolctl limits OpenMP")
@@ -121,6 +128,7 @@ def test_threadpoolctl_limits_the_threads():
         assert _core.max_threads() == 1
 
 
+@pytest.mark.slow
 def test_the_environment_limits_the_threads():
     before = run("print(_core.max_threads())", OMP_NUM_THREADS="")
     assert run("print(_core.max_threads())", OMP_NUM_THREADS="1") == "1"

@@ -120,6 +120,7 @@ def test_long_transforms_are_their_own_inverse(simd, length):
     assert np.allclose(fwht(Y) / length, X, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_the_longest_transform():
     X = np.zeros(2**26, dtype=np.float32)
     X[5] = 1.0

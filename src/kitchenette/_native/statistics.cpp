@@ -382,14 +382,20 @@ Moments::Moments(Size features, Size targets) : Moments(without_arrays(features,
 template <class T> void Statistics::update(const Batch<T>& batch, bool remove, const Blas& blas) {
     const std::lock_guard lock(mutex_);
     const Measured measured = kitchenette::measured(batch, moments_);
+    const Size n_rows = moments_.n_rows + (remove ? -batch.n_rows : batch.n_rows);
     const double left = moments_.count - measured.count;
-    const bool nothing_left = remove && std::abs(left) <= 1e-12 * moments_.count;
+    // If the last rows are removed, their weight has the rounding errors of all rows before them.
+    const double tolerance = n_rows == 0 ? 1e-6 : 1e-12;
+    const bool nothing_left = remove && std::abs(left) <= tolerance * moments_.count;
     refuse_unless(!remove || (batch.n_rows <= moments_.n_rows && (left >= 0 || nothing_left)),
                   "Cannot remove " + std::to_string(batch.n_rows) + " rows of total weight " +
                       short_number(measured.count) + ": only " + std::to_string(moments_.n_rows) +
                       " rows of total weight " + short_number(moments_.count) + " were added.");
-    const Size n_rows = moments_.n_rows + (remove ? -batch.n_rows : batch.n_rows);
-    if (remove && (nothing_left || n_rows == 0)) {
+    refuse_unless(!remove || n_rows > 0 || nothing_left,
+                  "Cannot remove all " + std::to_string(batch.n_rows) + " rows with a weight of " +
+                      short_number(measured.count) + ": they were added with a weight of " +
+                      short_number(moments_.count) + ". Remove rows with the same weights.");
+    if (nothing_left) {
         fill_with_zeros(moments_);
     } else if (measured.count > 0) {
         const Change change = remove ? Change::removing(moments_.count, measured.count)

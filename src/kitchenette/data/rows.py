@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import date, time, timedelta
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from kitchenette.kernels.base import canonical, native_order
 from kitchenette.sketching.random import Stream
 
 FLOATS: list[type] = [np.float64, np.float32]
+DATES = (date, time, timedelta, np.datetime64, np.timedelta64)  # pandas' types are subclasses
 SAMPLE_ROWS = 1000  # the size of the sample from which parameters are chosen
 
 
@@ -32,10 +34,9 @@ def take(X: Any, rows: Any) -> Any:
 
 def table(X: Any) -> Any:
     """Convert lists to arrays and sparse matrices to CSR, so that `take` can index rows."""
+    X = X if hasattr(X, "shape") else np.asarray(X)
     refuse_what_is_not_numbers(X)
-    if sp.issparse(X):
-        return X.tocsr()
-    return X if hasattr(X, "shape") else np.asarray(X)
+    return X.tocsr() if sp.issparse(X) else X
 
 
 def refuse_what_is_not_numbers(X: Any) -> None:
@@ -45,12 +46,33 @@ def refuse_what_is_not_numbers(X: Any) -> None:
             "Masked arrays are not supported, because their masked entries would be used as "
             "numbers. Fill them first, for example with sklearn.impute.SimpleImputer."
         )
-    for dtype in getattr(X, "dtypes", ()) if hasattr(X, "columns") else [getattr(X, "dtype", None)]:
-        if getattr(dtype, "kind", None) in ("m", "M"):
-            raise ValueError(
-                f"A column of dates or times ({dtype}) is not a number. Convert it to one first, "
-                "for example to days since some date."
-            )
+    if hasattr(X, "columns"):
+        for i, dtype in enumerate(getattr(X, "dtypes", ())):
+            _refuse_dates(dtype, X, i)
+    else:
+        _refuse_dates(getattr(X, "dtype", None), X)
+
+
+def _refuse_dates(dtype: Any, X: Any, column: int | None = None) -> None:
+    """Refuse dates or times, also as Python objects or as categories, in a column or an array."""
+    dtype = getattr(getattr(dtype, "categories", None), "dtype", dtype)
+    found = dtype if getattr(dtype, "kind", None) in ("m", "M") else None
+    if getattr(dtype, "kind", None) == "O":
+        # An object column has values of any type; the types of pandas and Arrow name theirs.
+        types = {dtype.type}
+        if dtype == np.dtype(object):
+            types = {*map(type, np.ravel(X) if column is None else X.iloc[:, column])}
+        found = next((t.__name__ for t in types if _is_date(t)), None)
+    if found is not None:
+        raise ValueError(
+            f"A column of dates or times ({found}) is not a number. Convert it to one first, "
+            "for example to days since some date."
+        )
+
+
+def _is_date(cls: type) -> bool:
+    # pandas is optional, so its Period is recognised by name. NaT is a missing value of any type.
+    return (issubclass(cls, DATES) and cls.__name__ != "NaTType") or cls.__name__ == "Period"
 
 
 def counting_rows(X: Any, weights: Any) -> tuple[Any, Any]:
@@ -101,6 +123,8 @@ def checked_rows(owner: Any, X: Any) -> Any:
 
 def validated(owner: Any, X: Any, *, reset: bool) -> Any:
     """`validate_data` of scikit-learn, for all formats that feature maps take."""
+    if isinstance(X, list | tuple):
+        X = np.asarray(X)  # so that dates in a list are recognised
     refuse_what_is_not_numbers(X)
     X = validate_data(owner, native_order(X), accept_sparse="csr", dtype=FLOATS, reset=reset)
     return canonical(X)

@@ -223,7 +223,8 @@ class LeastSquares:
         Parameters
         ----------
         Z, Y, sample_weight
-            As in `update`. Only the number of rows is checked, not that they were added.
+            As in `update`. Only their number and their total weight are checked, not that they were
+            added.
 
         Returns
         -------

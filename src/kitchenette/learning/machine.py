@@ -447,6 +447,7 @@ class KernelMachine(ValueParameters, ABC):
             self.n_features_in_,
             np.dtype(dtype),
             answer,
+            vars(self).get("feature_names_in_"),
         )
 
     def _checked(self, X: Any, *, reset: bool = False) -> Any:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from kitchenette.data.rows import refuse_what_is_not_numbers
 from kitchenette.maps.protocol import FittedMap
 
 
@@ -43,8 +45,10 @@ class Predictor:
     Notes
     -----
     Features are computed and multiplied with the weights in one native call if the map is one of
-    this package. Rows must be dense, with their columns in the order of training. A row with NaN or
-    infinity is refused; other requirements of the map are not checked.
+    this package. Rows must be dense, with their columns in the order of training; the names of a
+    data frame are compared with those of training. A row with NaN or infinity is refused, and so
+    are masked arrays, dates, complex numbers and sparse matrices; other requirements of the map are
+    not checked. An array of the predictor's own precision takes the least time.
 
     Examples
     --------
@@ -65,16 +69,19 @@ class Predictor:
         n_columns: int,
         dtype: np.dtype[Any],
         answer: Answer,
+        names: NDArray[Any] | None = None,
     ):
         if dtype not in (np.float32, np.float64):
             raise ValueError(f"dtype must be float32 or float64; got {dtype}.")
-        self._parts = fitted, weights, intercept, n_columns, dtype, answer
+        self._parts = fitted, weights, intercept, n_columns, dtype, answer, names
         self._n_columns, self._dtype, self._answer = n_columns, dtype, answer
         self._n_targets = weights.shape[1]
         operator, collapsed = fitted.operator(np.empty((0, n_columns), dtype)).collapse(weights)
         self._linear = operator.linear(collapsed, intercept)
 
     def __call__(self, x: Any) -> Any:
+        if type(x) is not np.ndarray or x.dtype is not self._dtype:
+            x = self._numbers(x)
         x = np.ascontiguousarray(x, self._dtype)
         if x.ndim not in (1, 2) or x.shape[-1] != self._n_columns or x.shape[0] == 0:
             raise ValueError(
@@ -87,6 +94,29 @@ class Predictor:
             self._refuse(rows)
         answers = self._answer(outputs)
         return answers[0] if x.ndim == 1 else answers
+
+    def _numbers(self, x: Any) -> NDArray[Any]:
+        """Rows of any other kind than the expected array, as an array of real numbers."""
+        if sp.issparse(x):
+            raise ValueError(
+                "A predictor takes dense rows. Call toarray() first, or use predict, which takes "
+                "sparse matrices."
+            )
+        refuse_what_is_not_numbers(x)
+        names = self._parts[-1]
+        if names is not None and hasattr(x, "shape"):
+            # A row of a data frame is a series with the names of the columns as its index.
+            given = list(getattr(x, "columns", getattr(x, "index", ())))
+            if any(isinstance(name, str) for name in given) and given != list(names):
+                raise ValueError(
+                    "The names of columns must be those of training, in the same order: "
+                    f"{list(names)}; got {given}."
+                )
+        x = np.asarray(x)
+        refuse_what_is_not_numbers(x)  # a list may contain dates
+        if x.dtype.kind == "c":
+            raise ValueError("Complex data not supported: rows must be real numbers.")
+        return x
 
     def _refuse(self, rows: NDArray[Any]) -> None:
         if not np.isfinite(rows).all():

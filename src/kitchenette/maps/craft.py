@@ -109,6 +109,8 @@ class CRAFTMap(CompactMap):
     ----------
     up_ : map
         The fitted wide map.
+    down_ : SRHT
+        The fitted projection, if it is an `SRHT`.
     kernel_ : Kernel
         The kernel of the wide map.
     seed_ : int
@@ -169,6 +171,16 @@ class CRAFTMap(CompactMap):
         self.down = down
         self.random_state = random_state
 
+    @property
+    def down_(self) -> SRHT:
+        """The fitted projection; an AttributeError if it is not an `SRHT`."""
+        specification = self.fitted().down
+        if not isinstance(specification, SRHTSpecification):
+            raise AttributeError("The projection of this CRAFTMap is not an SRHT.")
+        made = SRHT(specification.n_components, random_state=specification.seed)
+        made.specification_, made.n_features_in_ = specification, specification.n_columns
+        return made
+
     def specify(self, inner: Specification, seed: int, X: Any, dtype: Any) -> dict[str, Any]:
         # The projection is independent of the wide map even if that was given the same seed.
         down_seed = int(Stream(seed, "down").words(1, 1)[0, 0])
@@ -182,18 +194,34 @@ class CRAFTMap(CompactMap):
         )
         return {"specification_": specification}
 
+    def _checked_down(self) -> Any:
+        """The projection, if it is an object with the right parameters that ignores the data."""
+        if isinstance(self.down, type):
+            raise ValueError(
+                f"down must be an object, not a class: write {self.down.__name__}(...) with "
+                "parentheses."
+            )
+        has_parameters = hasattr(self.down, "fit") and hasattr(self.down, "get_params")
+        if not has_parameters or "n_components" not in self.down.get_params():
+            raise ValueError(
+                "down must be None, SRHT(n_components) or a linear projection such as "
+                f"GaussianRandomProjection(); got {self.down!r}."
+            )
+        if type(self.down).__module__.startswith("sklearn.decomposition"):
+            raise ValueError(
+                "down must be a random projection, which does not depend on the rows, such as "
+                f"GaussianRandomProjection(); {type(self.down).__name__} is fitted to them. TEFM "
+                "chooses compact features from the data."
+            )
+        return self.down
+
     def _projection(self, width: int, seed: int, dtype: np.dtype[Any]) -> Specification:
         n = int(self.n_components)
         sizes: dict[str, Any] = {"n_columns": width, "n_components": n, "precision": dtype.name}
         if self.down is None or isinstance(self.down, SRHT):
             given = getattr(self.down, "random_state", None)
             return SRHTSpecification(seed=seed if given is None else seed_from(given), **sizes)
-        if not hasattr(self.down, "fit") or "n_components" not in self.down.get_params():
-            raise ValueError(
-                "down must be None, SRHT() or a linear projection such as "
-                f"GaussianRandomProjection(); got {self.down!r}."
-            )
-        projection = clone(self.down).set_params(n_components=n)
+        projection = clone(self._checked_down()).set_params(n_components=n)
         if projection.get_params().get("random_state", 0) is None:
             projection.set_params(random_state=seed % 2**32)
         projection.fit(np.zeros((1, width)))
