@@ -171,6 +171,10 @@ class KernelMachine(ValueParameters, ABC):
             self.change(lambda: statistics.merge(more), combined(sample, theirs))
             return
         rows = batch(self._fitted, X, targets, self, weights, with_keys=sample is not None)
+        if rows.Y.shape[1] != statistics.n_targets:
+            raise ValueError(
+                f"Y must have {statistics.n_targets} columns, as before; got {rows.Y.shape[1]}."
+            )
         if sample is not None and rows.keys is not None:
             if remove:
                 sample = sample.without(rows.keys, weights)

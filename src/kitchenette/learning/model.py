@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -38,7 +38,7 @@ class Validation:
 
     def to_file(self) -> dict[str, Any]:
         """All values, for a model file."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        return {item.name: getattr(self, item.name) for item in fields(self)}
 
     @classmethod
     def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:
@@ -99,7 +99,7 @@ class LinearModel:
     fit_intercept: bool
     has_float32: bool
     version: int
-    validation: Validation
+    validation: Validation = field(default_factory=Validation)
 
     @classmethod
     def of(
@@ -147,7 +147,7 @@ class LinearModel:
 
     def to_file(self) -> dict[str, Any]:
         """All values, for a model file."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        return {item.name: getattr(self, item.name) for item in fields(self)}
 
     @classmethod
     def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:
