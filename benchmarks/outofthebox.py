@@ -8,7 +8,8 @@ python -m benchmarks.outofthebox --quick --plot FILE.png
 Errors are 1 - accuracy for classes, and for numbers the root mean square error divided by the
 standard deviation of the test targets, which is sqrt(1 - R^2). Ratios are the error of the default
 divided by that of another method: below one the default is better. For ratios half a wrong row is
-added to the errors of classes, so that perfect predictions can be compared.
+added to the errors of classes, so that perfect predictions can be compared. Times are those of the
+processor, summed over threads, so that they can be measured on a busy machine.
 
 Every result is kept in a file (--cache), and only what changed runs again: the default after any
 change of the package, another method when its version in benchmarks/contestants.py changes. Each
@@ -25,7 +26,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -43,7 +44,7 @@ Results = dict[str, dict[str, Result]]  # by set, then by method
 
 
 def measured(set_name: str, method: str, quick: bool) -> Result:
-    """The error of one method on one table, with its times in seconds."""
+    """The error of one method on one table, with its times in seconds of the processor."""
     data = table(set_name, quick=quick)
     result: Result = {
         "set": set_name,
@@ -52,16 +53,15 @@ def measured(set_name: str, method: str, quick: bool) -> Result:
         "rows": len(data.X),
         "columns": data.X.shape[1],
         "test_rows": len(data.X_test),
-        "threads": os.environ.get("OMP_NUM_THREADS", "all"),
     }
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        start = perf_counter()
+        start = process_time()
         fitted = METHODS[method].fit(data, quick)
-        result["fit_seconds"] = perf_counter() - start
-        start = perf_counter()
+        result["fit_seconds"] = process_time() - start
+        start = process_time()
         predicted = fitted.model.predict(data.X_test)
-        result["predict_seconds"] = perf_counter() - start
+        result["predict_seconds"] = process_time() - start
     if data.classes:
         result["error"] = float(np.mean(predicted != data.y_test))
     else:
