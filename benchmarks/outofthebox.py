@@ -13,7 +13,7 @@ processor, summed over threads, so that they can be measured on a busy machine.
 
 Every result is kept in a file (--cache), and only what changed runs again: the default after any
 change of the package, another method when its version in benchmarks/contestants.py changes. Each
-fit has a process of its own, which is stopped after --limit seconds.
+fit has a process of its own, which is stopped after --limit seconds (not on Windows).
 The data sets are read as docs/reproduction.md says.
 """
 
@@ -23,6 +23,7 @@ import argparse
 import json
 import multiprocessing
 import os
+import signal
 import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -72,31 +73,32 @@ def measured(set_name: str, method: str, quick: bool) -> Result:
     return result
 
 
-def send_measured(pipe: Any, *arguments: Any) -> None:
+def send_measured(pipe: Any, limit: int, *arguments: Any) -> None:
+    """Send what `measured` returns, unless the system ends the process before."""
+    if os.name != "nt":
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 60))  # a signal, then an end
     pipe.send(measured(*arguments))
 
 
-def within(limit: float, set_name: str, method: str, quick: bool) -> Result:
-    """What `measured` returns, from a process that is stopped after ``limit`` seconds."""
+def within(limit: int, set_name: str, method: str, quick: bool) -> Result:
+    """What `measured` returns, from a process of its own with a limit to its time."""
     context: Any = multiprocessing.get_context("spawn" if os.name == "nt" else "forkserver")
     receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=send_measured, args=(sender, set_name, method, quick))
+    process = context.Process(target=send_measured, args=(sender, limit, set_name, method, quick))
     process.start()
     sender.close()
-    failed: Result = {"set": set_name, "method": method, "error": None}
     try:
-        if receiver.poll(limit):
-            return dict(receiver.recv())
-        failed["note"] = f"stopped after {limit:g} s"
-        process.terminate()
-    except EOFError:  # the process ended without a result, and printed why
-        failed["note"] = "failed"
-    finally:
+        return dict(receiver.recv())
+    except EOFError:  # the process ended without a result
         process.join()
-    return failed
+        stopped = os.name != "nt" and process.exitcode == -signal.SIGXCPU
+        note = f"stopped after {limit} s" if stopped else "failed"
+        return {"set": set_name, "method": method, "error": None, "note": note}
 
 
-def cached(cache: Path, limit: float, set_name: str, method: str, quick: bool) -> Result:
+def cached(cache: Path, limit: int, set_name: str, method: str, quick: bool) -> Result:
     """A result of the same version of the method, or a new one."""
     size = "quick" if quick else "full"
     path = cache / f"{set_name}-{method}-{size}-{METHODS[method].version()}.json"
@@ -286,15 +288,15 @@ def main() -> None:
         "--cache", type=Path, default=Path("build/outofthebox"), help="a directory for results"
     )
     parser.add_argument(
-        "--limit", type=float, default=3600.0, metavar="SECONDS", help="for one method on one set"
+        "--limit", type=int, default=3600, metavar="SECONDS", help="for one method on one set"
     )
     parser.add_argument("--times", action="store_true", help="print a table of times as well")
     parser.add_argument("--plot", metavar="FILE", help="draw a picture of the ratios")
     options = parser.parse_args()
     options.cache.mkdir(parents=True, exist_ok=True)
     results: Results = {name: {} for name in options.sets}
-    for method in options.methods:
-        for set_name in options.sets:
+    for set_name in options.sets:
+        for method in options.methods:
             results[set_name][method] = cached(
                 options.cache, options.limit, set_name, method, options.quick
             )
