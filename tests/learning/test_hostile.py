@@ -1,0 +1,38 @@
+"""The estimators with all their defaults on hostile data: never worse than knowing nothing."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from learning.hostile import SETS, data, score
+
+from kitchenette import KernelClassifier, KernelRegressor
+
+LEAST_R2 = -0.05
+LEAST_ACCURACY = -0.02  # beyond the share of the most frequent class
+
+
+def check(name: str, draw: int) -> None:
+    given = data(name, draw)
+    model = (KernelClassifier if given.classes else KernelRegressor)(random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # hostile data may deserve a warning
+        model.fit(given.X, given.y, sample_weight=given.sample_weight)
+        predicted = model.predict(given.X_fresh)
+    if not given.classes:
+        assert np.isfinite(predicted).all()
+    assert score(predicted, given) >= (LEAST_ACCURACY if given.classes else LEAST_R2)
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_the_defaults_do_not_betray_on(name):
+    check(name, draw=0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("draw", [1, 2, 3])
+@pytest.mark.parametrize("name", SETS)
+def test_the_defaults_do_not_betray_on_other_draws_of(name, draw):
+    check(name, draw)
