@@ -56,11 +56,13 @@ class Predictor:
         self._parts = fitted, weights, intercept, n_columns, dtype, answer
         self._n_columns, self._dtype, self._answer = n_columns, dtype, answer
         self._n_targets = weights.shape[1]
+        # Columns of strings, or columns that are not used, are turned into numbers first.
+        self._coded = fitted.coded if getattr(fitted, "takes_strings", False) else None
         operator, collapsed = fitted.operator(np.empty((0, n_columns), dtype)).collapse(weights)
         self._linear = operator.linear(collapsed, intercept)
 
     def __call__(self, x: Any) -> Any:
-        x = np.ascontiguousarray(x, self._dtype)
+        x = np.ascontiguousarray(x if self._coded is None else self._coded(x), self._dtype)
         if x.ndim not in (1, 2) or x.shape[-1] != self._n_columns or x.shape[0] == 0:
             raise ValueError(
                 f"A row must have {self._n_columns} columns, and there must be one at least; got "

@@ -63,6 +63,10 @@ class CompactMap(RowMap):
         )
         self.fitted().operator(sample.dtype)
 
+    def has_row_checks(self) -> bool:
+        inner = thawed(vars(self).get(f"{self.inner_name}_"))
+        return isinstance(inner, RowMap) and inner.has_row_checks()
+
     def check_rows(self, rows: Any) -> None:
         inner = thawed(vars(self).get(f"{self.inner_name}_"))
         if isinstance(inner, RowMap):
