@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.frozen import FrozenEstimator
-from sklearn.pipeline import Pipeline
 
 from kitchenette.files.registry import (
     Budget,
@@ -23,14 +22,12 @@ from kitchenette.files.registry import (
     storage_of,
     store_parameters_as,
 )
-from kitchenette.maps.translation import TRANSLATIONS, prepared_map
+from kitchenette.maps.translation import TRANSLATED, prepared_map
 
-CLASSES: dict[str, type[BaseEstimator]] = {
-    cls.__name__: cls for cls in (*TRANSLATIONS, Pipeline)
-}
+CLASSES: dict[str, type[BaseEstimator]] = {cls.__name__: cls for cls in TRANSLATED}
 
 
-class NotPlain(ValueError):
+class NotPlainError(ValueError):
     """A parameter that files cannot have."""
 
 
@@ -96,7 +93,7 @@ def _plain(value: Any) -> Any:
         return unfitted_step(value)
     simple = value is None or isinstance(value, bool | int | float | str | np.generic | np.ndarray)
     if not simple and storage_of(value) is None:
-        raise NotPlain(f"{value!r:.80} cannot be stored as a parameter of a step.")
+        raise NotPlainError(f"{value!r:.80} cannot be stored as a parameter of a step.")
     return value
 
 
@@ -119,7 +116,7 @@ def stored_step(estimator: BaseEstimator, fitted: Any) -> Any:
     """
     try:
         return unfitted_step(estimator)
-    except NotPlain:
+    except NotPlainError:
         prepared = None if fitted is None else prepared_map(fitted)
         if prepared is None:
             raise
