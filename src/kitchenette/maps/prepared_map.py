@@ -212,16 +212,15 @@ class PreparedMap(RowMap):
     def overflow(self, rows: Any) -> str:
         """The error message for rows of which a feature is not finite."""
         numbers = rows.data if sp.issparse(rows) else rows
-        missing = np.isnan(numbers).any()
-        with np.errstate(all="ignore"):
-            prepared = self._prepared(rows)
-            prepared = prepared.data if sp.issparse(prepared) else prepared
-        if np.isnan(prepared).any() and missing:
-            return (
-                "Input X contains NaN, which no step of the pipeline replaces. Put "
-                "sklearn.impute.SimpleImputer into it."
-            )
-        if np.isnan(prepared).any():
+        lost = self._lost(rows)
+        if lost.any():
+            filled = rows.copy()
+            (filled.data if sp.issparse(rows) else filled)[np.isnan(numbers)] = 0
+            if (lost & ~self._lost(filled)).any():
+                return (
+                    "Input X contains NaN, which no step of the pipeline replaces. Put "
+                    "sklearn.impute.SimpleImputer into it."
+                )
             return (
                 "Found unknown categories in these rows, which the encoder of the pipeline did not "
                 "see in fit. Use OneHotEncoder(handle_unknown='ignore')."
@@ -231,6 +230,11 @@ class PreparedMap(RowMap):
             f"The features of these rows overflowed {rows.dtype}; their largest entry is "
             f"{largest:g}. {self.overflow_advice}"
         )
+
+    def _lost(self, rows: Any) -> NDArray[np.bool_]:
+        """Which prepared numbers are missing."""
+        prepared = self._prepared(rows)
+        return np.isnan(prepared.data if sp.issparse(prepared) else prepared)
 
     # ------------------------------------------------------------ files
 

@@ -27,6 +27,10 @@ from kitchenette.maps.translation import TRANSLATED, prepared_map
 CLASSES: dict[str, type[BaseEstimator]] = {cls.__name__: cls for cls in TRANSLATED}
 
 
+# Functions are code, and a pipeline's memory is a folder of pickles that fit would read.
+NEVER_STORED = ("func", "inverse_func", "memory")
+
+
 class NotPlainError(ValueError):
     """A parameter that files cannot have."""
 
@@ -58,6 +62,9 @@ class UnfittedStep:
         if state["name"] not in CLASSES:
             raise ValueError(f"there is no step {state['name']!r:.80}.")
         parameters = {name: _restored(value) for name, value in state["parameters"].items()}
+        for name in NEVER_STORED:
+            if name in parameters:
+                raise ValueError(f"the parameter {name} of a step does not come from files.")
         return constructed(CLASSES[state["name"]], parameters)
 
 
@@ -71,6 +78,9 @@ def unfitted_step(estimator: BaseEstimator) -> UnfittedStep:
         for name, value in estimator.get_params(deep=False).items()
         if not _is_default(value, defaults[name])
     }
+    for name in NEVER_STORED:
+        if name in parameters:
+            raise NotPlainError(f"the parameter {name} of a step is not stored in model files.")
     return UnfittedStep(type(estimator).__name__, parameters)
 
 

@@ -36,7 +36,7 @@ def preparation_of(estimator: Any) -> Preparation | None:
     -------
     preparation : Preparation or None
     """
-    columns = _raw_columns(estimator)
+    columns = _raw_columns(_steps(estimator))
     if columns is None:
         return None
     try:
@@ -51,7 +51,8 @@ def prepared_map(estimator: Any) -> PreparedMap | None:
     steps, last = _steps(estimator), None
     if steps and isinstance(steps[-1], RowMap):
         last = steps.pop()
-    columns = _raw_columns(estimator)
+    first = steps[0] if steps else last
+    columns = _raw_columns([first])
     if columns is None or (last is not None and "specification_" not in vars(last)):
         return None
     try:
@@ -68,16 +69,15 @@ def prepared_map(estimator: Any) -> PreparedMap | None:
         )
     except NotTranslatedError:
         return None
-    by_name = bool(steps) and type(steps[0]) is ColumnTransformer
-    names = getattr(estimator, "feature_names_in_", None)
-    return PreparedMap.of(specification, last, names, by_name=by_name and names is not None)
+    names = getattr(first, "feature_names_in_", None)
+    by_name = type(first) is ColumnTransformer and names is not None
+    return PreparedMap.of(specification, last, names, by_name=by_name)
 
 
-def _raw_columns(estimator: Any) -> list[Column] | None:
-    try:
-        return [Column(raw=j) for j in range(estimator.n_features_in_)]
-    except AttributeError:  # not fitted, or without a fixed number of columns
-        return None
+def _raw_columns(steps: list[Any]) -> list[Column] | None:
+    """The columns that the first step was fitted on, or None if it was not fitted."""
+    n_columns = getattr(steps[0], "n_features_in_", None) if steps else None
+    return None if n_columns is None else [Column(raw=j) for j in range(n_columns)]
 
 
 def _steps(estimator: Any) -> list[Any]:
