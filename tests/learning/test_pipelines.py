@@ -173,7 +173,7 @@ def test_a_pipeline_with_a_function_becomes_a_frozen_map(path):
     loaded = again(model, path)
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
     assert isinstance(loaded.feature_map, FrozenEstimator)
-    with pytest.raises(ModelFileError, match="make_column_selector.* cannot be stored"):
+    with pytest.raises(ModelFileError, match=r"make_column_selector.* cannot be stored"):
         save(clone(model), path)
 
 
@@ -195,11 +195,11 @@ def test_rows_that_a_pipeline_refuses():
     plain = KernelRegressor(clone(PIPELINES["min max"])).fit(Z, y)
     for value in (np.nan, np.inf):
         Z[0, 0] = value
-        with pytest.raises(ValueError, match="NaN|infinity"):
+        with pytest.raises(ValueError, match=r"NaN|infinity"):
             plain.predict(Z)
         with pytest.raises(ValueError, match="NaN or infinity"):
             plain.predictor()(Z[0])
-        with pytest.raises(ValueError, match="NaN|infinity"):
+        with pytest.raises(ValueError, match=r"NaN|infinity"):
             plain.partial_fit(Z, y)
 
 

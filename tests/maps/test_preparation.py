@@ -307,8 +307,8 @@ def test_what_is_not_filled_is_refused():
     assert not prepared.operator(new).write(new, np.empty((200, 24)))
     with pytest.raises(ValueError, match="5 features"):
         prepared.transform(X[:, :3])
+    scaled = fitted_map(StandardScaler().fit(X * 1e-20), X)
     with pytest.raises(ValueError, match="overflowed float32"):
-        scaled = fitted_map(StandardScaler().fit(X * 1e-20), X)
         scaled.transform(np.full((1, 5), 1e38, dtype=np.float32))
 
 

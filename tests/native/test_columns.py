@@ -1,4 +1,4 @@
-"""Operators that prepare columns against NumPy, in both precisions and for every instruction set."""
+"""Operators that prepare columns against NumPy, in both precisions, for every instruction set."""
 
 from __future__ import annotations
 
