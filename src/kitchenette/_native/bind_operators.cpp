@@ -11,6 +11,7 @@
 #include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
+#include <cmath>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -441,6 +442,133 @@ template <class T> void bind_tensor_sketch(nb::module_& m) {
         "order"_a.noconvert() = nb::none(), "factors"_a.noconvert() = nb::none());
 }
 
+// ---------------------------------------------------------------- preparation of columns
+
+bool are_finite(const double* numbers, Size count) {
+    bool fine = true;
+    for (Size k = 0; k < count; ++k) fine &= std::isfinite(numbers[k]);
+    return fine;
+}
+
+bool do_increase(const double* numbers, Size count) {
+    bool fine = true;
+    for (Size k = 1; k < count; ++k) fine &= numbers[k - 1] < numbers[k];
+    return fine;
+}
+
+bool is_target(double number, Size width) {
+    return number >= -2 && number < static_cast<double>(width) && number == std::floor(number);
+}
+
+// The number of outputs of an item of MappedColumns, whose numbers are checked.
+Size width_of_item(ColumnKind kind, const double* numbers, Size count) {
+    switch (kind) {
+        case ColumnKind::copy:
+            require(count == 0, "a copy has no numbers");
+            return 1;
+        case ColumnKind::fill:
+            require(count == 2, "a filled column has two numbers");
+            return 1;
+        case ColumnKind::flag:
+            require(count == 1, "an indicator column has one number");
+            return 1;
+        case ColumnKind::interpolate:
+        case ColumnKind::ranks:
+            require(count >= 4 && count % 4 == 0, "every knot has four numbers");
+            require(are_finite(numbers, count), "knots and values must be finite");
+            require(do_increase(numbers, count / 4), "the knots must increase");
+            return 1;
+        case ColumnKind::categories: {
+            require(count >= 3 && count % 2 == 1, "every category has a key and a target");
+            require(are_finite(numbers, count), "keys and targets must be finite");
+            const Size n_keys = (count - 3) / 2;
+            const double* keys = numbers + 3;
+            require(numbers[0] >= 0 && numbers[0] < 0x1p40 && numbers[0] == std::floor(numbers[0]),
+                    "the number of columns of the categories is not valid");
+            const Size width = static_cast<Size>(numbers[0]);
+            require(do_increase(keys, n_keys), "the keys of categories must increase");
+            bool fine = is_target(numbers[1], width) && is_target(numbers[2], width);
+            for (Size k = 0; k < n_keys; ++k) fine &= is_target(keys[n_keys + k], width);
+            require(fine, "a category has no such column");
+            return width;
+        }
+    }
+    throw std::invalid_argument("there is no such kind of column");
+}
+
+template <class T> OperatorHandle<T> make_scaled(const Vector<const double>& offsets,
+                                                 const Vector<const double>& factors, double low,
+                                                 double high) {
+    ScaledColumns<T> map;
+    map.n_columns = map.n_features = static_cast<Size>(offsets.size());
+    require_sizes(map.n_columns, map.n_features);
+    require(factors.size() == offsets.size(), "there must be a factor for every offset");
+    require(low <= high, "the lower limit must not exceed the upper one");
+    Keeper keeper;
+    map.offsets = keeper.copy(offsets);
+    map.factors = keeper.copy(factors);
+    require(are_finite(map.offsets, map.n_columns) && are_finite(map.factors, map.n_columns),
+            "offsets and factors must be finite");
+    map.low = low;
+    map.high = high;
+    return make_operator(map, keeper);
+}
+
+template <class T> OperatorHandle<T> make_mapped(Size n_columns,
+                                                 const Vector<const std::int32_t>& kinds,
+                                                 const Vector<const std::int32_t>& sources,
+                                                 const Vector<const std::int64_t>& starts,
+                                                 const Vector<const double>& numbers) {
+    MappedColumns<T> map;
+    map.n_columns = n_columns;
+    map.n_items = static_cast<Size>(kinds.size());
+    require_sizes(n_columns, Size{1});
+    require(sources.size() == kinds.size() && starts.size() == kinds.size() + 1,
+            "every item must have a kind, a column and numbers");
+    Keeper keeper;
+    map.kinds = keeper.copy(kinds);
+    map.sources = keeper.copy(sources);
+    map.starts = keeper.copy(starts);
+    map.numbers = keeper.copy(numbers);
+    require(all_below(map.sources, sources.size(), n_columns), "an item reads no such column");
+    require(map.starts[0] == 0 && map.starts[map.n_items] == static_cast<Size>(numbers.size()),
+            "the starts of the items do not fit the numbers");
+    for (Size k = 0; k < map.n_items; ++k)
+        require(map.starts[k] <= map.starts[k + 1], "the starts of the items must not decrease");
+    auto outputs = std::make_shared<std::vector<std::int64_t>>();
+    for (Size k = 0; k < map.n_items; ++k) {
+        outputs->push_back(map.n_features);
+        map.n_features +=
+            width_of_item(static_cast<ColumnKind>(map.kinds[k]), map.numbers + map.starts[k],
+                          map.starts[k + 1] - map.starts[k]);
+        require(map.n_features <= most, "there are too many features");
+    }
+    require_sizes(n_columns, map.n_features);
+    map.outputs = outputs->data();
+    Arrays arrays = keeper.arrays();
+    arrays.push_back(std::move(outputs));
+    return {std::make_shared<VectorOperator<T, MappedColumns>>(map, std::move(arrays))};
+}
+
+template <class T> OperatorHandle<T> make_unit_rows(Size n_columns, const std::string& norm) {
+    UnitRows<T> map;
+    map.n_columns = map.n_features = n_columns;
+    require_sizes(n_columns, n_columns);
+    require(norm == "l1" || norm == "l2" || norm == "max", "the norm must be l1, l2 or max");
+    map.norm = norm == "l1" ? Norm::l1 : norm == "l2" ? Norm::l2 : Norm::max;
+    Keeper keeper;
+    return make_operator(map, keeper);
+}
+
+template <class T> void bind_preparation(nb::module_& m, const std::string& bits) {
+    m.def(("scaled_columns" + bits).c_str(), &make_scaled<T>, nb::kw_only(),
+          "offsets"_a.noconvert(), "factors"_a.noconvert(), "low"_a, "high"_a);
+    m.def(("mapped_columns" + bits).c_str(), &make_mapped<T>, nb::kw_only(), "n_columns"_a,
+          "kinds"_a.noconvert(), "sources"_a.noconvert(), "starts"_a.noconvert(),
+          "numbers"_a.noconvert());
+    m.def(("unit_rows" + bits).c_str(), &make_unit_rows<T>, nb::kw_only(), "n_columns"_a, "norm"_a);
+}
+
 // ---------------------------------------------------------------- exact parts and compositions
 
 template <class T> OperatorHandle<T> make_affine(Size n_columns, double constant, double slope) {
@@ -578,6 +706,8 @@ void bind_operators(nb::module_& m) {
     bind_all<double>(m);
     bind_compositions<float>(m, "affine32");
     bind_compositions<double>(m, "affine64");
+    bind_preparation<float>(m, "32");
+    bind_preparation<double>(m, "64");
     bind_linear<float, float>(m);
     bind_linear<float, double>(m);
     bind_linear<double, double>(m);

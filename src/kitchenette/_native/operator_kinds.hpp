@@ -4,15 +4,17 @@
 #pragma once
 
 #include "affine.hpp"
+#include "columns.hpp"
 #include "dense.hpp"
 #include "products.hpp"
 #include "structured.hpp"
 #include "tensor_sketch.hpp"
 #include "variants.hpp"
 
-#define KITCHENETTE_OPERATOR_KINDS(apply, separator)                                           \
-    apply(Structured) separator() apply(Dense) separator() apply(HadamardProducts) separator() \
-        apply(SignProducts) separator() apply(TensorSketch) separator() apply(Affine)
+#define KITCHENETTE_OPERATOR_KINDS(apply, separator)                                              \
+    apply(Structured) separator() apply(Dense) separator() apply(HadamardProducts) separator()    \
+        apply(SignProducts) separator() apply(TensorSketch) separator() apply(Affine) separator() \
+            apply(ScaledColumns) separator() apply(MappedColumns) separator() apply(UnitRows)
 
 #define KITCHENETTE_COMMA() ,
 

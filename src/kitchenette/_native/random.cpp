@@ -57,8 +57,9 @@ template <int Terms> double ratio(const double (&p)[Terms], const double (&q)[Te
     return numerator / denominator;
 }
 
-// The inverse of the normal distribution function: Wichura (1988), algorithm AS 241,
-// PPND16, relative accuracy about 1e-16.
+}  // namespace
+
+// Wichura (1988), algorithm AS 241, PPND16, relative accuracy about 1e-16.
 double normal_quantile(double u) {
     static constexpr double a[8] = {3.3871328727963666080e0,  1.3314166789178437745e+2,
                                     1.9715909503065514427e+3, 1.3731693765509461125e+4,
@@ -102,6 +103,8 @@ double normal_quantile(double u) {
     const double value = tail <= 5 ? ratio(c, d, tail - 1.6) : ratio(e, f, tail - 5);
     return q < 0 ? -value : value;
 }
+
+namespace {
 
 // fill(out, words) for every number of every block, four numbers to a call of Philox.
 template <class T, class Convert> void fill(PhiloxKey key, std::uint64_t first_block, Size blocks,

@@ -20,6 +20,8 @@ void philox_words(PhiloxKey key, std::uint64_t first_block, Size blocks, Size co
 // Uniform numbers in the open interval (0, 1).
 void philox_uniforms(PhiloxKey key, std::uint64_t first_block, Size blocks, Size count,
                      double* out);
+// The inverse of the normal distribution function, for numbers in the open interval (0, 1).
+double normal_quantile(double u);
 // Standard normal numbers, by the inverse distribution function of the uniforms above.
 template <class T>
 void philox_normals(PhiloxKey key, std::uint64_t first_block, Size blocks, Size count, T* out);

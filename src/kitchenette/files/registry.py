@@ -253,7 +253,27 @@ def stored_parameters(estimator: Any, fitted: Any = None) -> dict[str, Any]:
         elif _has_generator(value) and hasattr(fitted, f"{name}_"):
             counterpart = getattr(fitted, f"{name}_")
             parameters[name] = type(value)(**stored_parameters(value, counterpart))
+        elif type(value) in _STAND_INS:
+            counterpart = getattr(fitted, f"{name}_", None)
+            parameters[name] = _STAND_INS[type(value)](value, counterpart)
     return parameters
+
+
+_STAND_INS: dict[type, Callable[[Any, Any], Any]] = {}
+
+
+def store_parameters_as(cls: type, stand_in: Callable[[Any, Any], Any]) -> None:
+    """Store parameters of a class that is not storable as another object.
+
+    Parameters
+    ----------
+    cls : type
+        The class; its subclasses are not included.
+    stand_in : callable
+        Returns the storable object for an object of the class and its fitted counterpart, which is
+        None before fitting.
+    """
+    _STAND_INS[cls] = stand_in
 
 
 def _has_generator(value: Any) -> bool:

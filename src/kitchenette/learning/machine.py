@@ -574,8 +574,15 @@ class KernelMachine(ValueParameters, ABC):
             names = (*self.fitted_types, *self.target_attributes)
             state["fitted"] = {name: vars(self)[name] for name in names if name in vars(self)}
             current = thawed(self.feature_map_)
-            if isinstance(current, FittedMap) and map_difference(current, self._fitted):
-                state["fitted"]["feature_map_"] = self._fitted  # the map was fitted on more rows
+            if isinstance(current, FittedMap):
+                # The map may have been fitted on more rows.
+                replaced = map_difference(current, self._fitted) is not None
+            else:
+                # A pipeline is stored as the numbers that its steps consist of.
+                frozen = isinstance(self.feature_map_, FrozenEstimator)
+                replaced = not frozen and hasattr(self._fitted, "to_file")
+            if replaced:
+                state["fitted"]["feature_map_"] = self._fitted
             state["fitted"]["model"] = self.solved_model()
             state["fitted"]["sample"] = self._sample()
         return state

@@ -76,11 +76,15 @@ class Predictor:
         self._parts = fitted, weights, intercept, n_columns, dtype, answer, names
         self._n_columns, self._dtype, self._answer = n_columns, dtype, answer
         self._n_targets = weights.shape[1]
+        # Columns of strings, or columns that are not used, are turned into numbers first.
+        self._coded = getattr(fitted, "coder", None)
         operator, collapsed = fitted.operator(np.empty((0, n_columns), dtype)).collapse(weights)
         self._linear = operator.linear(collapsed, intercept)
 
     def __call__(self, x: Any) -> Any:
-        if type(x) is not np.ndarray or x.dtype is not self._dtype:
+        if self._coded is not None:
+            x = self._coded(x)
+        elif type(x) is not np.ndarray or x.dtype is not self._dtype:
             x = self._numbers(x)
         x = np.ascontiguousarray(x, self._dtype)
         if x.ndim not in (1, 2) or x.shape[-1] != self._n_columns or x.shape[0] == 0:

@@ -1,5 +1,6 @@
 """Feature maps: explicit random features whose inner products approximate a kernel."""
 
+from kitchenette.maps import steps as _steps  # noqa: F401  (registers them for model files)
 from kitchenette.maps.craft import CRAFTMap
 from kitchenette.maps.fastfood import Fastfood
 from kitchenette.maps.kitchen_sinks import RandomKitchenSinks

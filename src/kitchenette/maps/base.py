@@ -189,6 +189,10 @@ class RowMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParameters,
         self.check_rows(rows)
         return rows
 
+    def has_row_checks(self) -> bool:
+        """Whether `check_rows` looks at the rows."""
+        return False
+
     def check_rows(self, rows: Any) -> None:
         """Refuse, or warn of, rows for which the features are not valid."""
         return

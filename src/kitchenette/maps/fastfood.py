@@ -406,6 +406,9 @@ class Fastfood(FourierMap):
             template_spread=spread,
         )
 
+    def has_row_checks(self) -> bool:
+        return isinstance(self.fitted().kernel, DotProductKernel)
+
     def check_rows(self, rows: Any) -> None:
         self._check_norms(self.fitted().kernel, rows)
 

@@ -20,6 +20,7 @@ from kitchenette.comparison import first_difference
 from kitchenette.data.rows import take
 from kitchenette.files.registry import Budget, checked_state, register
 from kitchenette.maps.specification import Cost, Specification
+from kitchenette.maps.translation import prepared_map
 from kitchenette.sketching.operators import Operator
 
 
@@ -227,7 +228,10 @@ def thawed(estimator: Any) -> Any:
 
 
 def fitted_map(estimator: Any, X: Any) -> FittedMap:
-    """A fitted transformer as a `FittedMap`; one that is not is wrapped in a `TransformerMap`.
+    """A fitted transformer as a `FittedMap`.
+
+    Pipelines of steps that `kitchenette.maps.translation` knows become a `PreparedMap`; any other
+    transformer that is not a `FittedMap` is wrapped in a `TransformerMap`.
 
     Parameters
     ----------
@@ -250,7 +254,12 @@ def fitted_map(estimator: Any, X: Any) -> FittedMap:
     10
     """
     estimator = thawed(estimator)
-    return estimator if isinstance(estimator, FittedMap) else TransformerMap(estimator, X)
+    if isinstance(estimator, FittedMap):
+        return estimator
+    prepared = prepared_map(estimator)
+    if prepared is None or (sp.issparse(X) and not prepared.specification_.preparation.keeps_zeros):
+        return TransformerMap(estimator, X)
+    return prepared
 
 
 def fit_map(estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
@@ -354,7 +363,9 @@ def map_difference(a: FittedMap, b: FittedMap) -> str | None:
 
 
 def _frozen_to_file(frozen: FrozenEstimator) -> dict[str, Any]:
-    return {"estimator": frozen.estimator}
+    estimator = frozen.estimator
+    prepared = None if isinstance(estimator, FittedMap) else prepared_map(estimator)
+    return {"estimator": estimator if prepared is None else prepared}
 
 
 def _frozen_from_file(state: dict[str, Any], budget: Budget) -> FrozenEstimator:

@@ -107,6 +107,10 @@ class SeriesMap(KernelMap):
             specification.function, specification.last_degree, specification.largest
         )
 
+    def has_row_checks(self) -> bool:
+        is_cut: bool = self.fitted().is_cut()
+        return is_cut
+
     def check_rows(self, rows: Any) -> None:
         """Warn of rows so long that the truncation error of the series is large."""
         specification: SeriesSpecification = self.fitted()

@@ -34,7 +34,62 @@ class Cost(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Specification(ABC):
+class FrozenValue(ABC):
+    """A frozen dataclass from which operators are drawn; compared, pickled and stored by fields."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            if isinstance(value := getattr(self, field.name), np.ndarray):
+                value.flags.writeable = False
+
+    @abstractmethod
+    def draw(self, dtype: np.dtype[Any]) -> Operator:
+        """The operator for rows of this precision."""
+
+    def operator(self, dtype: DTypeLike) -> Operator:
+        """The operator for rows of this precision, drawn once and then cached."""
+        dtype = np.dtype(dtype)
+        operator = self._operators.get(dtype)
+        if operator is None:
+            operator = self._operators[dtype] = self.draw(dtype)
+        return operator
+
+    @cached_property
+    def _operators(self) -> dict[np.dtype[Any], Operator]:
+        return {}
+
+    def difference(self, other: object) -> str | None:
+        """The name of the first value in which another object differs beyond rounding."""
+        return first_difference(self, other)
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return all(
+            _same(getattr(self, field.name), getattr(other, field.name)) for field in fields(self)
+        )
+
+    @abstractmethod
+    def __hash__(self) -> int:
+        """Equal for equal values."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+    @abstractmethod
+    def check(self) -> None:
+        """Refuse values that fitting cannot have chosen."""
+
+    def to_file(self) -> dict[str, Any]:
+        """All values, for a model file."""
+        return self.__getstate__()
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Specification(FrozenValue):
     """The values that determine the features of a map.
 
     Attributes
@@ -54,30 +109,9 @@ class Specification(ABC):
     seed: int
     precision: str = "float64"
 
-    def __post_init__(self) -> None:
-        for field in fields(self):
-            if isinstance(value := getattr(self, field.name), np.ndarray):
-                value.flags.writeable = False
-
-    @abstractmethod
-    def draw(self, dtype: np.dtype[Any]) -> Operator:
-        """The operator for rows of this precision."""
-
     @abstractmethod
     def cost(self) -> Cost:
         """Upper bounds of what `draw` takes, to refuse untrusted files before drawing."""
-
-    def operator(self, dtype: DTypeLike) -> Operator:
-        """The operator for rows of this precision, drawn once and then cached."""
-        dtype = np.dtype(dtype)
-        operator = self._operators.get(dtype)
-        if operator is None:
-            operator = self._operators[dtype] = self.draw(dtype)
-        return operator
-
-    @cached_property
-    def _operators(self) -> dict[np.dtype[Any], Operator]:
-        return {}
 
     def probe_scale(self) -> Any:
         """Factors, one or one per column, that bring unit vectors to the typical size of rows."""
@@ -96,25 +130,8 @@ class Specification(ABC):
         sums: list[float] = ((Z * signs).sum(axis=1) / np.linalg.norm(Z, axis=1)).tolist()
         return sums
 
-    def difference(self, other: object) -> str | None:
-        """The name of the first value in which another specification differs beyond rounding."""
-        return first_difference(self, other)
-
-    def __eq__(self, other: object) -> bool:
-        if type(other) is not type(self):
-            return NotImplemented
-        return all(
-            _same(getattr(self, field.name), getattr(other, field.name)) for field in fields(self)
-        )
-
     def __hash__(self) -> int:
         return hash((type(self).__name__, self.n_columns, self.n_components, self.seed))
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
 
     def check(self) -> None:
         """Refuse values that fitting a map cannot have chosen."""
@@ -122,10 +139,6 @@ class Specification(ABC):
         check_count("n_components", self.n_components)
         seed_from(self.seed)
         check_choice("the precision", self.precision, ("float32", "float64"))
-
-    def to_file(self) -> dict[str, Any]:
-        """All values, for a model file."""
-        return self.__getstate__()
 
     @classmethod
     def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:
@@ -142,7 +155,8 @@ class Specification(ABC):
 def _same(a: Any, b: Any) -> bool:
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
         return type(a) is type(b) and a.dtype == b.dtype and np.array_equal(a, b)
-    return type(a) is type(b) and bool(a == b)
+    missing = isinstance(a, float) and a != a
+    return type(a) is type(b) and bool(a == b or (missing and b != b))
 
 
 @cache

@@ -1,0 +1,393 @@
+"""Preparation of columns before a map, as frozen values that are drawn, compared and stored.
+
+A preparation turns rows of numbers into other rows of numbers: scaled, ranked, filled, expanded
+into indicator columns. It holds numbers only. `kitchenette.maps.translation` makes it from fitted
+transformers of scikit-learn.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence as Several
+from dataclasses import dataclass
+from functools import reduce
+from math import inf
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from kitchenette.files.registry import Budget, checked_state, storable
+from kitchenette.maps.specification import FrozenValue, field_types
+from kitchenette.parameters import check_choice, check_count
+from kitchenette.sketching.columns import (
+    Item,
+    Kind,
+    mapped_columns,
+    scaled_columns,
+    selected_columns,
+    unit_rows,
+)
+from kitchenette.sketching.combinations import concatenate
+from kitchenette.sketching.operators import Operator, chain
+
+Numbers = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Preparation(FrozenValue):
+    """The values that determine how columns are prepared.
+
+    Attributes
+    ----------
+    n_columns : int
+        The number of columns of the data.
+    """
+
+    n_columns: int
+
+    @property
+    @abstractmethod
+    def n_outputs(self) -> int:
+        """The number of prepared columns."""
+
+    @property
+    def keeps_zeros(self) -> bool:
+        """Whether zeros stay zeros, so that `sparse_rows` can be used."""
+        return False
+
+    def sparse_rows(self, rows: Any) -> Any:
+        """The prepared rows of a CSR matrix as another one, with the bits of `operator`."""
+        raise ValueError(f"{type(self).__name__} takes dense rows only.")
+
+    def reads(self) -> NDArray[np.bool_]:
+        """Whether each column is used at all."""
+        return np.ones(self.n_columns, dtype=bool)
+
+    def __hash__(self) -> int:
+        return hash((type(self).__name__, self.n_columns, self.n_outputs))
+
+    def check(self) -> None:
+        """Refuse values that fitting cannot have chosen."""
+        check_count("n_columns", self.n_columns)
+        check_count("n_outputs", self.n_outputs)
+
+    @classmethod
+    def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:
+        """A preparation from the untrusted values of a model file."""
+        made = cls(**checked_state(state, field_types(cls)))
+        made.check()
+        size = 100.0 * (made.n_columns + made.n_outputs)
+        budget.spend(size, size, f"preparing {made.n_columns} columns")
+        return made
+
+
+@storable
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ColumnAffine(Preparation):
+    """(x - offset) * factor for every column, limited to [low, high].
+
+    Attributes
+    ----------
+    offset, factor : ndarray of shape (n_columns,)
+        Numbers for each column.
+    low, high : float
+        The limits of all columns.
+    """
+
+    offset: Numbers
+    factor: Numbers
+    low: float = -inf
+    high: float = inf
+
+    @classmethod
+    def of(
+        cls, offset: ArrayLike, factor: ArrayLike, *, low: float = -inf, high: float = inf
+    ) -> Self:
+        """The preparation with copies of these arrays."""
+        offset, factor = np.array(offset, dtype=np.float64), np.array(factor, dtype=np.float64)
+        made = cls(
+            n_columns=offset.size, offset=offset, factor=factor, low=float(low), high=float(high)
+        )
+        made.check()
+        return made
+
+    @property
+    def n_outputs(self) -> int:
+        return self.n_columns
+
+    def draw(self, dtype: np.dtype[Any]) -> Operator:
+        return scaled_columns(self.offset, self.factor, self.low, self.high, dtype)
+
+    @property
+    def keeps_zeros(self) -> bool:
+        return not self.offset.any() and self.low <= 0 <= self.high
+
+    def sparse_rows(self, rows: Any) -> Any:
+        values = (rows.data.astype(np.float64) - 0.0) * self.factor[rows.indices]
+        return with_data(rows, np.clip(values, self.low, self.high))
+
+    def check(self) -> None:
+        super().check()
+        for name in ("offset", "factor"):
+            check_numbers(name, getattr(self, name), self.n_columns)
+        if not self.low <= self.high:
+            raise ValueError("low must not exceed high.")
+
+
+@storable
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PiecewiseLinear(Preparation):
+    """A piecewise linear function of every column, constant beyond its first and last knot.
+
+    A function may jump at a knot, and then has a value of its own there.
+
+    Attributes
+    ----------
+    knots : ndarray
+        The knots of all columns, one column after the other; those of a column increase.
+    below, at, above : ndarray
+        The limit from below, the value, and the limit from above at every knot.
+    starts : ndarray of shape (n_columns + 1,)
+        Where the knots of each column begin, and the end.
+    normal : bool
+        Whether the functions are ranks between 0 and 1, to which the quantile function of the
+        normal distribution is applied. Ranks nearer than 1e-7 to 0 or 1 are moved there, and
+        numbers nearer than 1e-7 to the first or last knot have the rank 0 or 1, as in
+        scikit-learn's QuantileTransformer.
+    """
+
+    knots: Numbers
+    below: Numbers
+    at: Numbers
+    above: Numbers
+    starts: Indices
+    normal: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        knots: Several[ArrayLike],
+        values: Several[ArrayLike],
+        *,
+        ends: tuple[float, float] | None = None,
+        normal: bool = False,
+    ) -> Self:
+        """The functions through these points.
+
+        Parameters
+        ----------
+        knots : sequence of array-like
+            The knots of each column in ascending order. The function jumps at a repeated knot,
+            where its value is the mean of the first and the last one.
+        values : sequence of array-like
+            The values at the knots.
+        ends : tuple of two floats, optional
+            The values at the first and the last knot, if they may be repeated.
+        normal : bool, default=False
+            Whether the values are ranks that become quantiles of the normal distribution.
+
+        Returns
+        -------
+        preparation : PiecewiseLinear
+        """
+        parts = []
+        for x, y in zip(knots, values, strict=True):
+            x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+            unique, first = np.unique(x, return_index=True)
+            last = np.append(first[1:], x.size) - 1
+            at = (y[first] + y[last]) / 2
+            if ends is not None:
+                at[-1], at[0] = ends[1], ends[0]
+            parts.append((unique, y[first], at, y[last]))
+        columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+        starts = np.cumsum([0, *(part[0].size for part in parts)], dtype=np.int64)
+        names = ("knots", "below", "at", "above")
+        named = dict(zip(names, columns, strict=True))
+        made = cls(n_columns=len(parts), **named, starts=starts, normal=normal)
+        made.check()
+        return made
+
+    @property
+    def n_outputs(self) -> int:
+        return self.n_columns
+
+    def draw(self, dtype: np.dtype[Any]) -> Operator:
+        table = np.stack([self.knots, self.below, self.at, self.above])
+        kind = Kind.RANKS if self.normal else Kind.INTERPOLATE
+        parts = np.split(table, self.starts[1:-1], axis=1)
+        items = [Item(kind, j, part.ravel()) for j, part in enumerate(parts)]
+        return mapped_columns(self.n_columns, items, dtype)
+
+    def check(self) -> None:
+        super().check()
+        check_starts(self.starts, self.n_columns, self.knots.size, least=1)
+        for name in ("knots", "below", "at", "above"):
+            check_numbers(name, getattr(self, name), self.knots.size)
+        steps = np.diff(self.knots) > 0
+        steps[self.starts[1:-1] - 1] = True
+        if not steps.all():
+            raise ValueError("the knots of a column must increase.")
+
+
+@storable
+@dataclass(frozen=True, kw_only=True, eq=False)
+class UnitRows(Preparation):
+    """Rows divided by their norm, "l1", "l2" or "max"; rows of zeros stay."""
+
+    norm: str = "l2"
+
+    @property
+    def n_outputs(self) -> int:
+        return self.n_columns
+
+    def draw(self, dtype: np.dtype[Any]) -> Operator:
+        return unit_rows(self.n_columns, self.norm, dtype)
+
+    @property
+    def keeps_zeros(self) -> bool:
+        return True
+
+    def sparse_rows(self, rows: Any) -> Any:
+        n_rows, values = rows.shape[0], np.abs(rows.data.astype(np.float64))
+        owners = np.repeat(np.arange(n_rows), np.diff(rows.indptr))
+        if self.norm == "max":
+            norms = np.zeros(n_rows)
+            np.maximum.at(norms, owners, values)
+        else:
+            # bincount adds one number after the other, as the native code does.
+            powers = values if self.norm == "l1" else values * values
+            norms = np.bincount(owners, weights=powers, minlength=n_rows)
+            norms = np.sqrt(norms) if self.norm == "l2" else norms
+        norms[norms == 0] = 1
+        return with_data(rows, rows.data.astype(np.float64) / norms[owners])
+
+    def check(self) -> None:
+        super().check()
+        check_choice("norm", self.norm, ("l1", "l2", "max"))
+
+
+@storable
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Columns(Preparation):
+    """Several preparations, each of some columns, side by side.
+
+    Attributes
+    ----------
+    parts : tuple of Preparation
+        The preparations.
+    columns : ndarray of int
+        The columns of each part, one part after the other.
+    """
+
+    parts: tuple[Preparation, ...]
+    columns: Indices
+
+    @property
+    def n_outputs(self) -> int:
+        return sum(part.n_outputs for part in self.parts)
+
+    def selections(self) -> list[Indices]:
+        """The columns of each part."""
+        ends = np.cumsum([part.n_columns for part in self.parts])
+        return np.split(self.columns, ends[:-1])
+
+    def draw(self, dtype: np.dtype[Any]) -> Operator:
+        operators: list[Operator] = []
+        for part, columns in zip(self.parts, self.selections(), strict=True):
+            some: Operator = selected_columns(self.n_columns, columns.tolist(), dtype)
+            identity = isinstance(part, Sequence) and not part.steps
+            operators.append(some if identity else chain(some, part.operator(dtype)))
+        return concatenate(operators, self.n_columns)
+
+    def reads(self) -> NDArray[np.bool_]:
+        read = np.zeros(self.n_columns, dtype=bool)
+        for part, columns in zip(self.parts, self.selections(), strict=True):
+            read[columns[part.reads()]] = True
+        return read
+
+    def check(self) -> None:
+        check_parts("parts", self.parts)
+        super().check()
+        check_indices("columns", self.columns, self.n_columns)
+        if sum(part.n_columns for part in self.parts) != self.columns.size:
+            raise ValueError("columns must be those of the parts.")
+
+
+@storable
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Sequence(Preparation):
+    """Preparations one after the other; without any, the columns as they are."""
+
+    steps: tuple[Preparation, ...] = ()
+
+    @property
+    def n_outputs(self) -> int:
+        return self.steps[-1].n_outputs if self.steps else self.n_columns
+
+    def draw(self, dtype: np.dtype[Any]) -> Operator:
+        if not self.steps:
+            return selected_columns(self.n_columns, range(self.n_columns), dtype)
+        return reduce(chain, [step.operator(dtype) for step in self.steps])
+
+    @property
+    def keeps_zeros(self) -> bool:
+        return all(step.keeps_zeros for step in self.steps)
+
+    def sparse_rows(self, rows: Any) -> Any:
+        return reduce(lambda made, step: step.sparse_rows(made), self.steps, rows)
+
+    def reads(self) -> NDArray[np.bool_]:
+        return self.steps[0].reads() if self.steps else super().reads()
+
+    def check(self) -> None:
+        check_parts("steps", self.steps, least=0)
+        super().check()
+        n_columns = self.n_columns
+        for step in self.steps:
+            if step.n_columns != n_columns:
+                raise ValueError("each step must take the columns of the previous one.")
+            n_columns = step.n_outputs
+
+
+# ---------------------------------------------------------------- checks of untrusted values
+
+
+def check_numbers(name: str, numbers: NDArray[Any], size: int) -> None:
+    """Refuse arrays other than of this many finite float64 numbers."""
+    if numbers.shape != (size,) or numbers.dtype != np.float64 or not np.isfinite(numbers).all():
+        raise ValueError(f"{name} must be {size} finite numbers of float64.")
+
+
+def check_integers(name: str, numbers: NDArray[Any], size: int) -> None:
+    """Refuse arrays other than of this many int64 numbers."""
+    if numbers.shape != (size,) or numbers.dtype != np.int64:
+        raise ValueError(f"{name} must be {size} numbers of int64.")
+
+
+def check_indices(name: str, columns: NDArray[Any], n_columns: int) -> None:
+    """Refuse arrays other than of numbers of columns."""
+    check_integers(name, columns, columns.size)
+    if columns.size and not (columns.min() >= 0 and columns.max() < n_columns):
+        raise ValueError(f"{name} must be columns between 0 and {n_columns - 1}.")
+
+
+def check_starts(starts: NDArray[Any], count: int, size: int, least: int) -> None:
+    """Refuse arrays other than the ends of ``count`` parts of ``size`` numbers."""
+    check_integers("starts", starts, count + 1)
+    if starts[0] != 0 or starts[-1] != size or (np.diff(starts) < least).any():
+        raise ValueError(f"starts must divide {size} numbers into {count} parts.")
+
+
+def check_parts(name: str, parts: tuple[Any, ...], least: int = 1) -> None:
+    """Refuse anything but preparations."""
+    if len(parts) < least or not all(isinstance(part, Preparation) for part in parts):
+        raise ValueError(f"{name} must be preparations.")
+
+
+def with_data(rows: Any, values: NDArray[Any]) -> Any:
+    """A CSR matrix with other numbers at the same places."""
+    values = values.astype(rows.dtype, copy=False)
+    return sp.csr_matrix((values, rows.indices, rows.indptr), shape=rows.shape)

@@ -1,0 +1,202 @@
+"""A preparation of columns followed by a map, as one specification and one fitted map."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from kitchenette.files.registry import Budget, checked_state, storable
+from kitchenette.maps.preparation import Preparation
+from kitchenette.maps.specification import Cost, Specification
+from kitchenette.sketching.operators import (
+    Chain,
+    Linear,
+    NativeChain,
+    NativeOperator,
+    Operator,
+    affine,
+)
+
+UNKNOWN_WORD = -1.0  # the code of a word that no step knows
+NO_WORD = -2.0  # the code of None; NaN stays NaN
+
+
+@storable
+@dataclass(frozen=True, eq=True)
+class Vocabulary:
+    """The words of a column of strings; each is coded by its place.
+
+    Attributes
+    ----------
+    column : int
+        The column.
+    words : tuple of str
+        The words.
+    """
+
+    column: int
+    words: tuple[str, ...]
+
+    def codes(self, values: Any) -> NDArray[np.float64]:
+        """The codes of an array of strings, None and NaN."""
+        places: dict[Any, float] = {word: float(place) for place, word in enumerate(self.words)}
+        places[None] = NO_WORD
+        return np.array([_code(value, places) for value in np.asarray(values, dtype=object)])
+
+    def to_file(self) -> dict[str, Any]:
+        """All values, for a model file."""
+        return {"column": self.column, "words": np.array(self.words, dtype=object)}
+
+    @classmethod
+    def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:
+        """A vocabulary from the untrusted values of a model file."""
+        state = checked_state(state, {"column": int, "words": np.ndarray})
+        words = tuple(state["words"].tolist())
+        if not all(isinstance(word, str) for word in words) or len({*words}) < len(words):
+            raise ValueError("the words must be different strings.")
+        return cls(state["column"], words)
+
+
+def _code(value: Any, places: dict[Any, float]) -> float:
+    if isinstance(value, float) and value != value:
+        return np.nan
+    if value is None or isinstance(value, str):
+        return places.get(value, UNKNOWN_WORD)
+    return UNKNOWN_WORD
+
+
+@storable
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PreparedSpecification(Specification):
+    """Prepared columns, and the features of a map of them.
+
+    Attributes
+    ----------
+    preparation : Preparation
+        The preparation of the columns.
+    inner : Specification or None
+        The map of the prepared columns; None if they are the features.
+    vocabularies : tuple of Vocabulary
+        The columns that are strings in the data and codes in the rows of the operator.
+    """
+
+    preparation: Preparation
+    inner: Specification | None
+    vocabularies: tuple[Vocabulary, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        preparation: Preparation,
+        inner: Specification | None = None,
+        vocabularies: tuple[Vocabulary, ...] = (),
+    ) -> Self:
+        """The specification of these parts."""
+        made = cls(
+            n_columns=preparation.n_columns,
+            n_components=preparation.n_outputs if inner is None else inner.n_components,
+            seed=0 if inner is None else inner.seed,
+            precision="float64" if inner is None else inner.precision,
+            preparation=preparation,
+            inner=inner,
+            vocabularies=vocabularies,
+        )
+        made.check()
+        return made
+
+    def draw(self, dtype: np.dtype[Any]) -> Operator:
+        first, n = self.preparation.operator(dtype), self.preparation.n_outputs
+        # Without a map, copying the columns checks that no number is missing or infinite.
+        second = affine(n, 0.0, 1.0, dtype) if self.inner is None else self.inner.operator(dtype)
+        return prepared_operator(self.preparation, first, second)
+
+    def cost(self) -> Cost:
+        return Cost(0, 0)  # all parts are counted as objects of their own
+
+    def fingerprint(self) -> list[float]:
+        """That of the map; the preparation consists of numbers that files contain."""
+        return [] if self.inner is None else self.inner.fingerprint()
+
+    def check(self) -> None:
+        super().check()
+        n_outputs = self.preparation.n_outputs
+        if self.preparation.n_columns != self.n_columns:
+            raise ValueError("the preparation must have as many columns as the map.")
+        if self.inner is not None and self.inner.n_columns != n_outputs:
+            raise ValueError(f"the inner map must have {n_outputs} columns.")
+        if self.n_components != (n_outputs if self.inner is None else self.inner.n_components):
+            raise ValueError("n_components must be those of the inner map.")
+        columns = [vocabulary.column for vocabulary in self.vocabularies]
+        if not all(isinstance(vocabulary, Vocabulary) for vocabulary in self.vocabularies):
+            raise ValueError("vocabularies must be vocabularies.")
+        if not {*columns} <= {*range(self.n_columns)} or len({*columns}) < len(columns):
+            raise ValueError("there must be one vocabulary at most for each column.")
+
+
+# ---------------------------------------------------------------- operators
+
+
+def prepared_operator(preparation: Preparation, first: Operator, second: Operator) -> Operator:
+    """``second`` applied to prepared rows; sparse rows stay sparse where the preparation can."""
+    if isinstance(first, NativeOperator) and isinstance(second, NativeOperator):
+        return NativePreparedChain(preparation, first, second)
+    return PreparedChain(preparation, first, second)
+
+
+class _Prepared(Operator):
+    """What the two chains below have in common."""
+
+    preparation: Preparation
+    first: Any
+    second: Any
+
+    def write(self, rows: Any, out: NDArray[Any]) -> bool:
+        if sp.issparse(rows) and self.preparation.keeps_zeros:
+            fine: bool = self.second.write(self.preparation.sparse_rows(rows), out)
+            return fine
+        return super().write(rows, out)  # type: ignore[safe-super]
+
+    def linear(self, weights: ArrayLike, intercept: ArrayLike) -> Linear:
+        dense = super().linear(weights, intercept)
+        if not self.preparation.keeps_zeros:
+            return dense
+        return PreparedLinear(self.preparation, dense, self.second.linear(weights, intercept))
+
+    def collapse(self, weights: NDArray[Any]) -> tuple[Operator, NDArray[Any]]:
+        cheaper, weights = self.second.collapse(weights)
+        if cheaper is self.second:
+            return self, weights
+        return prepared_operator(self.preparation, self.first, cheaper), weights
+
+
+class NativePreparedChain(_Prepared, NativeChain):
+    """A preparation and a map, both in native code."""
+
+    def __init__(self, preparation: Preparation, first: NativeOperator, second: NativeOperator):
+        NativeChain.__init__(self, first, second)
+        self.preparation, self.second = preparation, second
+
+
+class PreparedChain(_Prepared, Chain):
+    """A preparation and a map that is not native."""
+
+    def __init__(self, preparation: Preparation, first: Operator, second: Operator):
+        Chain.__init__(self, first, second)
+        self.preparation = preparation
+
+
+class PreparedLinear(Linear):
+    """A linear function of the features of prepared rows, dense or sparse."""
+
+    def __init__(self, preparation: Preparation, dense: Linear, prepared: Linear):
+        self._preparation, self._dense, self._prepared = preparation, dense, prepared
+        self.n_targets = dense.n_targets
+
+    def write(self, rows: Any, out: NDArray[np.float64]) -> bool:
+        if sp.issparse(rows):
+            return self._prepared.write(self._preparation.sparse_rows(rows), out)
+        return self._dense.write(rows, out)

@@ -1,0 +1,166 @@
+"""Fitted pipelines of scikit-learn as preparations of columns.
+
+Exactly the classes named in `TRANSLATED` are translated, not their subclasses; other transformers,
+and options that are not known, give None, so that the transformer itself is called instead.
+"""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+import numpy as np
+from sklearn.compose import ColumnTransformer
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
+
+from kitchenette.maps.base import RowMap
+from kitchenette.maps.preparation import Columns, Preparation, Sequence
+from kitchenette.maps.prepared import PreparedSpecification, Vocabulary
+from kitchenette.maps.prepared_map import PreparedMap
+from kitchenette.maps.scalers import SCALERS, Column, NotTranslatedError, Translation
+
+TRANSLATED = (*SCALERS, ColumnTransformer, Pipeline)
+
+
+def preparation_of(estimator: Any) -> Preparation | None:
+    """The preparation that a fitted transformer of numeric columns makes, or None.
+
+    Parameters
+    ----------
+    estimator : fitted transformer
+        A StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler, QuantileTransformer,
+        Normalizer, SimpleImputer, OneHotEncoder, ColumnTransformer or Pipeline of scikit-learn.
+
+    Returns
+    -------
+    preparation : Preparation or None
+    """
+    columns = _raw_columns(_steps(estimator))
+    if columns is None:
+        return None
+    try:
+        preparation, _ = _translated(estimator, columns)
+    except NotTranslatedError:
+        return None
+    return None if any(column.is_text[0] for column in columns) else preparation
+
+
+def prepared_map(estimator: Any) -> PreparedMap | None:
+    """A fitted transformer, or a pipeline of them with a map of this package last, or None."""
+    steps, last = _steps(estimator), None
+    if steps and isinstance(steps[-1], RowMap):
+        last = steps.pop()
+    first = steps[0] if steps else last
+    columns = _raw_columns([first])
+    if columns is None or (last is not None and "specification_" not in vars(last)):
+        return None
+    try:
+        preparation, made = _in_sequence(steps, columns)
+        if any(column.is_text[0] for column in made) or preparation.n_outputs == 0:
+            return None
+        vocabularies = tuple(
+            Vocabulary(j, tuple(column.words))
+            for j, column in enumerate(columns)
+            if column.is_text[0]
+        )
+        specification = PreparedSpecification.of(
+            preparation, None if last is None else last.fitted(), vocabularies
+        )
+    except NotTranslatedError:
+        return None
+    names = getattr(first, "feature_names_in_", None)
+    by_name = type(first) is ColumnTransformer and names is not None
+    return PreparedMap.of(specification, last, names, by_name=by_name)
+
+
+def _raw_columns(steps: list[Any]) -> list[Column] | None:
+    """The columns that the first step was fitted on, or None if it was not fitted."""
+    n_columns = getattr(steps[0], "n_features_in_", None) if steps else None
+    return None if n_columns is None else [Column(raw=j) for j in range(n_columns)]
+
+
+def _steps(estimator: Any) -> list[Any]:
+    """The fitted steps of a pipeline, or the transformer itself, without frozen shells."""
+    if isinstance(estimator, FrozenEstimator):
+        return _steps(estimator.estimator)
+    if type(estimator) is not Pipeline:
+        return [estimator]
+    steps = []
+    for _, step in estimator.steps:
+        if step is not None and not (isinstance(step, str) and step == "passthrough"):
+            steps += _steps(step)
+    return steps
+
+
+def _translated(estimator: Any, columns: list[Column]) -> Translation:
+    """The preparation of these columns, and what they become."""
+    steps = _steps(estimator)
+    if len(steps) != 1 or steps[0] is not estimator:
+        return _in_sequence(steps, columns)
+    if type(estimator) is ColumnTransformer:
+        return _side_by_side(estimator, columns)
+    if type(estimator) not in SCALERS:
+        raise NotTranslatedError
+    return SCALERS[type(estimator)](estimator, columns)
+
+
+def _in_sequence(steps: list[Any], columns: list[Column]) -> Translation:
+    n_columns, made = len(columns), []
+    for step in steps:
+        preparation, columns = _translated(step, columns)
+        made.append(preparation)
+    if len(made) == 1:
+        return made[0], columns
+    return Sequence(n_columns=n_columns, steps=tuple(made)), columns
+
+
+# ---------------------------------------------------------------- selections of columns
+
+
+def _side_by_side(transformer: Any, columns: list[Column]) -> Translation:
+    if transformer.transformer_weights is not None:
+        raise NotTranslatedError
+    names = getattr(transformer, "feature_names_in_", None)
+    parts, chosen, made = [], [], []
+    for _, step, selection in transformer.transformers_:
+        if isinstance(step, str) and step == "drop":
+            continue
+        indices = _indices(selection, names, len(columns))
+        if not indices:
+            continue
+        some = [columns[j] for j in indices]
+        passed = isinstance(step, str) and step == "passthrough"
+        part, outputs = _in_sequence([], some) if passed else _translated(step, some)
+        parts.append(part)
+        chosen += indices
+        made += outputs
+    if not parts:
+        raise NotTranslatedError
+    columns_taken = np.array(chosen, dtype=np.int64)
+    return Columns(n_columns=len(columns), parts=tuple(parts), columns=columns_taken), made
+
+
+def _indices(selection: Any, names: Any, n_columns: int) -> list[int]:
+    """The columns of a selection by number, name, mask or slice of these."""
+    places = {} if names is None else {name: j for j, name in enumerate(names)}
+
+    def place(item: Any) -> int:
+        if isinstance(item, str):
+            if item not in places:
+                raise NotTranslatedError
+            return places[item]
+        return range(n_columns)[int(item)]
+
+    if isinstance(selection, slice):
+        if isinstance(selection.start, str) or isinstance(selection.stop, str):
+            first = None if selection.start is None else place(selection.start)
+            last = None if selection.stop is None else place(selection.stop) + 1
+            selection = slice(first, last, selection.step)
+        return [*range(n_columns)[selection]]
+    if isinstance(selection, str | numbers.Integral):
+        return [place(selection)]
+    items = [*selection]
+    if items and all(isinstance(item, bool | np.bool_) for item in items):
+        return np.flatnonzero(items).tolist()
+    return [place(item) for item in items]
