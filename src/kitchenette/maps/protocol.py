@@ -165,11 +165,14 @@ def fitted_map(estimator: Any, X: Any) -> FittedMap:
 def fit_map(estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
     """A fitted copy of a transformer; a frozen one is not fitted again.
 
-    ``sample_weight`` is passed to transformers that have a method ``fit_rows``.
+    ``sample_weight`` is passed to transformers that have a method ``fit_supervised``, with the
+    targets, or ``fit_rows``.
     """
     made = clone(estimator)
     if isinstance(made, FrozenEstimator):
         return made
+    if hasattr(made, "fit_supervised"):
+        return made.fit_supervised(X, y, sample_weight)
     if sample_weight is not None and hasattr(made, "fit_rows"):
         return made.fit_rows(X, sample_weight)
     return made.fit(X, y)

@@ -1,0 +1,6 @@
+"""Automatic choices: kernels, scales, widths and sizes, by errors on rows held out."""
+
+from kitchenette.selection.automap import AutoMap
+from kitchenette.selection.choice import Choice
+
+__all__ = ["AutoMap", "Choice"]
