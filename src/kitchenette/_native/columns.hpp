@@ -111,16 +111,15 @@ template <class T> Size scratch_size(const ScaledColumns<T>& map, Size, bool spa
     return sparse ? map.n_columns : 0;
 }
 
-// The number of sorted keys that are at most x.
+// The number of sorted keys that are at most x, without branches that depend on x.
 inline Size count_up_to(const double* keys, Size n, double x) {
     const double* first = keys;
-    while (n > 0) {
+    while (n > 1) {
         const Size half = n / 2;
-        const bool right = first[half] <= x;
-        first = right ? first + half + 1 : first;
-        n = right ? n - half - 1 : half;
+        first += first[half - 1] <= x ? half : 0;
+        n -= half;
     }
-    return first - keys;
+    return (first - keys) + (n == 1 && first[0] <= x ? 1 : 0);
 }
 
 // The function may jump at a knot, where it has a value of its own; it is constant outside.
@@ -164,50 +163,60 @@ template <class T> void one_hot(const double* numbers, Size n_keys, double x, T*
     if (target >= 0) out[static_cast<Size>(target)] = 1;
 }
 
+// What an item makes of an entry.
+template <class T>
+void write_item(ColumnKind kind, const double* numbers, Size n, T entry, T* out) {
+    const double value = static_cast<double>(entry);
+    switch (kind) {
+        case ColumnKind::copy:
+            *out = entry;
+            break;
+        case ColumnKind::fill:
+        case ColumnKind::flag: {
+            // A missing number is compared in the precision of the rows.
+            const T missing = static_cast<T>(numbers[0]);
+            const bool found = std::isnan(missing) ? std::isnan(entry) : entry == missing;
+            if (kind == ColumnKind::fill)
+                *out = found ? static_cast<T>(numbers[1]) : entry;
+            else
+                *out = found ? T(1) : T(0);
+            break;
+        }
+        case ColumnKind::interpolate:
+            *out = static_cast<T>(interpolated(numbers, n / 4, value));
+            break;
+        case ColumnKind::ranks:
+            *out = static_cast<T>(normal_rank(numbers, n / 4, entry));
+            break;
+        case ColumnKind::categories:
+            one_hot(numbers, (n - 3) / 2, value, out);
+            break;
+    }
+}
+
+// Item after item, because the knots of a column take more memory than some rows.
 template <class T> bool write_features(const MappedColumns<T>& map, const Rows<T>& rows,
                                        const Piece& piece, const Output<T>& out, T* scratch) {
     bool infinite = false;
-    for (Size r = piece.row; r < piece.row + piece.count; ++r) {
-        const T* x = dense_row(rows, r, scratch);
-        for (Size item = 0; item < map.n_items; ++item) {
-            const double* numbers = map.numbers + map.starts[item];
-            const Size n = map.starts[item + 1] - map.starts[item];
-            const T entry = x[map.sources[item]];
-            const double value = static_cast<double>(entry);
-            T* y = out.at(r, map.outputs[item]);
-            switch (static_cast<ColumnKind>(map.kinds[item])) {
-                case ColumnKind::copy:
-                    *y = entry;
-                    break;
-                case ColumnKind::fill:
-                case ColumnKind::flag: {
-                    // A missing number is compared in the precision of the rows.
-                    const T missing = static_cast<T>(numbers[0]);
-                    const bool found = std::isnan(missing) ? std::isnan(entry) : entry == missing;
-                    if (n == 2)
-                        *y = found ? static_cast<T>(numbers[1]) : entry;
-                    else
-                        *y = found ? T(1) : T(0);
-                    break;
-                }
-                case ColumnKind::interpolate:
-                    *y = static_cast<T>(interpolated(numbers, n / 4, value));
-                    break;
-                case ColumnKind::ranks:
-                    *y = static_cast<T>(normal_rank(numbers, n / 4, entry));
-                    break;
-                case ColumnKind::categories:
-                    one_hot(numbers, (n - 3) / 2, value, y);
-                    break;
-            }
+    for (Size r = 0; rows.sparse() && r < piece.count; ++r)
+        dense_row(rows, piece.row + r, scratch + r * map.n_columns);
+    const T* x = rows.sparse() ? scratch : rows.values + piece.row * rows.stride;
+    const Size stride = rows.sparse() ? map.n_columns : rows.stride;
+    for (Size item = 0; item < map.n_items; ++item) {
+        const double* numbers = map.numbers + map.starts[item];
+        const Size n = map.starts[item + 1] - map.starts[item];
+        for (Size r = 0; r < piece.count; ++r) {
+            const T entry = x[r * stride + map.sources[item]];
             infinite |= is_infinite(entry);
+            write_item(static_cast<ColumnKind>(map.kinds[item]), numbers, n, entry,
+                       out.at(piece.row + r, map.outputs[item]));
         }
     }
     return !infinite;
 }
 
-template <class T> Size scratch_size(const MappedColumns<T>& map, Size, bool sparse) {
-    return sparse ? map.n_columns : 0;
+template <class T> Size scratch_size(const MappedColumns<T>& map, Size count, bool sparse) {
+    return sparse ? count * map.n_columns : 0;
 }
 
 template <class T> double norm_of(const T* x, Size n, Norm norm) {

@@ -57,7 +57,7 @@ class Predictor:
         self._n_columns, self._dtype, self._answer = n_columns, dtype, answer
         self._n_targets = weights.shape[1]
         # Columns of strings, or columns that are not used, are turned into numbers first.
-        self._coded = fitted.coded if getattr(fitted, "takes_strings", False) else None
+        self._coded = getattr(fitted, "coder", None)
         operator, collapsed = fitted.operator(np.empty((0, n_columns), dtype)).collapse(weights)
         self._linear = operator.linear(collapsed, intercept)
 

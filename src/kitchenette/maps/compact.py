@@ -13,6 +13,8 @@ from sklearn.frozen import FrozenEstimator
 from kitchenette.data.rows import counting_rows, sample_rows, table, validated
 from kitchenette.kernels import Kernel, ShiftInvariantKernel
 from kitchenette.maps.base import RowMap
+from kitchenette.maps.prepared import PreparedSpecification
+from kitchenette.maps.prepared_map import PreparedMap
 from kitchenette.maps.protocol import fit_map, specification_of, thawed
 from kitchenette.maps.registry import make_map
 from kitchenette.maps.specification import Specification
@@ -118,7 +120,11 @@ class CompactMap(RowMap):
 
     def fitted_to_file(self) -> dict[str, Any]:
         name = f"{self.inner_name}_"
-        return {**super().fitted_to_file(), name: vars(self)[name]}
+        inner = vars(self)[name]
+        stored = getattr(self.fitted(), self.inner_name)
+        if isinstance(stored, PreparedSpecification) and not isinstance(thawed(inner), RowMap):
+            inner = PreparedMap.of(stored)  # a pipeline is stored as its numbers
+        return {**super().fitted_to_file(), name: inner}
 
     def restore(self, fitted: dict[str, Any]) -> None:
         name = f"{self.inner_name}_"

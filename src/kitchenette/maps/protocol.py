@@ -155,9 +155,7 @@ def fitted_map(estimator: Any, X: Any) -> FittedMap:
     if isinstance(estimator, FittedMap):
         return estimator
     prepared = prepared_map(estimator)
-    if prepared is None or (
-        sp.issparse(X) and not prepared.specification_.preparation.keeps_zeros
-    ):
+    if prepared is None or (sp.issparse(X) and not prepared.specification_.preparation.keeps_zeros):
         return TransformerMap(estimator, X)
     return prepared
 

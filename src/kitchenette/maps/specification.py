@@ -66,8 +66,7 @@ class FrozenValue(ABC):
         if type(other) is not type(self):
             return NotImplemented
         return all(
-            _same(getattr(self, field.name), getattr(other, field.name))
-            for field in fields(self)
+            _same(getattr(self, field.name), getattr(other, field.name)) for field in fields(self)
         )
 
     @abstractmethod

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.frozen import FrozenEstimator
-from sklearn.pipeline import Pipeline
 
 from kitchenette.files.registry import (
     Budget,
@@ -23,14 +22,16 @@ from kitchenette.files.registry import (
     storage_of,
     store_parameters_as,
 )
-from kitchenette.maps.translation import TRANSLATIONS, prepared_map
+from kitchenette.maps.translation import TRANSLATED, prepared_map
 
-CLASSES: dict[str, type[BaseEstimator]] = {
-    cls.__name__: cls for cls in (*TRANSLATIONS, Pipeline)
-}
+CLASSES: dict[str, type[BaseEstimator]] = {cls.__name__: cls for cls in TRANSLATED}
 
 
-class NotPlain(ValueError):
+# Functions are code, and a pipeline's memory is a folder of pickles that fit would read.
+NEVER_STORED = ("func", "inverse_func", "memory")
+
+
+class NotPlainError(ValueError):
     """A parameter that files cannot have."""
 
 
@@ -61,6 +62,9 @@ class UnfittedStep:
         if state["name"] not in CLASSES:
             raise ValueError(f"there is no step {state['name']!r:.80}.")
         parameters = {name: _restored(value) for name, value in state["parameters"].items()}
+        for name in NEVER_STORED:
+            if name in parameters:
+                raise ValueError(f"the parameter {name} of a step does not come from files.")
         return constructed(CLASSES[state["name"]], parameters)
 
 
@@ -74,6 +78,9 @@ def unfitted_step(estimator: BaseEstimator) -> UnfittedStep:
         for name, value in estimator.get_params(deep=False).items()
         if not _is_default(value, defaults[name])
     }
+    for name in NEVER_STORED:
+        if name in parameters:
+            raise NotPlainError(f"the parameter {name} of a step is not stored in model files.")
     return UnfittedStep(type(estimator).__name__, parameters)
 
 
@@ -96,7 +103,7 @@ def _plain(value: Any) -> Any:
         return unfitted_step(value)
     simple = value is None or isinstance(value, bool | int | float | str | np.generic | np.ndarray)
     if not simple and storage_of(value) is None:
-        raise NotPlain(f"{value!r:.80} cannot be stored as a parameter of a step.")
+        raise NotPlainError(f"{value!r:.80} cannot be stored as a parameter of a step.")
     return value
 
 
@@ -119,7 +126,7 @@ def stored_step(estimator: BaseEstimator, fitted: Any) -> Any:
     """
     try:
         return unfitted_step(estimator)
-    except NotPlain:
+    except NotPlainError:
         prepared = None if fitted is None else prepared_map(fitted)
         if prepared is None:
             raise

@@ -1,0 +1,136 @@
+"""Preparation of missing values and of categories."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import nan
+from typing import Any
+
+import numpy as np
+
+from kitchenette.files.registry import storable
+from kitchenette.maps.preparation import (
+    Indices,
+    Numbers,
+    Preparation,
+    check_indices,
+    check_integers,
+    check_numbers,
+    check_starts,
+    with_data,
+)
+from kitchenette.sketching.columns import Item, Kind, mapped_columns
+from kitchenette.sketching.operators import Operator
+
+
+@storable
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Impute(Preparation):
+    """Missing numbers replaced, and indicator columns of what was missing behind them.
+
+    Attributes
+    ----------
+    missing : float
+        What stands for a missing number: NaN or a number.
+    kept : ndarray of int
+        The columns that are kept.
+    fill : ndarray
+        The substitute for each of them.
+    flags : ndarray of int
+        The columns that get an indicator column.
+    """
+
+    missing: float = nan
+    kept: Indices
+    fill: Numbers
+    flags: Indices
+
+    @property
+    def n_outputs(self) -> int:
+        return self.kept.size + self.flags.size
+
+    def draw(self, dtype: np.dtype[Any]) -> Operator:
+        filled = zip(self.kept.tolist(), self.fill.tolist(), strict=True)
+        items = [Item(Kind.FILL, column, (self.missing, fill)) for column, fill in filled]
+        items += [Item(Kind.FLAG, column, (self.missing,)) for column in self.flags.tolist()]
+        return mapped_columns(self.n_columns, items, dtype)
+
+    @property
+    def keeps_zeros(self) -> bool:
+        everything = np.array_equal(self.kept, np.arange(self.n_columns))
+        return self.missing != 0 and everything and not self.flags.size
+
+    def sparse_rows(self, rows: Any) -> Any:
+        missing = rows.dtype.type(self.missing)
+        found = np.isnan(rows.data) if np.isnan(missing) else rows.data == missing
+        return with_data(rows, np.where(found, self.fill[rows.indices], rows.data))
+
+    def check(self) -> None:
+        super().check()
+        check_indices("kept", self.kept, self.n_columns)
+        check_indices("flags", self.flags, self.n_columns)
+        check_numbers("fill", self.fill, self.kept.size)
+
+
+@storable
+@dataclass(frozen=True, kw_only=True, eq=False)
+class OneHot(Preparation):
+    """Columns of zeros with a one for the category of each number.
+
+    Attributes
+    ----------
+    keys : ndarray
+        The categories of all columns, one column after the other, ascending in each column.
+    targets : ndarray of int
+        For each category the output column that is one, counted from the first output of its
+        column; -1 for none.
+    starts : ndarray of shape (n_columns + 1,)
+        Where the categories of each column begin, and the end.
+    widths : ndarray of shape (n_columns,)
+        The number of output columns of each column.
+    unknown, missing : ndarray of shape (n_columns,)
+        The targets of numbers that are no category and of NaN; -2 if they are refused.
+    """
+
+    keys: Numbers
+    targets: Indices
+    starts: Indices
+    widths: Indices
+    unknown: Indices
+    missing: Indices
+
+    @property
+    def n_outputs(self) -> int:
+        return int(self.widths.sum())
+
+    def draw(self, dtype: np.dtype[Any]) -> Operator:
+        items = []
+        for j in range(self.n_columns):
+            own = slice(self.starts[j], self.starts[j + 1])
+            head = self.widths[j], self.unknown[j], self.missing[j]
+            numbers = np.concatenate([head, self.keys[own], self.targets[own]])
+            items.append(Item(Kind.CATEGORIES, j, numbers))
+        return mapped_columns(self.n_columns, items, dtype)
+
+    def check(self) -> None:
+        check_starts(self.starts, self.n_columns, self.keys.size, least=0)
+        check_numbers("keys", self.keys, self.keys.size)
+        sizes = np.diff(self.starts)
+        check_integers("widths", self.widths, self.n_columns)
+        if (self.widths < 0).any() or (self.widths > sizes + 1).any():
+            raise ValueError("there are more output columns than categories.")
+        for name, limits in (
+            ("targets", np.repeat(self.widths, sizes)),
+            ("unknown", self.widths),
+            ("missing", self.widths),
+        ):
+            targets = getattr(self, name)
+            check_integers(name, targets, limits.size)
+            if (targets < -2).any() or (targets >= limits).any():
+                raise ValueError(f"{name} must be output columns, -1 or -2.")
+        super().check()
+        steps = np.diff(self.keys) > 0
+        inner = self.starts[1:-1]
+        steps[inner[(inner > 0) & (inner < self.keys.size)] - 1] = True
+        if not steps.all():
+            raise ValueError("the categories of a column must increase.")

@@ -1,0 +1,255 @@
+"""A fitted pipeline of scikit-learn as a map of this package."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_array, validate_data
+
+from kitchenette.data.rows import FLOATS, refuse_what_is_not_numbers
+from kitchenette.files.registry import storable
+from kitchenette.kernels.base import canonical, native_order
+from kitchenette.maps.base import RowMap
+from kitchenette.maps.prepared import PreparedSpecification
+
+
+@storable
+class PreparedMap(RowMap):
+    """A fitted pipeline of scikit-learn, as numbers of this package.
+
+    It computes the features of the pipeline and has all abilities of other maps: files, merging,
+    native prediction. `kitchenette.maps.protocol.fitted_map` makes it from a fitted pipeline; it
+    is not fitted itself. In a loaded model it stands for the pipeline that was saved.
+
+    Attributes
+    ----------
+    specification_ : PreparedSpecification
+        The preparation and the map.
+    n_features_in_ : int
+        The number of columns.
+    feature_names_in_ : ndarray of str
+        Their names, if they had any.
+    map_ : map or None
+        The fitted map of the prepared columns.
+    by_name_ : bool
+        Whether columns of data frames are found by name, in any order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from kitchenette import Fastfood
+    >>> from kitchenette.maps.protocol import fitted_map
+    >>> X = np.random.default_rng(0).normal(size=(100, 5)) * 1000
+    >>> pipeline = make_pipeline(StandardScaler(), Fastfood(n_components=64)).fit(X)
+    >>> prepared = fitted_map(pipeline, X)
+    >>> np.allclose(prepared.transform(X), pipeline.transform(X))
+    True
+    """
+
+    specification_class = PreparedSpecification
+    specification_: PreparedSpecification
+    map_: RowMap | None
+    by_name_: bool
+
+    def __init__(self) -> None:
+        pass
+
+    @classmethod
+    def of(
+        cls,
+        specification: PreparedSpecification,
+        fitted: RowMap | None = None,
+        names: Any = None,
+        *,
+        by_name: bool = False,
+    ) -> Self:
+        """The map of a specification; ``fitted`` is the estimator of its inner map."""
+        made = cls()
+        made.specification_, made.map_ = specification, fitted
+        made.n_features_in_, made.by_name_ = specification.n_columns, by_name
+        if names is not None:
+            made.feature_names_in_ = np.asarray(names, dtype=object)
+        return made
+
+    def fit_rows(self, X: Any, sample_weight: Any = None) -> NoReturn:
+        raise ValueError(
+            "A PreparedMap is what a fitted pipeline became. To fit anew, make a pipeline; to use "
+            "this one, pass sklearn.frozen.FrozenEstimator(prepared_map)."
+        )
+
+    def choose(
+        self, sample: Any, seed: int, sample_weight: Any = None, observed: Any = None
+    ) -> NoReturn:
+        """Not possible: the map is made from a fitted pipeline."""
+        self.fit_rows(sample)
+
+    def rows(self, X: Any) -> Any:
+        """Check and convert rows: names, strings to codes, no infinite numbers.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
+            Rows as the pipeline takes them. Missing numbers (NaN) are accepted here; features of
+            them that no step fills are refused by the operator.
+
+        Returns
+        -------
+        rows : ndarray or CSR matrix
+        """
+        specification: PreparedSpecification = self.fitted()
+        if not self._is_plain(X):
+            X = self._converted(X)
+        if sp.issparse(X) and not specification.preparation.keeps_zeros:
+            raise ValueError(
+                "Sparse rows are accepted after steps that keep zeros, such as "
+                "StandardScaler(with_mean=False), MaxAbsScaler or Normalizer; this pipeline has "
+                "others. Pass dense rows."
+            )
+        self.check_rows(X)
+        return X
+
+    def has_row_checks(self) -> bool:
+        return self.map_ is not None and self.map_.has_row_checks()
+
+    def check_rows(self, rows: Any) -> None:
+        if self.map_ is not None and self.map_.has_row_checks():
+            self.map_.check_rows(self._prepared(rows))
+
+    def _prepared(self, rows: Any) -> Any:
+        preparation = self.specification_.preparation
+        if sp.issparse(rows) and preparation.keeps_zeros:
+            return preparation.sparse_rows(rows)
+        out = np.empty((rows.shape[0], preparation.n_outputs), dtype=rows.dtype)
+        preparation.operator(rows.dtype).write(rows, out)
+        return out
+
+    def _is_plain(self, X: Any) -> bool:
+        """Whether rows need no conversion: a finite float matrix without names."""
+        if (
+            type(X) is not np.ndarray
+            or X.ndim != 2
+            or X.shape[0] == 0
+            or X.shape[1] != self.n_features_in_
+            or X.dtype not in FLOATS
+            or "feature_names_in_" in vars(self)
+            or self.specification_.vocabularies
+        ):
+            return False
+        with np.errstate(over="ignore", invalid="ignore"):
+            return bool(np.isfinite(X.sum()))
+
+    def _converted(self, X: Any) -> Any:
+        refuse_what_is_not_numbers(X)
+        specification = self.specification_
+        if self.by_name_ and hasattr(X, "columns"):
+            X = self._in_order(X)
+        read = specification.preparation.reads()
+        if read.all() and not specification.vocabularies:
+            X = validate_data(
+                self,
+                native_order(X),
+                accept_sparse="csr",
+                dtype=FLOATS,
+                reset=False,
+                ensure_all_finite="allow-nan",
+            )
+            return canonical(X)
+        X = validate_data(self, X, reset=False, skip_check_array=True)
+        return self._coded(X, read)
+
+    def _in_order(self, X: Any) -> Any:
+        """The columns of a data frame in the order of fitting; unused ones may be missing."""
+        names, read = self.feature_names_in_, self.specification_.preparation.reads()
+        missing = [str(name) for name in names[read] if name not in X.columns]
+        if missing:
+            raise ValueError(f"columns are missing: {', '.join(missing[:10])}.")
+        return X.reindex(columns=names) if hasattr(X, "reindex") else X.select(list(names))
+
+    @property
+    def coder(self) -> Callable[[Any], NDArray[Any]] | None:
+        """The function `coded` if some columns may be other than numbers, or None."""
+        specification = self.specification_
+        numbers = not specification.vocabularies and specification.preparation.reads().all()
+        return None if numbers else self.coded
+
+    def coded(self, X: Any) -> Any:
+        """Rows of strings and numbers with their columns in order, as numbers; one may be 1-D."""
+        X = np.asarray(X, dtype=object)
+        rows = X[None] if X.ndim == 1 else X
+        if rows.ndim != 2 or rows.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"A row must have {self.n_features_in_} columns; got an array of shape {X.shape}."
+            )
+        return self._coded(rows, self.specification_.preparation.reads()).reshape(X.shape)
+
+    def _coded(self, X: Any, read: NDArray[np.bool_]) -> NDArray[Any]:
+        """Rows of numbers: codes in place of strings, zeros in columns that are not read."""
+        if not hasattr(X, "columns"):
+            X = X.toarray() if sp.issparse(X) else np.asarray(X)
+        words = {vocabulary.column: vocabulary for vocabulary in self.specification_.vocabularies}
+        numeric = [j for j in np.flatnonzero(read) if j not in words]
+        numbers = None
+        if numeric:
+            some = X.iloc[:, numeric] if hasattr(X, "iloc") else X[:, numeric]
+            numbers = check_array(
+                some, dtype=FLOATS, ensure_all_finite="allow-nan", input_name="X", estimator=self
+            )
+        single = numbers is not None and numbers.dtype == np.float32 and not words
+        rows = np.zeros((X.shape[0], self.n_features_in_), np.float32 if single else np.float64)
+        if numbers is not None:
+            rows[:, numeric] = numbers
+        for column, vocabulary in words.items():
+            values = X.iloc[:, column] if hasattr(X, "iloc") else X[:, column]
+            rows[:, column] = vocabulary.codes(values)
+        return rows
+
+    def overflow(self, rows: Any) -> str:
+        """The error message for rows of which a feature is not finite."""
+        numbers = rows.data if sp.issparse(rows) else rows
+        lost = self._lost(rows)
+        if lost.any():
+            filled = rows.copy()
+            (filled.data if sp.issparse(rows) else filled)[np.isnan(numbers)] = 0
+            if (lost & ~self._lost(filled)).any():
+                return (
+                    "Input X contains NaN, which no step of the pipeline replaces. Put "
+                    "sklearn.impute.SimpleImputer into it."
+                )
+            return (
+                "Found unknown categories in these rows, which the encoder of the pipeline did not "
+                "see in fit. Use OneHotEncoder(handle_unknown='ignore')."
+            )
+        largest = np.abs(numbers).max(initial=0)
+        return (
+            f"The features of these rows overflowed {rows.dtype}; their largest entry is "
+            f"{largest:g}. {self.overflow_advice}"
+        )
+
+    def _lost(self, rows: Any) -> NDArray[np.bool_]:
+        """Which prepared numbers are missing."""
+        prepared = self._prepared(rows)
+        return np.isnan(prepared.data if sp.issparse(prepared) else prepared)
+
+    # ------------------------------------------------------------ files
+
+    def fitted_to_file(self) -> dict[str, Any]:
+        return {**super().fitted_to_file(), "map_": self.map_, "by_name_": self.by_name_}
+
+    def restore(self, fitted: dict[str, Any]) -> None:
+        fitted = dict(fitted)
+        self.map_, self.by_name_ = fitted.pop("map_", None), fitted.pop("by_name_", False)
+        super().restore(fitted)
+        if self.map_ is not None and (
+            not isinstance(self.map_, RowMap)
+            or vars(self.map_).get("specification_") is not self.specification_.inner
+        ):
+            raise ValueError("map_ must be the fitted map of the prepared columns.")
+        named = "feature_names_in_" in vars(self)
+        if not isinstance(self.by_name_, bool) or (self.by_name_ and not named):
+            raise ValueError("by_name_ must be True or False, and needs names.")
