@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import Tags, check_array, check_consistent_length
 
-from kitchenette.data.rows import counting_rows, table, take, validated
+from kitchenette.data.rows import counting_rows, seeded_sample, table, take, validated
 from kitchenette.files.registry import checked_state, storable
 from kitchenette.kernels import Kernel, ShiftInvariantKernel
+from kitchenette.learning.least_squares import checked_weights
 from kitchenette.maps.base import RowMap
 from kitchenette.maps.preparation import ColumnAffine, PiecewiseLinear
 from kitchenette.maps.prepared import PreparedSpecification
@@ -23,7 +24,7 @@ from kitchenette.selection.columns import SCALES
 from kitchenette.selection.pilot import Pilot
 from kitchenette.selection.sizes import LARGEST, pilot_sizes
 from kitchenette.selection.targets import TASKS, pilot_targets, task_of
-from kitchenette.sketching.random import Stream, seed_from
+from kitchenette.sketching.random import seed_from
 
 Array = NDArray[np.float64]
 
@@ -79,6 +80,7 @@ class AutoMap(RowMap):
     See Also
     --------
     kitchenette.choose : The same choice as a report.
+    kitchenette.selection.importance : Importances of the columns for any model.
 
     Notes
     -----
@@ -186,6 +188,8 @@ class AutoMap(RowMap):
                 )
             X, y = table(X), check_array(y, ensure_2d=False, dtype=None, input_name="y")
             check_consistent_length(X, y)
+            if sample_weight is not None:
+                sample_weight = checked_weights(sample_weight, X.shape[0])
             y = counting_rows(y, sample_weight)[0]
             X, sample_weight = counting_rows(X, sample_weight)
             self._fit(X, y, sample_weight, seed_from(self.random_state))
@@ -235,7 +239,9 @@ class AutoMap(RowMap):
             check_choice("task", self.task, TASKS)
         budget = self.budget
         if budget is not None and not (isinstance(budget, Real) and 0 < budget < np.inf):
-            raise ValueError(f"budget must be a positive number of seconds or None; got {budget!r}.")
+            raise ValueError(
+                f"budget must be a positive number of seconds or None; got {budget!r}."
+            )
 
     # ------------------------------------------------------------ what was chosen
 
@@ -294,12 +300,3 @@ def average_slopes(preparation: PiecewiseLinear) -> Array:
     rise = np.abs(preparation.at[last] - preparation.at[first])
     run = preparation.knots[last] - preparation.knots[first]
     return np.divide(rise, run, out=np.zeros(rise.shape), where=run > 0)
-
-
-def seeded_sample(n_rows: int, size: int, seed: int) -> NDArray[np.intp]:
-    """Sorted places of about ``size`` rows, or of all rows if there are no more."""
-    stream = Stream(seed, "pilot")
-    if n_rows > 16 * size or n_rows <= size:
-        return stream.sample(n_rows, size)
-    order = np.argsort(stream.uniforms(1, n_rows)[0])
-    return np.sort(order[:size])

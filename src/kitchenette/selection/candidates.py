@@ -23,8 +23,8 @@ from kitchenette.kernels import (
 )
 from kitchenette.maps.fastfood import Fastfood
 from kitchenette.maps.kitchen_sinks import RandomKitchenSinks
-from kitchenette.maps.prepared import PreparedSpecification
 from kitchenette.maps.preparation import UnitRows
+from kitchenette.maps.prepared import PreparedSpecification
 from kitchenette.maps.specification import Specification
 from kitchenette.maps.tensor_sketch import TensorSketch
 from kitchenette.selection.columns import ColumnScales

@@ -187,9 +187,7 @@ class Search:
         else:
             affordable = self.pilot.rows.shape[1] <= 100
             names, widths = ("Laplacian",) if affordable else (), (0.7, 1.4)
-        others = [
-            self.best_of(self._with_kernel(tried, KERNELS[name], widths)) for name in names
-        ]
+        others = [self.best_of(self._with_kernel(tried, KERNELS[name], widths)) for name in names]
         return min(smoother, rougher, *others, key=lambda t: t.loss)
 
     def _with_kernel(
