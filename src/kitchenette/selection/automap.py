@@ -49,8 +49,8 @@ class AutoMap(RowMap):
         "columns": in proportion to the spread of each column. "compressed" and "ranks": the
         columns are transformed before, by a logarithm on both sides of the median, or to ranks;
         for heavy tails. "learned": the best of these, then learned from the derivatives of the
-        model. "auto" compares all of these and takes learned scales only if they are better by
-        more than a standard error.
+        model. "auto" compares all of these, and takes learned scales only if they are better by
+        more than chance explains.
     task : {"classification", "regression"} or None, default=None
         What is predicted; None decides by the type of the targets.
     budget : float or None, default=None
@@ -86,11 +86,11 @@ class AutoMap(RowMap):
     -----
     The sample has at most 8000 rows, of which some are held out (each row once, in folds, if there
     are less than 2000). A more elaborate candidate replaces a simpler one if its squared error on
-    these rows is smaller by more than a standard error of the difference. Learned length scales
-    are one over the root mean square of the derivative in the column, which follows from the
-    statistics of the features (see `kitchenette.selection.gradients`), a few times over. Wide
-    sparse rows, such as hashed text, get linear or quadratic features of unit rows by
-    `TensorSketch` instead.
+    these rows is smaller by more than half a standard error of the difference (a whole one if
+    there are less than 500 rows). Learned length scales are one over the root mean square of the
+    derivative in the column, which follows from the statistics of the features (see
+    `kitchenette.selection.gradients`), a few times over. Wide sparse rows, such as hashed text,
+    get linear or quadratic features of unit rows by `TensorSketch` instead.
 
     References
     ----------
@@ -198,8 +198,9 @@ class AutoMap(RowMap):
 
     def _fit(self, X: Any, y: Any, sample_weight: Array | None, seed: int) -> None:
         n_components = None if self.n_components == "auto" else int(self.n_components)
-        n_pilot, n_screening = pilot_sizes(*X.shape, n_components or LARGEST, self.budget)
-        some = seeded_sample(X.shape[0], n_pilot, seed)
+        n_rows, n_columns = X.shape
+        n_pilot, n_screening = pilot_sizes(n_rows, n_columns, n_components or LARGEST, self.budget)
+        some = seeded_sample(n_rows, n_pilot, seed)
         rows = validated(self, take(X, some), reset=True)
         targets = pilot_targets(y[some], task_of(y) if self.task is None else self.task, seed)
         weights = None if sample_weight is None else sample_weight[some]

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from kitchenette.data.rows import seeded_sample, table, take
 from kitchenette.learning.least_squares import LeastSquares
 from kitchenette.maps.prepared import PreparedSpecification
-from kitchenette.maps.protocol import thawed
+from kitchenette.maps.protocol import FittedMap, thawed
 from kitchenette.maps.specification import Specification
+from kitchenette.maps.translation import prepared_map
 from kitchenette.selection.choosing import normalised
 from kitchenette.selection.gradients import has_gradients, squared_derivatives
 
@@ -52,8 +53,11 @@ def importance(model: Any, X: Any = None) -> Array:
     >>> importance(model, X).round(1)
     array([0. , 0.7, 0.3])
     """
-    fitted = thawed(model.feature_map_)
-    specification = getattr(fitted, "specification_", None)
+    fitted: Any = thawed(model.feature_map_)
+    if not isinstance(fitted, FittedMap):
+        fitted = prepared_map(fitted)
+    specification: Any = getattr(fitted, "specification_", None)
+    _fourier(specification)
     statistics = model.statistics_
     if statistics is None:
         raise ValueError("This model was saved without its statistics, from which derivatives are.")

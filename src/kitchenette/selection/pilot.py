@@ -121,7 +121,7 @@ class Pilot:
         ]
 
     def _features(self, specification: PreparedSpecification) -> NDArray[Any]:
-        """float32 features; columns are prepared in the precision of the rows, which may need it."""
+        """Features in float32, of columns that are prepared in the precision of the rows."""
         Z = np.empty((self.n_rows, specification.n_components), dtype=np.float32)
         preparation, inner = specification.preparation, specification.inner
         assert inner is not None

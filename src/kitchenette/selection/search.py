@@ -30,6 +30,8 @@ LEARNING_STEPS = 5
 LEAST_WEIGHT = 1e-3  # of a column, relative to the largest weight
 SMALL_GAIN = 0.005  # a relative gain below this ends learning
 FEW_ROWS = 500  # with fewer rows, even the scales must win by a standard error
+CAUTION = 0.5  # the standard errors by which a less simple candidate must win otherwise
+LAPLACIAN_COLUMNS = 100  # its frequencies are dense, so that more columns are slow
 PIECEWISE_COLUMNS = 2048  # more columns are scaled, not bent
 
 
@@ -98,11 +100,13 @@ class Search:
         finalists = [plain[0]]
         if scales in ("auto", "learned"):
             learned = self._learned(plain[:2])
-            if _wins(learned, plain[0], standard_errors=0 if scales == "learned" else 1):
+            if scales == "learned":
+                finalists = [learned]
+            elif self._wins(learned, plain[0]):
                 finalists.append(learned)
         if kernel is None:
             other = self._kernels(finalists[-1])
-            if _wins(other, finalists[-1]):
+            if self._wins(other, finalists[-1]):
                 finalists.append(other)
         elif kernel != smooth:
             last = finalists[-1]
@@ -119,7 +123,7 @@ class Search:
                 # More features resolve smaller widths.
                 again.append(self.attempt(candidate.wider(0.8), self.n_components))
             tried = min(again, key=lambda t: t.loss)
-            if best is None or _wins(tried, best):
+            if best is None or self._wins(tried, best):
                 best = tried
         assert best is not None
         return best
@@ -133,7 +137,7 @@ class Search:
             found.append(self.best_of(start.wider(width) for width in WIDTHS))
         first = found[0]
         found.sort(key=lambda t: t.loss)
-        if self.pilot.n_rows < FEW_ROWS and not _wins(found[0], first):
+        if self.pilot.n_rows < FEW_ROWS and not self._wins(found[0], first):
             found.sort(key=lambda t: t is not first)
         return [self._finer(tried) for tried in found[:2]] + found[2:]
 
@@ -182,12 +186,12 @@ class Search:
         """The other kernels: first smoother or rougher, then more of the better direction."""
         smoother = self.best_of(self._with_kernel(tried, KERNELS["Gaussian"], (0.7, 1.4)))
         rougher = self.best_of(self._with_kernel(tried, KERNELS["Matern 1/2"], (1.0, 2.0)))
-        if smoother.loss < rougher.loss:
-            names, widths = ("Matern 5/2", "rational quadratic"), (0.7, 1.4)
-        else:
-            affordable = self.pilot.rows.shape[1] <= 100
-            names, widths = ("Laplacian",) if affordable else (), (0.7, 1.4)
-        others = [self.best_of(self._with_kernel(tried, KERNELS[name], widths)) for name in names]
+        names = ["Matern 5/2", "rational quadratic"]
+        if rougher.loss < smoother.loss:
+            names = ["Laplacian"] if self.pilot.rows.shape[1] <= LAPLACIAN_COLUMNS else []
+        others = [
+            self.best_of(self._with_kernel(tried, KERNELS[name], (0.7, 1.4))) for name in names
+        ]
         return min(smoother, rougher, *others, key=lambda t: t.loss)
 
     def _with_kernel(
@@ -215,7 +219,12 @@ class Search:
         quadratic = [PolynomialCandidate(2, coef0, d) for coef0 in (0.3, 1.0, 3.0)]
         tried = [self.attempt(candidate, self.n_components) for candidate in quadratic]
         best = min(tried, key=lambda t: t.loss)
-        return best if _wins(best, linear) else linear
+        return best if self._wins(best, linear) else linear
+
+    def _wins(self, one: Tried, other: Tried) -> bool:
+        """Whether one is better than a simpler one, by more than a part of the standard error."""
+        gain, error = one.trial.gain_over(other.trial)
+        return gain > error * (1.0 if self.pilot.n_rows < FEW_ROWS else CAUTION)
 
 
 def is_wide_text(rows: Any) -> bool:
@@ -248,9 +257,3 @@ def bounded_weights(derivatives: Array, spread: Array) -> Array:
         return np.zeros_like(size)
     size = np.where(spread > 0, np.maximum(size / largest, LEAST_WEIGHT), 0.0)
     return np.divide(size, spread, out=np.zeros_like(size), where=spread > 0)
-
-
-def _wins(one: Tried, other: Tried, standard_errors: float = 1.0) -> bool:
-    """Whether the loss of one is below that of the other, by more than so many standard errors."""
-    gain, error = one.trial.gain_over(other.trial)
-    return gain > standard_errors * error

@@ -1,4 +1,4 @@
-"""How many rows and features a choice can afford, counted in operations so that it is repeatable."""
+"""How many rows and features a choice can afford, by counting operations."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ SIZES = (1024, 768, 512, 384, 256, 192, 128, 96, 64, 32)
 TRIALS = 40  # about as many candidates are tried
 OPERATIONS_PER_SECOND = 6e10  # of a small machine with two cores
 SECONDS = 6.0  # for choosing, where the final fit is shorter
+SHORTEST = 0.3  # seconds for choosing, however short the final fit is
 MANY_ROWS = 50_000  # from here on choosing takes no longer than the final fit
-ROWS_PER_FEATURE = 2  # at least, in the pilot
+ROWS_PER_FEATURE = 3  # at least, in the pilot
 LARGEST = 2048  # the size of map for which n_components="auto" plans
 
 
@@ -42,15 +43,16 @@ def pilot_sizes(
     """
     operations = OPERATIONS_PER_SECOND * (SECONDS if seconds is None else seconds)
     if n_rows >= MANY_ROWS and seconds is None:
-        operations = min(operations, float(n_rows) * n_components**2)
+        least = SHORTEST * OPERATIONS_PER_SECOND
+        operations = min(operations, max(float(n_rows) * n_components**2, least))
     of_trial = operations / TRIALS
     for p in SIZES:
         if p > n_components and p > SIZES[-1]:
             continue
         n = min(n_rows, PILOT_ROWS)
-        while trial_cost(n, p, n_columns) > of_trial and n > 4 * p:
+        while trial_cost(n, p, n_columns) > of_trial and n > 2 * ROWS_PER_FEATURE * p:
             n = int(0.9 * n)
-        enough = n >= min(n_rows, 4 * p) and n >= ROWS_PER_FEATURE * p
+        enough = n >= ROWS_PER_FEATURE * p
         if (enough and trial_cost(n, p, n_columns) <= of_trial) or p == SIZES[-1]:
             return Sizes(n, min(p, n_components))
     raise AssertionError("the smallest size is always returned")
