@@ -28,6 +28,7 @@ from kitchenette.maps import (
     RandomMaclaurin,
     TensorSketch,
 )
+from kitchenette.selection import AutoMap, choose
 from kitchenette.sketching import fwht
 
 choose_instruction_set()
@@ -37,6 +38,7 @@ __version__ = version("kitchenette")
 __all__ = [
     "SRHT",
     "TEFM",
+    "AutoMap",
     "CRAFTMap",
     "Fastfood",
     "KernelClassifier",
@@ -47,6 +49,7 @@ __all__ = [
     "RandomMaclaurin",
     "TensorSketch",
     "__version__",
+    "choose",
     "fwht",
     "kernels",
     "load",

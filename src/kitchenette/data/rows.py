@@ -100,6 +100,15 @@ def sample_rows(X: Any, seed: int, weights: Any = None) -> tuple[Any, Any]:
     return take(X, picked), weights[picked]
 
 
+def seeded_sample(n_rows: int, size: int, seed: int) -> Any:
+    """Sorted places of about ``size`` rows, or of all rows if there are no more."""
+    stream = Stream(seed, "pilot")
+    if n_rows <= size or n_rows > 16 * size:  # picks of few among many are hardly ever equal
+        return stream.sample(n_rows, size)
+    order = np.argsort(stream.uniforms(1, n_rows)[0])
+    return np.sort(order[:size])
+
+
 def checked_rows(owner: Any, X: Any) -> Any:
     """Rows for a fitted estimator: finite float32 or float64, dense or canonical CSR.
 

@@ -168,6 +168,7 @@ default="onehot"
     code_: NDArray[np.int8] | None
     seed_: int
 
+    task = "classification"
     target_attributes: ClassVar[dict[str, Any]] = {
         "classes_": np.ndarray,
         "code_": (np.ndarray, type(None)),

@@ -294,6 +294,35 @@ class LeastSquares:
         """A copy with ``n_targets`` targets: the present ones at ``columns``, the others zero."""
         return self._of(self._statistics.with_targets(columns.astype(np.int64), n_targets))
 
+    def leading(self, n_features: int) -> Self:
+        """The statistics of the first features alone, with all targets, as a copy.
+
+        The first features of a map do not depend on how many there are, up to a common factor.
+        So the statistics of a large map contain those of all smaller ones, and the number of
+        features that suffices is found without another pass over the data.
+
+        Parameters
+        ----------
+        n_features : int
+            How many features; at most those of this object.
+
+        Returns
+        -------
+        statistics : LeastSquares
+        """
+        m = check_count("n_features", n_features)
+        if m > self.n_features:
+            raise ValueError(f"n_features must be at most {self.n_features}; got {m}.")
+        state = self.state()
+        gram = self.gram.leading(m).values if m < self.n_features else state["gram"]
+        state.update(
+            n_features=m,
+            feature_mean=state["feature_mean"][:m],
+            gram=gram.copy(),
+            cross=state["cross"][:m],
+        )
+        return self.from_state(state)
+
     def solve(
         self,
         alpha: float | str | ArrayLike = "gcv",

@@ -31,14 +31,19 @@ from kitchenette.learning.model import LinearModel, Validation
 from kitchenette.learning.predictor import Answer, Predictor
 from kitchenette.learning.row_sample import RowSample
 from kitchenette.learning.solution import Solution
-from kitchenette.maps import Fastfood
 from kitchenette.maps.protocol import FittedMap, fit_map, fitted_map, map_difference, thawed
+from kitchenette.maps.registry import automatic_map
 from kitchenette.parameters import ValueParameters, check_count, unchanged_on_error
 from kitchenette.sketching.random import seed_from
 
 Array = NDArray[np.float64]
 PREDICTED_ROWS = 1 << 14  # the size of the blocks in which data other than arrays is converted
 VARIANCE_NUMBERS = 1 << 20  # the number of features in a block of `variances`
+
+
+def is_word(value: Any, word: str) -> bool:
+    """Whether a parameter, which may be an array, is this word."""
+    return isinstance(value, str) and value == word
 
 
 def combined(mine: RowSample | None, theirs: RowSample | None) -> RowSample | None:
@@ -84,6 +89,7 @@ class KernelMachine(ValueParameters, ABC):
     # version before and after, so that an interrupt cannot part it from the statistics.
     _samples: dict[int, RowSample | None]
     _posterior: tuple[int, Solution] | None  # version and solution with its factor; not pickled
+    task: ClassVar[str]  # "classification" or "regression"
     # The attributes that the first batch sets in a subclass, and their types in model files.
     target_attributes: ClassVar[dict[str, Any]]
 
@@ -319,7 +325,7 @@ class KernelMachine(ValueParameters, ABC):
     def _solved(self) -> LinearModel:
         statistics, version, held_out = self._known(), self._known().version, self._held_out()
         alpha, n_observations = self.alpha, self._n_observations()
-        if isinstance(alpha, str) and alpha == "auto":
+        if is_word(alpha, "auto"):
             alpha = self._automatic_penalty(held_out, n_observations)
         solution = statistics.solve(
             alpha, fit_intercept=self.fit_intercept, n_observations=n_observations
@@ -483,7 +489,9 @@ class KernelMachine(ValueParameters, ABC):
     # ------------------------------------------------------------ parameters
 
     def _unfitted_map(self, seed: int) -> Any:
-        return Fastfood(random_state=seed) if self.feature_map is None else self.feature_map
+        if self.feature_map is None or is_word(self.feature_map, "auto"):
+            return automatic_map(self.task, seed)
+        return self.feature_map
 
     def _check_parameters(self) -> None:
         feature_map = self._unfitted_map(0)
@@ -504,7 +512,7 @@ class KernelMachine(ValueParameters, ABC):
             )
         if not isinstance(self.fit_intercept, bool | np.bool_):
             raise ValueError(f"fit_intercept must be True or False; got {self.fit_intercept!r}.")
-        if not isinstance(self.alpha, str) or self.alpha != "auto":
+        if not is_word(self.alpha, "auto"):
             checked_alpha(self.alpha)
         check_count("validation_rows", self.validation_rows, 0)
 

@@ -64,9 +64,12 @@ class PackedSymmetric:
         return np.tril(matrix) if self.order > 1 else np.asfortranarray(matrix)
 
     def leading(self, order: int) -> Self:
-        """The leading principal submatrix, of at most half the order (rounded up)."""
+        """The leading principal submatrix of this order."""
         n, n1 = self.order, (self.order + 1) // 2
         even = 1 - n % 2
+        if order > n1:
+            part = np.asfortranarray(self.full()[:order, :order])
+            return type(self)(order, lapack.dtrttf(part, transr="N", uplo="L")[0])
         rectangle = self.values.reshape((n + even, n1), order="F")
         leading = np.asfortranarray(rectangle[even : even + order, :order])
         return type(self)(order, lapack.dtrttf(leading, transr="N", uplo="L")[0])

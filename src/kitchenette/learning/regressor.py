@@ -135,6 +135,7 @@ class KernelRegressor(RegressorMixin, KernelMachine):
 
     _target_ndim: int
     _target_dtype: str
+    task = "regression"
     target_attributes: ClassVar[dict[str, Any]] = {"_target_ndim": int, "_target_dtype": str}
 
     def __init__(

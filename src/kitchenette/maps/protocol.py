@@ -274,7 +274,8 @@ def fit_map(estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) ->
     y : array-like, optional
         Targets, passed to ``fit``.
     sample_weight : array-like of shape (n_rows,), optional
-        Weights, for transformers that have a method ``fit_rows``; others ignore them.
+        Weights, for transformers that have a method ``fit_supervised``, which gets the targets
+        too, or ``fit_rows``; others ignore them.
 
     Returns
     -------
@@ -283,6 +284,8 @@ def fit_map(estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) ->
     made = clone(estimator)
     if isinstance(made, FrozenEstimator):
         return made
+    if hasattr(made, "fit_supervised"):
+        return made.fit_supervised(X, y, sample_weight)
     if sample_weight is not None and hasattr(made, "fit_rows"):
         return made.fit_rows(X, sample_weight)
     return made.fit(X, y)

@@ -1,0 +1,307 @@
+"""AutoMap: a feature map whose kernel, scales and width are chosen from data."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils import Tags, check_array, check_consistent_length
+
+from kitchenette.data.rows import counting_rows, seeded_sample, table, take, validated
+from kitchenette.files.registry import checked_state, storable
+from kitchenette.kernels import Kernel, ShiftInvariantKernel
+from kitchenette.learning.least_squares import checked_weights
+from kitchenette.maps.base import RowMap
+from kitchenette.maps.preparation import ColumnAffine, PiecewiseLinear
+from kitchenette.maps.prepared import PreparedSpecification
+from kitchenette.maps.registry import register_automatic
+from kitchenette.parameters import check_choice, check_count, unchanged_on_error
+from kitchenette.selection.choice import Choice
+from kitchenette.selection.choosing import decide
+from kitchenette.selection.columns import SCALES
+from kitchenette.selection.pilot import Pilot
+from kitchenette.selection.sizes import LARGEST, pilot_sizes
+from kitchenette.selection.targets import TASKS, pilot_targets, task_of
+from kitchenette.sketching.random import seed_from
+
+Array = NDArray[np.float64]
+
+
+@storable
+class AutoMap(RowMap):
+    """A feature map chosen by how well its features predict the targets.
+
+    On a sample of the rows it compares kernels, scales of the columns and widths by the errors on
+    rows held out. Length scales are learned: columns in which the target changes much get small
+    ones, and useless columns are all but ignored. No scaling of the data is needed. It is the
+    default map of `KernelRegressor` and `KernelClassifier`.
+
+    Parameters
+    ----------
+    n_components : int or "auto", default=1024
+        The number of features. "auto" doubles it until that no longer helps, within the budget.
+    kernel : "auto" or ShiftInvariantKernel, default="auto"
+        The kernel; its length scale is chosen here.
+    scales : {"auto", "common", "columns", "compressed", "ranks", "learned"}, default="auto"
+        "common": one length scale for all columns, for columns of the same unit, such as pixels.
+        "columns": in proportion to the spread of each column. "compressed" and "ranks": the
+        columns are transformed before, by a logarithm on both sides of the median, or to ranks;
+        for heavy tails. "learned": the best of these, then learned from the derivatives of the
+        model. "auto" compares all of these, and takes learned scales only if they are better by
+        more than chance explains.
+    task : {"classification", "regression"} or None, default=None
+        What is predicted; None decides by the type of the targets.
+    budget : float or None, default=None
+        About how many seconds choosing may take on two cores. None allows as much as the final
+        fit from 50,000 rows on, and a few seconds below. The result depends on the budget, not on
+        the time that was really taken.
+    random_state : int, NumPy generator or None, default=None
+        The seed. None draws one; see ``seed_``.
+
+    Attributes
+    ----------
+    choice_ : Choice
+        What was tried, what was chosen, and why.
+    kernel_ : Kernel
+        The kernel of the prepared columns; its length scale is one.
+    length_scale_ : ndarray of shape (n_features_in_,)
+        The length scale of each column; infinity for columns that are ignored. For "compressed"
+        and "ranks", the average over the range of the column.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        How much the target changes with each column: the root mean square of the derivative times
+        the spread of the column, on the sample, with a sum of one.
+    seed_ : int
+        The seed that was used.
+    n_features_in_ : int
+        The number of columns seen in fit.
+
+    See Also
+    --------
+    kitchenette.choose : The same choice as a report.
+    kitchenette.selection.importance : Importances of the columns for any model.
+
+    Notes
+    -----
+    The sample has at most 8000 rows, of which some are held out (each row once, in folds, if there
+    are less than 2000). A more elaborate candidate replaces a simpler one if its squared error on
+    these rows is smaller by more than half a standard error of the difference (a whole one if
+    there are less than 500 rows). Learned length scales are one over the root mean square of the
+    derivative in the column, which follows from the statistics of the features (see
+    `kitchenette.selection.gradients`), a few times over. Wide sparse rows, such as hashed text,
+    get linear or quadratic features of unit rows by `TensorSketch` instead.
+
+    References
+    ----------
+    Radhakrishnan et al., Mechanism for feature learning in neural networks and
+    backpropagation-free machine learning models, Science 2024.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kitchenette import AutoMap
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(1000, 10))
+    >>> y = np.sin(3 * X[:, 4]) + 0.1 * rng.normal(size=1000)
+    >>> auto = AutoMap(n_components=256, random_state=0).fit(X, y)
+    >>> int(auto.feature_importances_.argmax())
+    4
+    """
+
+    specification_class = PreparedSpecification
+    specification_: PreparedSpecification
+    choice_: Choice
+    column_spreads_: Array | None
+    feature_importances_: Array | None
+
+    def __init__(
+        self,
+        n_components: int | str = 1024,
+        *,
+        kernel: Any = "auto",
+        scales: str = "auto",
+        task: str | None = None,
+        budget: float | None = None,
+        random_state: Any = None,
+    ):
+        self.n_components = n_components
+        self.kernel = kernel
+        self.scales = scales
+        self.task = task
+        self.budget = budget
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+    # ------------------------------------------------------------ fitting
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Choose and draw the map.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
+            Rows, of which a sample is used.
+        y : array-like of shape (n_rows,) or (n_rows, n_targets)
+            What is to be predicted from the features.
+
+        Returns
+        -------
+        self : object
+            The fitted map.
+        """
+        return self.fit_supervised(X, y)
+
+    def fit_rows(self, X: Any, sample_weight: NDArray[np.float64] | None = None) -> Self:
+        """Not possible: this map needs targets; see `fit_supervised`."""
+        return self.fit_supervised(X, None, sample_weight)
+
+    def fit_supervised(
+        self, X: Any, y: Any, sample_weight: NDArray[np.float64] | None = None
+    ) -> Self:
+        """`fit` with sample weights.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
+            Rows.
+        y : array-like of shape (n_rows,) or (n_rows, n_targets)
+            What is to be predicted from the features.
+        sample_weight : ndarray of shape (n_rows,), optional
+            How often each row counts; rows of weight zero are ignored.
+
+        Returns
+        -------
+        self : object
+            The fitted map.
+        """
+        with unchanged_on_error(self):
+            self.check_parameters()
+            if y is None:
+                raise ValueError(
+                    "AutoMap requires y to be passed, but the target y is None: it chooses by how "
+                    "well the features predict y."
+                )
+            X, y = table(X), check_array(y, ensure_2d=False, dtype=None, input_name="y")
+            check_consistent_length(X, y)
+            if sample_weight is not None:
+                sample_weight = checked_weights(sample_weight, X.shape[0])
+            y = counting_rows(y, sample_weight)[0]
+            X, sample_weight = counting_rows(X, sample_weight)
+            self._fit(X, y, sample_weight, seed_from(self.random_state))
+            self.specification_.operator(self.specification_.precision)
+        return self
+
+    def _fit(self, X: Any, y: Any, sample_weight: Array | None, seed: int) -> None:
+        n_components = None if self.n_components == "auto" else int(self.n_components)
+        n_rows, n_columns = X.shape
+        n_pilot, n_screening = pilot_sizes(n_rows, n_columns, n_components or LARGEST, self.budget)
+        some = seeded_sample(n_rows, n_pilot, seed)
+        rows = validated(self, take(X, some), reset=True)
+        targets = pilot_targets(y[some], task_of(y) if self.task is None else self.task, seed)
+        weights = None if sample_weight is None else sample_weight[some]
+        decision = decide(
+            Pilot(rows, targets, weights, seed),
+            kernel=None if isinstance(self.kernel, str) else with_unit_length(self.kernel),
+            scales=self.scales,
+            n_components=n_components,
+            n_screening=n_screening,
+            seed=seed,
+        )
+        self.specification_ = decision.candidate.specification(
+            decision.n_components, seed, rows.dtype.name
+        )
+        self.choice_ = decision.choice
+        self.column_spreads_ = decision.spreads
+        self.feature_importances_ = decision.importances
+
+    def choose(
+        self, sample: Any, seed: int, sample_weight: Any = None, observed: Any = None
+    ) -> PreparedSpecification:
+        """Not possible without targets; see `fit_supervised`."""
+        raise ValueError("AutoMap needs targets to choose; call fit(X, y).")
+
+    def check_parameters(self) -> None:
+        if self.n_components != "auto":
+            check_count("n_components", self.n_components)
+        if not isinstance(self.kernel, ShiftInvariantKernel) and not (
+            isinstance(self.kernel, str) and self.kernel == "auto"
+        ):
+            raise ValueError(
+                "kernel must be 'auto' or a shift-invariant kernel of kitchenette.kernels, such as "
+                f"Gaussian(); got {self.kernel!r}."
+            )
+        check_choice("scales", self.scales, ("auto", *SCALES, "learned"))
+        if self.task is not None:
+            check_choice("task", self.task, TASKS)
+        budget = self.budget
+        if budget is not None and not (isinstance(budget, Real) and 0 < budget < np.inf):
+            raise ValueError(
+                f"budget must be a positive number of seconds or None; got {budget!r}."
+            )
+
+    # ------------------------------------------------------------ what was chosen
+
+    @property
+    def kernel_(self) -> Kernel:
+        """The kernel of the prepared columns."""
+        kernel: Kernel = clone(self.fitted().inner.kernel)
+        return kernel
+
+    @property
+    def length_scale_(self) -> Array:
+        """The length scale of each column, infinity where a column is ignored."""
+        preparation = self.fitted().preparation
+        if isinstance(preparation, ColumnAffine):
+            slopes = np.abs(preparation.factor)
+        elif isinstance(preparation, PiecewiseLinear):
+            slopes = average_slopes(preparation)
+        else:
+            raise AttributeError("Features of unit rows have no length scale.")
+        return np.divide(1, slopes, out=np.full(slopes.shape, np.inf), where=slopes > 0)
+
+    # ------------------------------------------------------------ files
+
+    def fitted_to_file(self) -> dict[str, Any]:
+        return {**super().fitted_to_file(), **{name: vars(self)[name] for name in FITTED}}
+
+    def restore(self, fitted: dict[str, Any]) -> None:
+        fitted = dict(fitted)
+        described = checked_state({name: fitted.pop(name, None) for name in FITTED}, FITTED)
+        super().restore(fitted)
+        for name in ("column_spreads_", "feature_importances_"):
+            numbers = described[name]
+            if numbers is not None and (
+                numbers.shape != (self.n_features_in_,) or numbers.dtype.kind != "f"
+            ):
+                raise ValueError(f"{name} must be a number for each column.")
+        self.__dict__.update(described)
+
+
+FITTED: dict[str, Any] = {
+    "choice_": Choice,
+    "column_spreads_": (np.ndarray, type(None)),
+    "feature_importances_": (np.ndarray, type(None)),
+}
+
+
+register_automatic(AutoMap)
+
+
+def with_unit_length(kernel: ShiftInvariantKernel) -> ShiftInvariantKernel:
+    """A kernel of this family with a length scale of one."""
+    made: ShiftInvariantKernel = clone(kernel).set_params(length_scale=1.0)
+    return made
+
+
+def average_slopes(preparation: PiecewiseLinear) -> Array:
+    """The slope of each column's function from its first to its last knot; 0 if it is constant."""
+    first, last = preparation.starts[:-1], preparation.starts[1:] - 1
+    rise = np.abs(preparation.at[last] - preparation.at[first])
+    run = preparation.knots[last] - preparation.knots[first]
+    return np.divide(rise, run, out=np.zeros(rise.shape), where=run > 0)

@@ -1,0 +1,163 @@
+"""What is compared: a kernel, the scales of the columns, their weights and a width."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from kitchenette.kernels import (
+    Cauchy,
+    Gaussian,
+    Kernel,
+    Laplacian,
+    Matern,
+    Polynomial,
+    RadialKernel,
+    RationalQuadratic,
+    ShiftInvariantKernel,
+)
+from kitchenette.maps.fastfood import Fastfood
+from kitchenette.maps.kitchen_sinks import RandomKitchenSinks
+from kitchenette.maps.preparation import UnitRows
+from kitchenette.maps.prepared import PreparedSpecification
+from kitchenette.maps.specification import Specification
+from kitchenette.maps.tensor_sketch import TensorSketch
+from kitchenette.selection.columns import ColumnScales
+
+Array = NDArray[np.float64]
+KERNELS: dict[str, ShiftInvariantKernel] = {
+    "Matern 3/2": Matern(1.5, 1.0),
+    "Gaussian": Gaussian(1.0),
+    "Matern 5/2": Matern(2.5, 1.0),
+    "rational quadratic": RationalQuadratic(1.0, 1.0),
+    "Matern 1/2": Matern(0.5, 1.0),
+    "Laplacian": Laplacian(1.0),
+}
+DENSE_COLUMNS = 64  # up to here dense frequencies are as fast as structured ones
+PAIRED_ROWS = 300  # the rows whose distances are measured
+
+
+@dataclass(frozen=True)
+class FourierCandidate:
+    """Cosines and sines of weighted columns.
+
+    Attributes
+    ----------
+    kernel : ShiftInvariantKernel
+        The kernel, with a length scale of one.
+    scales : ColumnScales
+        How columns are brought to comparable sizes.
+    weights : ndarray of shape (n_columns,)
+        The weight of each column.
+    width : float
+        The length scale, in units of the median distance of weighted rows.
+    unit : float
+        This median distance.
+    steps : int
+        How often the weights were learned.
+    """
+
+    kernel: ShiftInvariantKernel
+    scales: ColumnScales
+    weights: Array
+    width: float
+    unit: float
+    steps: int = 0
+
+    @property
+    def factors(self) -> Array:
+        """What scaled columns are multiplied with, for a length scale of one."""
+        return self.weights / (self.unit * self.width)
+
+    def specification(self, n_components: int, seed: int, precision: str) -> PreparedSpecification:
+        """The map of this candidate with so many features."""
+        return PreparedSpecification.of(
+            self.scales.preparation(self.factors),
+            _inner(self.kernel, self.weights.size, n_components, seed, precision),
+        )
+
+    def wider(self, factor: float) -> FourierCandidate:
+        """The same with another width."""
+        return replace(self, width=self.width * factor)
+
+    def described(self) -> dict[str, Any]:
+        """What a table says of this candidate."""
+        scales = f"learned from {self.scales.name}" if self.steps else self.scales.name
+        return {"kernel": kernel_name(self.kernel), "scales": scales, "width": self.width}
+
+
+@dataclass(frozen=True)
+class PolynomialCandidate:
+    """Sketches of polynomials of unit rows, for wide sparse rows."""
+
+    degree: int
+    coef0: float
+    n_columns: int
+
+    def specification(self, n_components: int, seed: int, precision: str) -> PreparedSpecification:
+        """The map of this candidate with so many features."""
+        kernel = Polynomial(self.degree, self.coef0)
+        sample = sp.csr_matrix((1, self.n_columns), dtype=precision)
+        drawn = TensorSketch(kernel, n_components).choose(sample, seed)
+        return PreparedSpecification.of(UnitRows(n_columns=self.n_columns), drawn)
+
+    def described(self) -> dict[str, Any]:
+        """What a table says of this candidate."""
+        kernel = f"polynomial of degree {self.degree}" if self.degree > 1 else "linear"
+        return {"kernel": kernel, "scales": "unit rows", "width": self.coef0}
+
+
+Candidate = FourierCandidate | PolynomialCandidate
+
+
+def _inner(
+    kernel: Kernel, n_columns: int, n_components: int, seed: int, precision: str
+) -> Specification:
+    sample = np.zeros((1, n_columns), dtype=precision)  # only its width and precision are used
+    if isinstance(kernel, RadialKernel) and n_columns > DENSE_COLUMNS:
+        return Fastfood(clone(kernel), n_components).choose(sample, seed)
+    sinks = RandomKitchenSinks(clone(kernel), n_components, frequencies="orthogonal")
+    return sinks.choose(sample, seed)
+
+
+def kernel_name(kernel: Kernel) -> str:
+    """The name of a kernel in tables."""
+    return next((name for name, known in KERNELS.items() if known == kernel), repr(kernel))
+
+
+def weighted_candidate(
+    kernel: ShiftInvariantKernel,
+    scales: ColumnScales,
+    weights: Array,
+    width: float,
+    sample: Any,
+    steps: int = 0,
+) -> FourierCandidate:
+    """A candidate whose unit is measured on a sample of rows, dense or CSR."""
+    unit = median_distance(kernel, scales, weights, sample)
+    return FourierCandidate(kernel, scales, weights, width, unit, steps)
+
+
+def median_distance(
+    kernel: ShiftInvariantKernel, scales: ColumnScales, weights: Array, sample: Any
+) -> float:
+    """The median distance of different weighted rows; 1 if all rows are equal."""
+    rows = sample[:PAIRED_ROWS]
+    rows = rows.toarray() if sp.issparse(rows) else rows
+    rows = np.ascontiguousarray(rows, dtype=np.float64)
+    weighted = np.empty_like(rows)
+    scales.preparation(weights).operator(np.float64).write(rows, weighted)
+    half = rows.shape[0] // 2
+    a, b = weighted[:half], weighted[half:]
+    if isinstance(kernel, Laplacian | Cauchy):
+        distances = np.abs(a[:, None] - b[None]).sum(axis=2)
+    else:
+        squares = np.square(a).sum(axis=1)[:, None] + np.square(b).sum(axis=1) - 2 * a @ b.T
+        distances = np.sqrt(np.maximum(squares, 0))
+    different = distances[distances > 1e-6 * distances.max(initial=0)]
+    return float(np.median(different)) if different.size else 1.0

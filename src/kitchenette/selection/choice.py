@@ -1,0 +1,141 @@
+"""What was tried, what was chosen, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import nan
+from typing import Any, Self
+
+from kitchenette.files.registry import Budget, checked_state, storable
+
+
+@storable
+@dataclass(frozen=True)
+class Choice:
+    """The result of a choice among feature maps.
+
+    Attributes
+    ----------
+    table : tuple of dict
+        One entry for each candidate that was fitted on the pilot sample, in this order:
+        ``kernel``, ``scales``, ``width`` (the length scale in median distances of rows),
+        ``n_components``, ``loss`` (the squared error on rows held out, relative to the variance of
+        the targets), ``error`` (the share of wrong classes, or the loss) and ``penalty`` (relative
+        to the trace of the Gram matrix).
+    chosen : dict
+        The entry that was chosen.
+    sentence : str
+        What was chosen and why.
+    n_rows : int
+        The number of rows of the pilot sample.
+    feature_map : object or None
+        The fitted map in a `sklearn.frozen.FrozenEstimator`, to give to an estimator; only in the
+        result of `kitchenette.choose`.
+    """
+
+    table: tuple[dict[str, Any], ...]
+    chosen: dict[str, Any]
+    sentence: str
+    n_rows: int
+    feature_map: Any = None
+
+    def __str__(self) -> str:
+        head = f"{'kernel':<20}{'scales':<26}{'width':>8}{'size':>7}{'loss':>10}{'error':>10}"
+        lines = [
+            f"{row['kernel']:<20}{row['scales']:<26}{row['width']:>8.3g}{row['n_components']:>7}"
+            f"{row['loss']:>10.4g}{row['error']:>10.4g}"
+            for row in self.table
+        ]
+        return "\n".join([self.sentence, "", head, *lines])
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the loss of every candidate over its width.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; by default a new figure. Matplotlib must be installed.
+
+        Returns
+        -------
+        ax : matplotlib Axes
+        """
+        if ax is None:
+            from matplotlib import pyplot
+
+            ax = pyplot.subplots()[1]
+        groups: dict[str, list[tuple[float, float]]] = {}
+        for row in self.table:
+            name = f"{row['kernel']}, {row['scales']}"
+            groups.setdefault(name, []).append((row["width"], row["loss"]))
+        for name, points in groups.items():
+            widths, losses = zip(*sorted(points), strict=True)
+            ax.plot(widths, losses, "o-", markersize=3, linewidth=1, label=name)
+        ax.plot(self.chosen["width"], self.chosen["loss"], "k*", markersize=12, label="chosen")
+        ax.set(
+            xscale="log",
+            yscale="log",
+            xlabel="length scale / median distance",
+            ylabel="squared error on rows held out / variance",
+        )
+        ax.legend(fontsize=6)
+        return ax
+
+    def with_map(self, feature_map: Any) -> Choice:
+        """The same choice with the fitted map."""
+        return replace(self, feature_map=feature_map)
+
+    def to_file(self) -> dict[str, Any]:
+        """The table and the sentence, for a model file."""
+        return {
+            "table": list(self.table),
+            "chosen": self.chosen,
+            "sentence": self.sentence,
+            "n_rows": self.n_rows,
+        }
+
+    @classmethod
+    def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:
+        """A choice from the untrusted values of a model file."""
+        types = {"table": list, "chosen": dict, "sentence": str, "n_rows": int}
+        values = checked_state(state, types)
+        for row in (*values["table"], values["chosen"]):
+            checked_state(row, ROW)
+        return cls(tuple(values.pop("table")), **values)
+
+
+ROW: dict[str, Any] = {
+    "kernel": str,
+    "scales": str,
+    "width": float,
+    "n_components": int,
+    "loss": float,
+    "error": float,
+    "penalty": float,
+}
+
+
+def made_choice(
+    table: list[dict[str, Any]], chosen: dict[str, Any], n_rows: int, n_components: int
+) -> Choice:
+    """The choice of an entry of a table, with its sentence."""
+    sentence = (
+        f"{_what(chosen)}, with {n_components} features. Its squared error on rows held out of a "
+        f"sample of {n_rows} rows is {chosen['loss']:.3g} of the variance of the targets, and none "
+        f"of the {len(table)} candidates that were compared is better by more than chance explains."
+    )
+    return Choice(tuple(table), chosen, sentence, n_rows)
+
+
+def undecided(described: dict[str, Any], n_rows: int) -> Choice:
+    """The choice where there are too few rows to compare anything."""
+    nothing = {"n_components": 0, "loss": nan, "error": nan, "penalty": nan}
+    sentence = f"{_what(described)}, because {n_rows} rows are too few to compare candidates on."
+    return Choice((), {**described, **nothing}, sentence, n_rows)
+
+
+def _what(chosen: dict[str, Any]) -> str:
+    if chosen["scales"] == "unit rows":
+        return f"A {chosen['kernel']} kernel of rows divided by their norms"
+    width = f"a length scale of {chosen['width']:.2g} median distances"
+    return f"The {chosen['kernel']} kernel with {chosen['scales']} scales and {width}"

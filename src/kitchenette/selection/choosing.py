@@ -1,0 +1,148 @@
+"""From a sample of rows and targets to the chosen map."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kitchenette.kernels import ShiftInvariantKernel
+from kitchenette.selection.candidates import (
+    KERNELS,
+    Candidate,
+    FourierCandidate,
+    PolynomialCandidate,
+    weighted_candidate,
+)
+from kitchenette.selection.choice import Choice, made_choice, undecided
+from kitchenette.selection.columns import SCALES, column_scales
+from kitchenette.selection.pilot import Pilot, Trial
+from kitchenette.selection.search import Search, is_wide_text
+
+Array = NDArray[np.float64]
+LEAST_ROWS = 10  # with fewer rows there is nothing to compare on
+FLAT = 0.01  # a learning curve is flat where twice the features gain less, relative to the loss
+FIRST_SIZE, LAST_SIZE = 256, 4096  # of the learning curve
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The candidate that was chosen, with what is known of it.
+
+    Attributes
+    ----------
+    candidate : Candidate
+        The candidate.
+    n_components : int
+        The number of features.
+    choice : Choice
+        What was tried, and why this was chosen.
+    spreads : ndarray of shape (n_columns,) or None
+        The spread of the prepared columns.
+    importances : ndarray of shape (n_columns,) or None
+        The root mean square derivative times the spread of each column, with a sum of one.
+    """
+
+    candidate: Candidate
+    n_components: int
+    choice: Choice
+    spreads: Array | None
+    importances: Array | None
+
+
+def decide(
+    pilot: Pilot,
+    *,
+    kernel: ShiftInvariantKernel | None,
+    scales: str,
+    n_components: int | None,
+    n_screening: int,
+    seed: int,
+) -> Decision:
+    """Choose a map on a pilot sample.
+
+    Parameters
+    ----------
+    pilot : Pilot
+        The sample.
+    kernel : ShiftInvariantKernel or None
+        The kernel, with a length scale of one; None chooses one.
+    scales : str
+        One of `SCALES`, "learned" or "auto".
+    n_components : int or None
+        The number of features; None chooses it by a learning curve.
+    n_screening : int
+        The number of features with which candidates are compared at first.
+    seed : int
+        The seed of the map.
+
+    Returns
+    -------
+    decision : Decision
+    """
+    if pilot.n_rows < LEAST_ROWS:
+        return _undecided(pilot, kernel, scales, n_components)
+    # Features far beyond the number of rows of the pilot tell nothing more about a candidate.
+    enough = max(n_screening, pilot.n_rows // 2)
+    n_final = n_screening if n_components is None else min(n_components, enough)
+    search = Search(pilot, seed, n_screening, n_final)
+    if is_wide_text(pilot.rows) and kernel is None:
+        tried = search.polynomials()
+    else:
+        tried = search.final(search.fourier(kernel, scales))
+    chosen = search.entry(tried)
+    if n_components is None:
+        n_components = _grown(search, tried.candidate, seed)
+    spreads, importances = _importances(tried.candidate, tried.trial, n_final, seed)
+    choice = made_choice(search.table, chosen, pilot.n_rows, n_components)
+    return Decision(tried.candidate, n_components, choice, spreads, importances)
+
+
+def _undecided(
+    pilot: Pilot, kernel: ShiftInvariantKernel | None, scales: str, n_components: int | None
+) -> Decision:
+    """Scales of the columns and the median distance, for too few rows to compare on."""
+    n_columns = pilot.rows.shape[1]
+    candidate: Candidate
+    if is_wide_text(pilot.rows) and kernel is None:
+        candidate = PolynomialCandidate(1, 0.0, n_columns)
+    else:
+        form = column_scales(scales if scales in SCALES else "columns", pilot.rows)
+        kernel = KERNELS["Matern 3/2"] if kernel is None else kernel
+        candidate = weighted_candidate(kernel, form, np.ones(n_columns), 1.0, pilot.rows)
+    size = FIRST_SIZE if n_components is None else n_components
+    return Decision(candidate, size, undecided(candidate.described(), pilot.n_rows), None, None)
+
+
+def _grown(search: Search, candidate: Candidate, seed: int) -> int:
+    """The number of features after which twice as many gain less than a hundredth."""
+    pilot = search.pilot
+    sizes = [FIRST_SIZE]
+    while sizes[-1] < min(LAST_SIZE, pilot.n_rows // 2):
+        sizes.append(2 * sizes[-1])
+    specification = candidate.specification(sizes[-1], seed, pilot.precision)
+    trials = pilot.curve(specification, sizes)
+    for size, trial in zip(sizes, trials, strict=True):
+        search.note(candidate, size, trial)
+    for size, fewer, more in zip(sizes, trials, trials[1:], strict=False):
+        if fewer.loss <= (1 + FLAT) * more.loss:
+            return size
+    return sizes[-1]
+
+
+def _importances(
+    candidate: Candidate, trial: Trial, n_components: int, seed: int
+) -> tuple[Array | None, Array | None]:
+    if not isinstance(candidate, FourierCandidate):
+        return None, None
+    spreads = candidate.scales.spread * candidate.factors
+    inner: Any = candidate.specification(n_components, seed, "float64").inner
+    return spreads, normalised(np.sqrt(trial.squared_derivatives(inner)) * spreads)
+
+
+def normalised(sizes: Array) -> Array:
+    """Numbers with a sum of one; equal ones if all are zero."""
+    total = sizes.sum()
+    return sizes / total if total > 0 else np.full(sizes.size, 1 / sizes.size)

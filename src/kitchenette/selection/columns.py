@@ -1,0 +1,149 @@
+"""Ways to bring columns of any unit to comparable sizes, learned from a sample of rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from kitchenette.maps.preparation import ColumnAffine, PiecewiseLinear, Preparation
+
+Array = NDArray[np.float64]
+SCALES = ("common", "columns", "compressed", "ranks")
+KNOTS = 65  # the most knots of a column in "compressed" and "ranks"
+FAR = 10.0  # numbers this many robust spreads away count as if they were there
+SMALLEST_SPREAD = 1e-7  # relative to the size of a column; smaller ones are rounding errors
+WIDE = 4096  # sparse rows of more columns are not scaled column by column
+
+
+@dataclass(frozen=True)
+class ColumnScales:
+    """One way to scale columns; prepared columns are about centred.
+
+    Attributes
+    ----------
+    name : {"common", "columns", "compressed", "ranks"}
+        "common": the same factor for all columns. "columns": each column is divided by its
+        spread. "compressed": the inverse hyperbolic sine of that, which is linear near the median
+        and logarithmic far away. "ranks": the part of the rows that are smaller.
+    spread : ndarray of shape (n_columns,)
+        The spread of each column after scaling; zero for constant columns.
+    offset, factor : ndarray of shape (n_columns,) or None
+        For "common" and "columns": (x - offset) * factor.
+    knots, values : tuple of ndarray or None
+        For "compressed" and "ranks": the piecewise linear functions.
+    """
+
+    name: str
+    spread: Array
+    offset: Array | None = None
+    factor: Array | None = None
+    knots: tuple[Array, ...] | None = None
+    values: tuple[Array, ...] | None = None
+
+    def preparation(self, weights: Array) -> Preparation:
+        """The scaled columns times these weights; a weight of zero ignores a column."""
+        if self.knots is None:
+            assert self.offset is not None
+            assert self.factor is not None
+            return ColumnAffine.of(self.offset, self.factor * weights)
+        assert self.values is not None
+        weighted = [value * weight for value, weight in zip(self.values, weights, strict=True)]
+        return PiecewiseLinear.of(self.knots, weighted)
+
+
+def column_scales(name: str, rows: Any) -> ColumnScales:
+    """The scales of this name for a sample of rows, dense or CSR."""
+    if sp.issparse(rows):
+        return _sparse_scales(name, rows)
+    rows = rows.astype(np.float64)
+    spread = robust_spread(rows)
+    varying = spread > 0
+    if name in ("common", "columns"):
+        offset = np.median(rows, axis=0)
+        if name == "common":
+            # One spread for all columns, so that weights are of order one in any unit.
+            unit = float(np.sqrt(np.mean(np.square(spread[varying])))) if varying.any() else 1.0
+            return ColumnScales(name, spread / unit, offset, varying / unit)
+        return ColumnScales(name, varying.astype(float), offset, _inverse(spread))
+    knots, values = [], []
+    for column, vary in zip(rows.T, varying, strict=True):
+        x, y = (_compressed if name == "compressed" else _ranked)(column, bool(vary))
+        inside = np.interp(column, x, y)
+        deviation = inside.std()
+        knots.append(x)
+        values.append((y - inside.mean()) / deviation if deviation > 0 else np.zeros_like(y))
+    return ColumnScales(name, varying.astype(float), knots=tuple(knots), values=tuple(values))
+
+
+def _sparse_scales(name: str, rows: Any) -> ColumnScales:
+    """Factors without offsets, so that zeros stay zeros."""
+    mean_square = np.asarray(rows.multiply(rows).mean(axis=0), dtype=np.float64).ravel()
+    mean = np.asarray(rows.mean(axis=0), dtype=np.float64).ravel()
+    spread = np.sqrt(np.maximum(mean_square - mean**2, 0))
+    spread[spread <= SMALLEST_SPREAD * np.sqrt(mean_square)] = 0
+    offset = np.zeros_like(spread)
+    if name == "common":
+        varying = spread > 0
+        unit = float(np.sqrt(np.mean(np.square(spread[varying])))) if varying.any() else 1.0
+        return ColumnScales(name, spread / unit, offset, varying / unit)
+    return ColumnScales(name, (spread > 0).astype(float), offset, _inverse(spread))
+
+
+def robust_spread(rows: Array) -> Array:
+    """The standard deviation of each column after far numbers are moved nearer; 0 if constant.
+
+    Numbers further from the median than ten times the range from the 5th to the 95th percentile
+    are moved to that distance, unless this range is zero.
+    """
+    low, middle, high = np.percentile(rows, [5, 50, 95], axis=0)
+    reach = np.where(high > low, FAR * (high - low), np.inf)
+    with np.errstate(over="ignore", invalid="ignore"):
+        near = np.clip(rows, middle - reach, middle + reach)
+        size = np.abs(near).max(axis=0)
+        unit = np.where(size > 0, size, 1.0)  # squares of columns in units of their size are safe
+        spread = (near / unit).std(axis=0)
+    spread = np.where(spread > SMALLEST_SPREAD, spread, 0.0) * unit
+    return np.asarray(spread)
+
+
+def _inverse(spread: Array) -> Array:
+    return np.divide(1, spread, out=np.zeros_like(spread), where=spread > 0)
+
+
+def _compressed(column: Array, varies: bool) -> tuple[Array, Array]:
+    """asinh((x - median) / robust spread) between the smallest and the largest number seen."""
+    middle = float(np.median(column))
+    if not varies:
+        return np.array([middle]), np.zeros(1)
+    # The narrowest of these ranges that is not zero; for a column of zeros with a few others the
+    # spread of the others.
+    for share in (25, 10, 2.5):
+        low, high = np.percentile(column, [share, 100 - share])
+        if high > low:
+            break
+    else:
+        low, high = -float(np.std(column)), float(np.std(column))
+    unit = (high - low) / 2
+    ends = np.arcsinh((np.array([column.min(), column.max()]) - middle) / unit)
+    y = np.linspace(ends[0], ends[1], KNOTS)
+    x = middle + unit * np.sinh(y)
+    x[0], x[-1] = column.min(), column.max()
+    keep = np.concatenate([[True], np.diff(x) > 0])
+    return x[keep], y[keep]
+
+
+def _ranked(column: Array, varies: bool) -> tuple[Array, Array]:
+    """The share of smaller numbers, plus half the share of equal ones."""
+    if not varies:
+        return np.array([float(np.median(column))]), np.zeros(1)
+    ordered = np.sort(column)
+    x = np.unique(ordered)
+    if x.size > KNOTS:
+        x = np.unique(np.quantile(ordered, np.linspace(0, 1, KNOTS)))
+    smaller = np.searchsorted(ordered, x, side="left")
+    not_larger = np.searchsorted(ordered, x, side="right")
+    return x, (smaller + not_larger) / (2 * column.size)

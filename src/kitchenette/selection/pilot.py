@@ -1,0 +1,189 @@
+"""A sample of rows on which candidates are fitted and compared by their errors on rows held out."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from kitchenette.learning.least_squares import LeastSquares
+from kitchenette.learning.solution import Solution
+from kitchenette.maps.fourier import FourierSpecification
+from kitchenette.maps.prepared import PreparedSpecification
+from kitchenette.selection.gradients import squared_derivatives
+from kitchenette.selection.targets import Targets
+from kitchenette.sketching.random import Stream
+
+Array = NDArray[np.float64]
+PENALTIES = 10.0 ** np.arange(0.5, -8.1, -0.75)  # relative to the trace of the Gram matrix
+FIRST_PENALTY = 5
+FAR = 3  # the steps between penalties that are tried first
+MANY_ROWS, FEW_ROWS = 2000, 200  # from many rows on one split suffices; few rows get five folds
+HELD_OUT, MOST_HELD_OUT = 0.3, 2500  # the share of many rows that is held out, and its limit
+
+
+@dataclass(frozen=True)
+class Trial:
+    """The result of one candidate.
+
+    Attributes
+    ----------
+    losses : ndarray
+        The squared error of every row held out, relative to the variance of the targets.
+    weights : ndarray
+        The weights of these rows.
+    error : float
+        The share of wrong classes, or the mean loss for regression.
+    penalty : float
+        The best penalty, relative to the trace of the Gram matrix.
+    solutions : list of tuples
+        Statistics and solution of each fold.
+    """
+
+    losses: Array
+    weights: Array
+    error: float
+    penalty: float
+    solutions: list[tuple[LeastSquares, Solution]] = field(repr=False)
+
+    @property
+    def loss(self) -> float:
+        """The mean loss."""
+        return float(np.average(self.losses, weights=self.weights))
+
+    def gain_over(self, other: Trial) -> tuple[float, float]:
+        """By how much the loss is below that of another trial, and the standard error of that."""
+        gain = other.losses - self.losses
+        share = self.weights / self.weights.sum()
+        mean = float(share @ gain)
+        return mean, float(np.sqrt(np.sum(np.square(share * (gain - mean)))))
+
+    def squared_derivatives(self, specification: FourierSpecification) -> Array:
+        """The average square of the derivative in each column, over the folds."""
+        squares = [
+            squared_derivatives(specification, statistics, solution.coef)
+            for statistics, solution in self.solutions
+        ]
+        return np.asarray(np.mean(squares, axis=0))
+
+
+class Pilot:
+    """Rows, targets and weights of a sample, and which of them are held out.
+
+    Parameters
+    ----------
+    rows : ndarray or CSR matrix of shape (n_rows, n_columns)
+        Checked rows.
+    targets : Targets
+        What is to be predicted.
+    weights : ndarray of shape (n_rows,) or None
+        Weights of the rows; only their ratios matter.
+    seed : int
+        The seed of the splits.
+    """
+
+    def __init__(self, rows: Any, targets: Targets, weights: Array | None, seed: int):
+        n = rows.shape[0]
+        self.rows, self.targets = rows, targets
+        self.weights = np.ones(n) if weights is None else weights / weights.mean()
+        self.folds = _folds(n, seed)
+        self.n_trials = 0
+        self._place = FIRST_PENALTY  # of the best penalty of the last trial
+
+    @property
+    def precision(self) -> str:
+        """The precision of the rows."""
+        return str(self.rows.dtype.name)
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows."""
+        return int(self.rows.shape[0])
+
+    def trial(self, specification: PreparedSpecification) -> Trial:
+        """Fit the features of a specification, and predict the rows held out."""
+        return self.curve(specification, [specification.n_components])[0]
+
+    def curve(self, specification: PreparedSpecification, sizes: list[int]) -> list[Trial]:
+        """Trials of the first features of a specification, for several numbers of them."""
+        self.n_trials += 1
+        Z = self._features(specification)
+        fitted = [self._statistics(Z, held_out) for held_out in self.folds]
+        whole = Z.shape[1]
+        return [
+            self._best(Z[:, :m], fitted if m == whole else [one.leading(m) for one in fitted])
+            for m in sizes
+        ]
+
+    def _features(self, specification: PreparedSpecification) -> NDArray[Any]:
+        """Features in float32, of columns that are prepared in the precision of the rows."""
+        Z = np.empty((self.n_rows, specification.n_components), dtype=np.float32)
+        preparation, inner = specification.preparation, specification.inner
+        assert inner is not None
+        if sp.issparse(self.rows):
+            prepared, fine = preparation.sparse_rows(self.rows), True
+        else:
+            prepared = np.empty((self.n_rows, preparation.n_outputs), dtype=self.rows.dtype)
+            fine = preparation.operator(prepared.dtype).write(self.rows, prepared)
+        if not fine or not inner.operator(Z.dtype).write(prepared.astype(Z.dtype), Z):
+            raise ValueError("Features of a sample of the rows overflowed. Scale the data down.")
+        return Z
+
+    def _statistics(self, Z: NDArray[Any], held_out: NDArray[np.bool_]) -> LeastSquares:
+        kept, Y = ~held_out, self.targets.columns
+        return LeastSquares(Z.shape[1], Y.shape[1]).update(Z[kept], Y[kept], self.weights[kept])
+
+    def _best(self, Z: NDArray[Any], fitted: list[LeastSquares]) -> Trial:
+        """The trial with the best penalty, which is searched from that of the last trial on."""
+        tried: dict[int, Trial] = {}
+
+        def loss(place: int) -> float:
+            if not 0 <= place < PENALTIES.size:
+                return np.inf
+            if place not in tried:
+                tried[place] = self._with_penalty(Z, fitted, float(PENALTIES[place]))
+            return tried[place].loss
+
+        # Far steps first, because the loss may have several minima.
+        place = min((self._place, self._place + FAR, self._place - FAR), key=loss)
+        step = 1 if loss(place + 1) < loss(place) else -1
+        while loss(place + step) < loss(place):
+            place += step
+        self._place = place
+        return tried[place]
+
+    def _with_penalty(self, Z: NDArray[Any], fitted: list[LeastSquares], penalty: float) -> Trial:
+        losses, solutions = np.zeros(self.n_rows), []
+        wrong, tested = np.zeros(self.n_rows), np.zeros(self.n_rows, dtype=bool)
+        for statistics, held_out in zip(fitted, self.folds, strict=True):
+            trace = float(statistics.gram.diagonal().sum())
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                solution = statistics.solve(penalty * trace if trace > 0 else 1.0)
+            predicted = solution.predict(Z[held_out])
+            losses[held_out], wrong[held_out] = self.targets.compared(predicted, held_out)
+            tested |= held_out
+            solutions.append((statistics, solution))
+        weights = self.weights[tested]
+        error = float(np.average(wrong[tested], weights=weights))
+        return Trial(losses[tested], weights, error, penalty, solutions)
+
+
+def _folds(n_rows: int, seed: int) -> list[NDArray[np.bool_]]:
+    """Which rows are held out: once if there are many, else each row in one of several folds."""
+    order = np.argsort(Stream(seed, "folds").uniforms(1, n_rows)[0])
+    if n_rows >= MANY_ROWS:
+        parts = [order[: min(int(HELD_OUT * n_rows), MOST_HELD_OUT)]]
+    else:
+        parts = np.array_split(order, min(n_rows, 3 if n_rows >= FEW_ROWS else 5))
+    folds = []
+    for part in parts:
+        held_out = np.zeros(n_rows, dtype=bool)
+        held_out[part] = True
+        folds.append(held_out)
+    return folds

@@ -1,0 +1,259 @@
+"""The search for a kernel, scales and a width: greedy, by errors on rows held out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from kitchenette.kernels import Matern, ShiftInvariantKernel
+from kitchenette.kernels.spectra import ProductCauchy, ProductLaplace
+from kitchenette.selection.candidates import (
+    KERNELS,
+    Candidate,
+    FourierCandidate,
+    PolynomialCandidate,
+    weighted_candidate,
+)
+from kitchenette.selection.columns import SCALES, WIDE, ColumnScales, column_scales
+from kitchenette.selection.pilot import Pilot, Trial
+
+Array = NDArray[np.float64]
+WIDTHS = (0.4, 1.0, 2.5)  # the first widths, in median distances
+FINER = (0.63, 1.58)
+LEARNED_WIDTHS = ((0.6, 1.0, 1.6), (0.75, 1.2))  # of the first step and of the others
+LEARNING_STEPS = 5
+LEAST_WEIGHT = 1e-3  # of a column, relative to the largest weight
+SMALL_GAIN = 0.005  # a relative gain below this ends learning
+FEW_ROWS = 500  # with fewer rows, even the scales must win by a standard error
+CAUTION = 0.5  # the standard errors by which a less simple candidate must win otherwise
+LAPLACIAN_COLUMNS = 100  # its frequencies are dense, so that more columns are slow
+PIECEWISE_COLUMNS = 2048  # more columns are scaled, not bent
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A candidate and how it fared."""
+
+    candidate: Candidate
+    trial: Trial
+
+    @property
+    def loss(self) -> float:
+        """The mean loss on rows held out."""
+        return self.trial.loss
+
+
+class Search:
+    """Tries candidates one after the other and keeps a record.
+
+    Parameters
+    ----------
+    pilot : Pilot
+        The sample.
+    seed : int
+        The seed of the maps.
+    n_screening : int
+        The number of features with which candidates are compared at first.
+    n_components : int
+        The number of features with which finalists are compared.
+    """
+
+    def __init__(self, pilot: Pilot, seed: int, n_screening: int, n_components: int):
+        self.pilot, self.seed = pilot, seed
+        self.n_screening, self.n_components = n_screening, n_components
+        self.table: list[dict[str, Any]] = []
+        self._trials: list[Trial] = []
+
+    def attempt(self, candidate: Candidate, n_components: int | None = None) -> Tried:
+        """Fit a candidate on the pilot and note the result."""
+        n = self.n_screening if n_components is None else n_components
+        trial = self.pilot.trial(candidate.specification(n, self.seed, self.pilot.precision))
+        self.note(candidate, n, trial)
+        return Tried(candidate, trial)
+
+    def note(self, candidate: Candidate, n_components: int, trial: Trial) -> None:
+        """Enter a result into the table."""
+        numbers = {"loss": trial.loss, "error": trial.error, "penalty": trial.penalty}
+        self.table.append({**candidate.described(), "n_components": n_components, **numbers})
+        self._trials.append(trial)
+
+    def entry(self, tried: Tried) -> dict[str, Any]:
+        """The entry of the table for what was tried."""
+        place = next(i for i, trial in enumerate(self._trials) if trial is tried.trial)
+        return self.table[place]
+
+    def best_of(self, candidates: Iterable[Candidate]) -> Tried:
+        """The candidate with the smallest loss."""
+        return min((self.attempt(candidate) for candidate in candidates), key=lambda t: t.loss)
+
+    # ------------------------------------------------------------ the stages
+
+    def fourier(self, kernel: ShiftInvariantKernel | None, scales: str) -> list[Tried]:
+        """The finalists among Fourier features, from simple to elaborate."""
+        smooth = kernel if kernel is not None and differentiable(kernel) else KERNELS["Matern 3/2"]
+        plain = self._plain(smooth, scales)
+        finalists = [plain[0]]
+        if scales in ("auto", "learned"):
+            learned = self._learned(plain[:2])
+            if scales == "learned":
+                finalists = [learned]
+            elif self._wins(learned, plain[0]):
+                finalists.append(learned)
+        if kernel is None:
+            other = self._kernels(finalists[-1])
+            if self._wins(other, finalists[-1]):
+                finalists.append(other)
+        elif kernel != smooth:
+            last = finalists[-1]
+            finalists = [self.best_of(self._with_kernel(last, kernel, (0.5, 1.0, 2.0)))]
+        return finalists
+
+    def final(self, finalists: list[Tried]) -> Tried:
+        """The simplest finalist that no other beats by a standard error, at the final size."""
+        best: Tried | None = None
+        for finalist in finalists:
+            candidate = finalist.candidate
+            again = [self.attempt(candidate, self.n_components)]
+            if isinstance(candidate, FourierCandidate):
+                # More features resolve smaller widths.
+                again.append(self.attempt(candidate.wider(0.8), self.n_components))
+            tried = min(again, key=lambda t: t.loss)
+            if best is None or self._wins(tried, best):
+                best = tried
+        assert best is not None
+        return best
+
+    def _plain(self, kernel: ShiftInvariantKernel, scales: str) -> list[Tried]:
+        """The best width for each kind of scales, the best first."""
+        found = []
+        for name in self._names(scales):
+            form = column_scales(name, self.pilot.rows)
+            start = self._weighted(kernel, form, np.ones_like(form.spread), 1.0)
+            found.append(self.best_of(start.wider(width) for width in WIDTHS))
+        first = found[0]
+        found.sort(key=lambda t: t.loss)
+        if self.pilot.n_rows < FEW_ROWS and not self._wins(found[0], first):
+            found.sort(key=lambda t: t is not first)
+        return [self._finer(tried) for tried in found[:2]] + found[2:]
+
+    def _names(self, scales: str) -> tuple[str, ...]:
+        if scales in SCALES:
+            return (scales,)
+        if sp.issparse(self.pilot.rows):
+            return "columns", "common"
+        if self.pilot.rows.shape[1] > PIECEWISE_COLUMNS:
+            return "columns", "common"
+        return "columns", "common", "compressed", "ranks"
+
+    def _finer(self, tried: Tried) -> Tried:
+        candidate = tried.candidate
+        assert isinstance(candidate, FourierCandidate)
+        finer = self.best_of(candidate.wider(factor) for factor in FINER)
+        return min(tried, finer, key=lambda t: t.loss)
+
+    def _learned(self, starts: list[Tried]) -> Tried:
+        """Weights of columns from average squared derivatives, a few times over."""
+        lines = [[start, self._step(start, first=True)] for start in starts]
+        line = min(lines, key=lambda line: line[1].loss)
+        best, current, failures = min(line, key=lambda t: t.loss), line[1], 0
+        for _ in range(1, LEARNING_STEPS):
+            current = self._step(current, first=False)
+            failures = 0 if current.loss < (1 - SMALL_GAIN) * best.loss else failures + 1
+            best = min(best, current, key=lambda t: t.loss)
+            if failures == 2:
+                break
+        return best
+
+    def _step(self, tried: Tried, *, first: bool) -> Tried:
+        candidate = tried.candidate
+        assert isinstance(candidate, FourierCandidate)
+        weights = learned_weights(candidate, tried.trial, self._inner(candidate))
+        if not weights.any():
+            return tried
+        kernel, form = candidate.kernel, candidate.scales
+        made = self._weighted(kernel, form, weights, candidate.width, candidate.steps + 1)
+        return self.best_of(made.wider(factor) for factor in LEARNED_WIDTHS[0 if first else 1])
+
+    def _inner(self, candidate: FourierCandidate) -> Any:
+        return candidate.specification(self.n_screening, self.seed, self.pilot.precision).inner
+
+    def _kernels(self, tried: Tried) -> Tried:
+        """The other kernels: first smoother or rougher, then more of the better direction."""
+        smoother = self.best_of(self._with_kernel(tried, KERNELS["Gaussian"], (0.7, 1.4)))
+        rougher = self.best_of(self._with_kernel(tried, KERNELS["Matern 1/2"], (1.0, 2.0)))
+        names = ["Matern 5/2", "rational quadratic"]
+        if rougher.loss < smoother.loss:
+            names = ["Laplacian"] if self.pilot.rows.shape[1] <= LAPLACIAN_COLUMNS else []
+        others = [
+            self.best_of(self._with_kernel(tried, KERNELS[name], (0.7, 1.4))) for name in names
+        ]
+        return min(smoother, rougher, *others, key=lambda t: t.loss)
+
+    def _with_kernel(
+        self, tried: Tried, kernel: ShiftInvariantKernel, widths: tuple[float, ...]
+    ) -> list[FourierCandidate]:
+        old = tried.candidate
+        assert isinstance(old, FourierCandidate)
+        made = self._weighted(kernel, old.scales, old.weights, old.width, old.steps)
+        return [made.wider(width) for width in widths]
+
+    def _weighted(
+        self,
+        kernel: ShiftInvariantKernel,
+        scales: ColumnScales,
+        weights: Array,
+        width: float,
+        steps: int = 0,
+    ) -> FourierCandidate:
+        return weighted_candidate(kernel, scales, weights, width, self.pilot.rows, steps)
+
+    def polynomials(self) -> Tried:
+        """Linear and quadratic features of unit rows, for wide sparse rows."""
+        d = self.pilot.rows.shape[1]
+        linear = self.attempt(PolynomialCandidate(1, 0.0, d), self.n_components)
+        quadratic = [PolynomialCandidate(2, coef0, d) for coef0 in (0.3, 1.0, 3.0)]
+        tried = [self.attempt(candidate, self.n_components) for candidate in quadratic]
+        best = min(tried, key=lambda t: t.loss)
+        return best if self._wins(best, linear) else linear
+
+    def _wins(self, one: Tried, other: Tried) -> bool:
+        """Whether one is better than a simpler one, by more than a part of the standard error."""
+        gain, error = one.trial.gain_over(other.trial)
+        return gain > error * (1.0 if self.pilot.n_rows < FEW_ROWS else CAUTION)
+
+
+def is_wide_text(rows: Any) -> bool:
+    """Whether rows are sparse and so wide that columns are not looked at one by one."""
+    return bool(sp.issparse(rows) and rows.shape[1] > WIDE)
+
+
+def differentiable(kernel: ShiftInvariantKernel) -> bool:
+    """Whether the frequencies of a kernel have second moments, so that weights can be learned."""
+    rough = isinstance(kernel, Matern) and kernel.nu <= 1
+    return not rough and not isinstance(kernel.spectrum(), ProductCauchy | ProductLaplace)
+
+
+def learned_weights(candidate: FourierCandidate, trial: Trial, inner: Any) -> Array:
+    """Weights of columns in proportion to the root of their average squared derivative.
+
+    With derivatives g_j in prepared columns, which are the scaled ones times a factor f_j, the
+    derivative in the scaled column is f_j g_j. Columns of the same spread that matter more get a
+    larger weight, that is a smaller length scale.
+    """
+    derivatives = np.sqrt(trial.squared_derivatives(inner)) * candidate.factors
+    return bounded_weights(derivatives, candidate.scales.spread)
+
+
+def bounded_weights(derivatives: Array, spread: Array) -> Array:
+    """Weights whose product with the spread is at least a thousandth of the largest one."""
+    size = derivatives * spread
+    largest = size.max(initial=0)
+    if not 0 < largest < np.inf:
+        return np.zeros_like(size)
+    size = np.where(spread > 0, np.maximum(size / largest, LEAST_WEIGHT), 0.0)
+    return np.divide(size, spread, out=np.zeros_like(size), where=spread > 0)

@@ -1,0 +1,77 @@
+"""Targets of a pilot sample as columns of numbers, whatever the task."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.multiclass import type_of_target
+
+from kitchenette.selection.columns import robust_spread
+from kitchenette.sketching.random import Stream
+
+Array = NDArray[np.float64]
+TASKS = ("classification", "regression")
+MOST_COLUMNS = 64  # the columns of more classes are added up with random signs
+FAR = 10.0  # targets further from their median than this many spreads are moved there
+
+
+@dataclass(frozen=True)
+class Targets:
+    """Targets as columns, and how predictions are compared with them.
+
+    Attributes
+    ----------
+    columns : ndarray of shape (n_rows, n_targets)
+        One column per class or target.
+    variance : float
+        The sum of the variances of the columns.
+    classes : ndarray of shape (n_rows,) or None
+        For one-hot columns, the class of each row.
+    """
+
+    columns: Array
+    variance: float
+    classes: NDArray[np.intp] | None
+
+    def compared(self, predicted: Array, rows: NDArray[np.bool_]) -> tuple[Array, Array]:
+        """Squared errors relative to the variance, and errors of the task, of these rows."""
+        losses = np.square(predicted - self.columns[rows]).sum(axis=1) / self.variance
+        if self.classes is None:
+            return losses, losses
+        return losses, (predicted.argmax(axis=1) != self.classes[rows]).astype(np.float64)
+
+
+def task_of(y: Any) -> str:
+    """The task that the type of the targets suggests."""
+    kind = type_of_target(y, input_name="y")
+    return "regression" if kind.startswith("continuous") else "classification"
+
+
+def pilot_targets(y: Any, task: str, seed: int) -> Targets:
+    """The targets of a sample of rows."""
+    y = np.asarray(y)
+    y = y.ravel() if y.ndim == 2 and y.shape[1] == 1 else y
+    if task == "regression":
+        return _with_variance(_near(y.astype(np.float64).reshape(y.shape[0], -1)), None)
+    if y.ndim == 2:  # several labels for each row
+        return _with_variance(y.astype(np.float64), None)
+    names, places = np.unique(y, return_inverse=True)
+    if names.size <= MOST_COLUMNS:
+        return _with_variance(np.eye(names.size)[places], places)
+    signs = Stream(seed, "classes").signs(names.size, MOST_COLUMNS).astype(np.float64)
+    return _with_variance(signs[places], None)
+
+
+def _with_variance(columns: Array, classes: Any) -> Targets:
+    variance = float(columns.var(axis=0).sum())
+    return Targets(columns, variance if variance > 0 else 1.0, classes)
+
+
+def _near(columns: Array) -> Array:
+    """Standardised columns in which few far targets do not outweigh all others."""
+    spread = robust_spread(columns)
+    spread = np.where(spread > 0, spread, 1.0)
+    return np.clip((columns - np.median(columns, axis=0)) / spread, -FAR, FAR)

@@ -1,0 +1,241 @@
+"""AutoMap: what it finds, what does not matter to it, and that it is a map like any other."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+
+import kitchenette
+from kitchenette import AutoMap, KernelClassifier, KernelRegressor
+from kitchenette.kernels import Gaussian, Laplacian
+from kitchenette.maps.protocol import fit_map
+
+
+def planted(n_rows: int = 1200, n_columns: int = 30, seed: int = 0):
+    """A target that depends on three of many columns."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, n_columns))
+    product = X[:, -2] * X[:, 11 % n_columns]
+    y = np.sin(2 * X[:, 3]) + product + 0.1 * rng.normal(size=n_rows)
+    return X, y
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, y = planted()
+    return AutoMap(256, random_state=0).fit(X, y), X, y
+
+
+def test_useful_columns_are_found(fitted):
+    auto = fitted[0]
+    assert {*np.argsort(auto.feature_importances_)[-3:]} == {3, 11, 28}
+    assert auto.feature_importances_[[3, 11, 28]].sum() > 0.7
+    others = np.delete(auto.length_scale_, [3, 11, 28])
+    assert others.min() > 3 * auto.length_scale_[[3, 11, 28]].max()
+
+
+def test_learned_scales_beat_common_ones(fitted):
+    auto, X, y = fitted
+    fresh, truth = planted(seed=1)
+    learned = KernelRegressor(FrozenEstimator(auto), alpha="evidence").fit(X, y)
+    common = KernelRegressor(kitchenette.Fastfood(n_components=256), alpha="evidence").fit(X, y)
+    assert learned.score(fresh, truth) > 0.95
+    assert 1 - learned.score(fresh, truth) < 0.3 * (1 - common.score(fresh, truth))
+
+
+def test_the_choice_is_repeatable(fitted):
+    auto, X, y = fitted
+    again = clone(auto).fit(X, y)
+    assert again.specification_ == auto.specification_
+    assert again.choice_ == auto.choice_
+
+
+@pytest.mark.parametrize("factor", [1e6, 1e-8])
+def test_the_unit_of_a_column_does_not_matter(factor):
+    X = planted(400, 6, seed=2)[0]
+    y = np.sin(2 * X[:, 3]) + X[:, 1]
+    unit = np.where(np.arange(6) == 3, factor, 1.0)
+    plain, scaled = (
+        AutoMap(64, scales="columns", random_state=0).fit(rows, y) for rows in (X, X * unit)
+    )
+    np.testing.assert_allclose(scaled.transform(X * unit), plain.transform(X), atol=1e-5)
+    model = KernelRegressor(AutoMap(64, random_state=0), alpha="evidence").fit(X * unit, y)
+    assert model.score(X * unit, y) > 0.95
+
+
+def test_constant_columns_are_ignored():
+    X = planted(300, 5, seed=3)[0]
+    y = X[:, 0] ** 2
+    wide = np.insert(X, [0, 3], [1e6, 0.1], axis=1)
+    for dtype in (np.float64, np.float32):
+        auto = AutoMap(64, random_state=0).fit(wide.astype(dtype), y)
+        assert np.isinf(auto.length_scale_[[0, 4]]).all()
+        assert (auto.feature_importances_[[0, 4]] == 0).all()
+        assert np.isfinite(np.delete(auto.length_scale_, [0, 4])).all()
+        assert np.isfinite(auto.transform(wide.astype(dtype))).all()
+
+
+def test_all_columns_may_be_constant():
+    auto = AutoMap(32, random_state=0).fit(np.ones((50, 3)), np.arange(50.0))
+    assert np.isfinite(auto.transform(np.ones((2, 3)))).all()
+
+
+@pytest.mark.parametrize("n_rows", [1, 2, 5, 12, 30])
+def test_few_rows_suffice(n_rows):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n_rows, 4))
+    regressor = KernelRegressor(AutoMap(64, random_state=0), alpha=1.0).fit(X, X[:, 0])
+    assert np.isfinite(regressor.predict(X)).all()
+    assert regressor.feature_map_.choice_.sentence
+
+
+def test_noise_is_not_learned():
+    rng = np.random.default_rng(0)
+    X, y, fresh, truth = (rng.normal(size=size) for size in ((200, 20), 200, (500, 20), 500))
+    model = KernelRegressor(AutoMap(256, random_state=0), alpha="evidence").fit(X, y)
+    assert model.score(fresh, truth) > -0.1
+
+
+def test_large_means_in_float32_do_no_harm():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(800, 3)) * 1000
+    y = np.sin(X[:, 0] / 500)
+    shifted = (X + 1e6).astype(np.float32)
+    model = KernelRegressor(AutoMap(128, random_state=0), alpha="evidence").fit(shifted, y)
+    assert model.score(shifted, y) > 0.95
+
+
+def test_heavy_tails_are_compressed_or_ranked():
+    rng = np.random.default_rng(0)
+    normal = rng.normal(size=(600, 3))
+    X, y = np.exp(4 * normal), np.sin(2 * normal[:, 0])
+    auto = AutoMap(128, random_state=0).fit(X, y)
+    assert "compressed" in auto.choice_.chosen["scales"] or "ranks" in auto.choice_.chosen["scales"]
+
+
+def test_classes_of_any_kind():
+    X = planted(300, 5, seed=4)[0]
+    for labels in (np.where(X[:, 1] > 0, "yes", "no"), X[:, 1] > 0, np.digitize(X[:, 1], [-1, 1])):
+        model = KernelClassifier(AutoMap(64, random_state=0), alpha="evidence").fit(X, labels)
+        assert model.score(X, labels) > 0.9
+        assert model.feature_map_.feature_importances_.argmax() == 1
+
+
+def test_more_classes_than_columns_of_targets():
+    X = np.random.default_rng(0).normal(size=(400, 3))
+    labels = np.floor(30 * X[:, 0]).astype(int)
+    auto = AutoMap(64, task="classification", random_state=0).fit(X, labels)
+    assert auto.feature_importances_.argmax() == 0
+
+
+def test_several_targets():
+    X = planted(300, 5, seed=5)[0]
+    Y = np.c_[np.sin(X[:, 0]), X[:, 2]]
+    auto = AutoMap(64, random_state=0).fit(X, Y)
+    assert {*np.argsort(auto.feature_importances_)[-2:]} == {0, 2}
+
+
+def test_weights_matter_by_their_ratios_only():
+    X, y = planted(300, 5, seed=6)
+    weights = np.random.default_rng(0).integers(0, 3, size=300).astype(float)
+    one, other, without = (
+        fit_map(AutoMap(64, random_state=0), rows, targets, w)
+        for rows, targets, w in (
+            (X, y, weights),
+            (X, y, 1024 * weights),
+            (X[weights > 0], y[weights > 0], weights[weights > 0]),
+        )
+    )
+    assert one.specification_ == other.specification_ == without.specification_
+
+
+def test_sparse_rows_are_not_centred():
+    X = planted(300, 6, seed=7)[0]
+    X[np.abs(X) < 0.8] = 0
+    sparse = AutoMap(64, random_state=0).fit(sp.csr_matrix(X), X[:, 2])
+    np.testing.assert_allclose(sparse.transform(X), sparse.transform(sp.csr_matrix(X)), atol=1e-6)
+    dense = AutoMap(64, random_state=0).fit(X, X[:, 2])
+    np.testing.assert_allclose(dense.transform(X), dense.transform(sp.csr_matrix(X)), atol=1e-6)
+
+
+def test_wide_text_gets_sketches_of_polynomials():
+    rng = np.random.default_rng(0)
+    n_rows, n_columns = 600, 2**18
+    words = rng.integers(0, 2000, size=(n_rows, 30)) * 131
+    labels = (words[:, :10] % 2).sum(axis=1) > 4
+    words[labels, 0], words[~labels, 0] = 7, 11
+    places = np.repeat(np.arange(n_rows), 30), words.ravel()
+    X = sp.csr_matrix((np.ones(words.size), places), shape=(n_rows, n_columns))
+    model = KernelClassifier(AutoMap(256, random_state=0), alpha="evidence").fit(X, labels)
+    assert model.feature_map_.choice_.chosen["scales"] == "unit rows"
+    assert model.score(X, labels) > 0.9
+
+
+def test_it_is_stored_pickled_and_merged(fitted, tmp_path):
+    auto, X, y = fitted
+    kitchenette.save(auto, tmp_path / "map")
+    loaded = kitchenette.load(tmp_path / "map")
+    for copy in (loaded, pickle.loads(pickle.dumps(auto))):
+        assert copy.specification_ == auto.specification_
+        assert copy.choice_ == auto.choice_
+        np.testing.assert_array_equal(copy.transform(X[:5]), auto.transform(X[:5]))
+        np.testing.assert_array_equal(copy.feature_importances_, auto.feature_importances_)
+    frozen = FrozenEstimator(auto)
+    whole = KernelRegressor(frozen, alpha=1e-3).fit(X, y)
+    halves = [KernelRegressor(frozen, alpha=1e-3).fit(X[i::2], y[i::2]) for i in range(2)]
+    merged = halves[0].merge(halves[1])
+    np.testing.assert_allclose(merged.predict(X), whole.predict(X), atol=1e-6)
+    kitchenette.save(whole, tmp_path / "model")
+    again = kitchenette.load(tmp_path / "model")
+    np.testing.assert_allclose(again.predict(X), whole.predict(X), atol=1e-8)
+    one = whole.predictor()(X[0])
+    np.testing.assert_allclose(one, whole.predict(X[:1]), atol=1e-5)
+
+
+def test_the_size_is_chosen_by_a_learning_curve():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1500, 2))
+    easy = AutoMap("auto", random_state=0).fit(X, X[:, 0])
+    hard = AutoMap("auto", random_state=0).fit(X, np.sin(6 * X[:, 0]) * np.sin(6 * X[:, 1]))
+    assert easy.n_features_out_ <= hard.n_features_out_ <= 2048
+    assert easy.transform(X[:3]).shape == (3, easy.n_features_out_)
+
+
+def test_a_given_kernel_is_kept():
+    X, y = planted(200, 5, seed=8)
+    for kernel in (Gaussian(), Laplacian(3.0)):
+        auto = AutoMap(64, kernel=kernel, random_state=0).fit(X, y)
+        assert auto.kernel_ == type(kernel)(length_scale=1.0)
+
+
+@pytest.mark.parametrize("scales", ["common", "columns", "compressed", "ranks", "learned"])
+def test_given_scales_are_kept(scales):
+    X, y = planted(200, 5, seed=9)
+    auto = AutoMap(64, scales=scales, random_state=0).fit(X, y)
+    assert scales in auto.choice_.chosen["scales"]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "word"),
+    [
+        ({"n_components": 0}, "n_components"),
+        ({"n_components": "many"}, "n_components"),
+        ({"kernel": "gauss"}, "kernel"),
+        ({"scales": "big"}, "scales"),
+        ({"task": "ranking"}, "task"),
+        ({"budget": -1}, "budget"),
+    ],
+)
+def test_bad_parameters_get_a_sentence(parameters, word):
+    with pytest.raises(ValueError, match=word):
+        AutoMap(**parameters).fit(np.eye(5), np.arange(5.0))
+
+
+def test_targets_are_needed():
+    with pytest.raises(ValueError, match="requires y"):
+        AutoMap().fit(np.eye(5))

@@ -1,0 +1,128 @@
+"""The pieces of a choice: derivatives from statistics, importances, leading statistics, reports."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import kitchenette
+from kitchenette import Fastfood, KernelRegressor, LeastSquares, RandomKitchenSinks
+from kitchenette.kernels import Gaussian, Matern
+from kitchenette.selection import importance
+from kitchenette.selection.columns import column_scales, robust_spread
+from kitchenette.selection.gradients import squared_derivatives
+from kitchenette.selection.sizes import TRIALS, pilot_sizes, trial_cost
+
+
+@pytest.mark.parametrize("kind", [RandomKitchenSinks, Fastfood])
+@pytest.mark.parametrize("kernel", [Gaussian(1.5), Matern(1.5, [1.0, 2.0, 3.0])])
+def test_squared_derivatives_equal_finite_differences(kind, kernel):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    Y = np.c_[np.sin(X[:, 0]), X[:, 1] ** 2]
+    weights = rng.uniform(0.5, 2, size=300)
+    fitted = kind(kernel, 64, random_state=0).fit(X)
+    statistics = LeastSquares(64, 2).update(fitted.transform(X), Y, weights)
+    coef = statistics.solve(1e-3).coef
+    found = squared_derivatives(fitted.specification_, statistics, coef)
+    for j, step in enumerate(1e-5 * np.eye(3)):
+        slope = (fitted.transform(X + step) - fitted.transform(X - step)) @ coef / 2e-5
+        expected = np.average(np.square(slope).sum(axis=1), weights=weights)
+        assert found[j] == pytest.approx(expected, rel=1e-8)
+
+
+@pytest.mark.parametrize("m", [1, 5, 16, 17, 30, 33])
+@pytest.mark.parametrize("n", [33, 34])
+def test_leading_statistics_are_those_of_the_first_features(m, n):
+    rng = np.random.default_rng(0)
+    Z, Y = rng.normal(size=(100, n)) + 3, rng.normal(size=(100, 2))
+    whole = LeastSquares(n, 2).update(Z, Y)
+    part, expected = whole.leading(m), LeastSquares(m, 2).update(Z[:, :m], Y)
+    np.testing.assert_allclose(part.gram.full(), expected.gram.full(), rtol=1e-10)
+    np.testing.assert_allclose(part.solve(0.1).coef, expected.solve(0.1).coef, rtol=1e-8)
+    part.update(Z[:, :m], Y)  # a copy: the whole does not change
+    assert whole.n_rows == 100
+
+
+def test_leading_refuses_more_features_than_there_are():
+    with pytest.raises(ValueError, match="at most 3"):
+        LeastSquares(3).leading(4)
+
+
+def test_importances_of_any_fourier_model():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 3)) * [1, 10, 100]
+    y = X[:, 0] + 2 * X[:, 1] / 10
+    for feature_map in (
+        make_pipeline(StandardScaler(), Fastfood(n_components=128, random_state=0)),
+        RandomKitchenSinks(Gaussian([3.0, 30.0, 300.0]), 128, random_state=0),
+        Fastfood(Gaussian([3.0, 30.0, 300.0]), 127, random_state=0),
+        kitchenette.AutoMap(128, random_state=0),
+    ):
+        model = KernelRegressor(feature_map, alpha=1e-3).fit(X, y)
+        for found in (importance(model, X), importance(model)):
+            assert found.sum() == pytest.approx(1)
+            np.testing.assert_allclose(found, [1 / 3, 2 / 3, 0], atol=0.1)
+
+
+def test_importances_need_derivatives():
+    X = np.random.default_rng(0).normal(size=(50, 3))
+    model = KernelRegressor(kitchenette.TensorSketch(n_components=32), alpha=1.0).fit(X, X[:, 0])
+    with pytest.raises(ValueError, match="cosines and sines"):
+        importance(model)
+
+
+def test_spread_is_not_moved_by_few_far_numbers():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1000, 2))
+    X[:3, 0] = 1e6
+    spread = robust_spread(X)
+    assert spread[0] < 4
+    assert spread[1] == pytest.approx(1, rel=0.1)
+    assert robust_spread(np.full((9, 1), 0.1)) == 0
+    assert robust_spread(np.array([[1e300], [-1e300], [0.0]])) > 1e299
+
+
+@pytest.mark.parametrize("name", ["compressed", "ranks"])
+def test_transformed_columns_increase_and_have_unit_spread(name):
+    rng = np.random.default_rng(0)
+    for column in (rng.normal(size=500), rng.poisson(0.3, 500), np.exp(5 * rng.normal(size=500))):
+        rows = np.sort(column.astype(float))[:, None]
+        preparation = column_scales(name, rows).preparation(np.ones(1))
+        prepared = np.empty_like(rows)
+        preparation.operator(np.float64).write(rows, prepared)
+        assert (np.diff(prepared[:, 0])[np.diff(rows[:, 0]) > 0] > 0).all()
+        assert prepared.std() == pytest.approx(1, rel=0.1)
+
+
+@pytest.mark.parametrize("n_rows", [10, 100, 3000, 49_999, 50_000, 10**6, 10**8])
+@pytest.mark.parametrize("n_components", [1, 100, 1024, 8192])
+def test_pilots_keep_to_their_budget(n_rows, n_components):
+    rows, features = pilot_sizes(n_rows, 50, n_components)
+    assert 1 <= rows <= n_rows
+    assert 1 <= features <= n_components
+    cost = TRIALS * trial_cost(rows, features, 50)
+    if n_rows >= 50_000 and n_components >= 1024:
+        assert cost <= n_rows * n_components**2
+    assert pilot_sizes(n_rows, 50, n_components, seconds=0.01)[1] <= features
+
+
+def test_choose_reports_and_gives_a_map():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(700, 4))
+    y = np.sin(2 * X[:, 0])
+    choice = kitchenette.choose(X, y, n_components=128, random_state=0)
+    assert choice.sentence in str(choice)
+    assert choice.chosen in choice.table
+    assert KernelRegressor(choice.feature_map, alpha=1e-3).fit(X, y).score(X, y) > 0.9
+
+
+def test_a_choice_draws_itself():
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("agg")
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 2))
+    choice = kitchenette.choose(X, X[:, 0], n_components=32, random_state=0)
+    assert choice.plot().get_xlabel()
