@@ -35,11 +35,11 @@ class KernelRegressor(RegressorMixin, KernelMachine):
 
     Parameters
     ----------
-    feature_map : transformer, default=None
+    feature_map : transformer, "auto" or None, default=None
         A map of this package, any scikit-learn transformer that treats rows one by one, a
-        pipeline (such as `StandardScaler` and a map, if columns differ in scale), or a fitted map
-        in a `sklearn.frozen.FrozenEstimator`. None is ``Fastfood(random_state=seed_)``: 1024
-        features for the Gaussian kernel with the median distance of rows as its length scale.
+        pipeline, or a fitted map in a `sklearn.frozen.FrozenEstimator`. None and "auto" are
+        `AutoMap`: 1024 features whose kernel, scales of the columns and width are chosen on a
+        sample of the rows.
     alpha : float, {"auto", "gcv", "evidence"} or array-like, default="auto"
         The penalty of the weights; or the criterion that chooses it; or several penalties, of
         which "gcv" chooses one. "auto": the penalty of the largest marginal likelihood, unless
