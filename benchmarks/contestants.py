@@ -91,11 +91,12 @@ def default(table: Table, quick: bool) -> Fitted:
 
 
 def package_version() -> str:
-    """A digest of the package's Python sources, because the default follows from all of them."""
+    """A digest of the package's modules, because the default follows from all of them."""
     digest = hashlib.sha256()
     root = Path(kitchenette.__file__).parent
-    for path in sorted(root.rglob("*.py")):
-        digest.update(path.read_bytes())
+    for path in sorted(root.rglob("*.*")):
+        if path.suffix in {".py", ".so", ".pyd"}:
+            digest.update(path.read_bytes())
     return digest.hexdigest()[:12]
 
 

@@ -25,9 +25,9 @@ Generator = np.random.Generator
 class Data:
     """Rows to learn from, and fresh ones.
 
-    Labels are whole numbers, numerical targets float64. Scores of numerical targets are relative
-    to the mean of the fresh targets; or to the (weighted) mean of the training targets if
-    ``training_mean``, for sets in which nobody can know the mean of the fresh targets.
+    Labels are whole numbers, numerical targets float64. R^2 is relative to the mean of the fresh
+    targets; or, if ``training_mean``, to the mean of the training targets, for sets in which
+    nobody can know the mean of the fresh ones.
     """
 
     X: Any
@@ -53,18 +53,6 @@ def hostile(make: Callable[[Generator], Data]) -> Callable[[Generator], Data]:
 def data(name: str, draw: int = 0) -> Data:
     """A set by name. Name and draw are its seed, so that it does not depend on the other sets."""
     return SETS[name](np.random.default_rng([crc32(name.encode()), draw]))
-
-
-def score(predicted: np.ndarray, given: Data) -> float:
-    """Accuracy less the share of the most frequent class, or R^2, on the fresh rows."""
-    if given.classes:
-        _, counts = np.unique(given.y_fresh, return_counts=True)
-        return float(np.mean(predicted == given.y_fresh) - counts.max() / counts.sum())
-    center = np.mean(given.y_fresh)
-    if given.training_mean:
-        center = np.average(given.y, weights=given.sample_weight)
-    squares = np.sum((predicted - given.y_fresh) ** 2)
-    return float(1 - squares / np.sum((given.y_fresh - center) ** 2))
 
 
 # ------------------------------------------------------------ pieces
@@ -195,12 +183,6 @@ def as_many_rows_as_features(rng: Generator) -> Data:
 def one_row_more_than_features(rng: Generator) -> Data:
     X, y = regression(rng, DEFAULT_FEATURES + 1, noise=1.0)
     return split(X.astype(np.float32), y, DEFAULT_FEATURES + 1)
-
-
-@hostile
-def more_columns_than_rows(rng: Generator) -> Data:
-    X, y, n = clusters(rng, 4, 12, 300)
-    return split(X, y, n)
 
 
 @hostile
@@ -379,12 +361,6 @@ def pure_noise_and_classes(rng: Generator) -> Data:
 def perfect_fit(rng: Generator) -> Data:
     X, _ = regression(rng, 500)
     return split(X, X @ np.arange(1.0, 6.0), 500)
-
-
-@hostile
-def perfect_fit_of_classes(rng: Generator) -> Data:
-    X, _ = regression(rng, 500)
-    return split(X, (X[:, 0] > 0).astype(int), 500)
 
 
 @hostile
