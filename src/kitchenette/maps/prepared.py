@@ -130,10 +130,11 @@ class PreparedSpecification(Specification):
             raise ValueError(f"the inner map must have {n_outputs} columns.")
         if self.n_components != (n_outputs if self.inner is None else self.inner.n_components):
             raise ValueError("n_components must be those of the inner map.")
-        columns = [vocabulary.column for vocabulary in self.vocabularies]
         if not all(isinstance(vocabulary, Vocabulary) for vocabulary in self.vocabularies):
             raise ValueError("vocabularies must be vocabularies.")
-        if not {*columns} <= {*range(self.n_columns)} or len({*columns}) < len(columns):
+        columns = [vocabulary.column for vocabulary in self.vocabularies]
+        inside = all(0 <= column < self.n_columns for column in columns)
+        if not inside or len({*columns}) < len(columns):
             raise ValueError("there must be one vocabulary at most for each column.")
 
 
