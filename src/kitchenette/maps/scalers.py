@@ -69,6 +69,7 @@ class Column:
 
 
 Translation = tuple[Preparation, list[Column]]
+NUMBERS = Column()  # all computed columns, which never change
 
 
 # ---------------------------------------------------------------- numbers to numbers
@@ -77,7 +78,7 @@ Translation = tuple[Preparation, list[Column]]
 def _computed(preparation: Preparation, columns: list[Column]) -> Translation:
     if any(column.words is not None for column in columns) or len(columns) != preparation.n_columns:
         raise NotTranslatedError
-    return preparation, [Column() for _ in range(preparation.n_outputs)]
+    return preparation, [NUMBERS] * preparation.n_outputs
 
 
 def _affine(
@@ -168,7 +169,7 @@ def _imputer(imputer: Any, columns: list[Column]) -> Translation:
         fill=np.array(fill, dtype=np.float64),
         flags=np.array(flags, dtype=np.int64),
     )
-    return made, [Column(words=columns[j].words) for j in kept] + [Column() for _ in flags]
+    return made, [Column(words=columns[j].words) for j in kept] + [NUMBERS] * len(flags)
 
 
 def _one_hot(encoder: Any, columns: list[Column]) -> Translation:
@@ -202,7 +203,7 @@ def _one_hot(encoder: Any, columns: list[Column]) -> Translation:
         unknown=np.array(unknown, dtype=np.int64),
         missing=np.array(missing, dtype=np.int64),
     )
-    return made, [Column() for _ in range(made.n_outputs)]
+    return made, [NUMBERS] * made.n_outputs
 
 
 def _codes(column: Column, values: list[Any]) -> NDArray[np.float64]:
