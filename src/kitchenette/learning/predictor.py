@@ -45,10 +45,12 @@ class Predictor:
     Notes
     -----
     Features are computed and multiplied with the weights in one native call if the map is one of
-    this package. Rows must be dense, with their columns in the order of training; the names of a
-    data frame are compared with those of training. A row with NaN or infinity is refused, and so
-    are masked arrays, dates, complex numbers and sparse matrices; other requirements of the map are
-    not checked. An array of the predictor's own precision takes the least time.
+    this package, or a pipeline of scikit-learn's scalers, imputers and encoders before one. Rows
+    must be dense, with their columns in the order of training; rows with strings are arrays of
+    objects. The names of a data frame are compared with those of training. A row with infinity, or
+    with NaN that no step replaces, is refused, and so are masked arrays, dates, complex numbers and
+    sparse matrices; other requirements of the map are not checked. An array of the predictor's own
+    precision takes the least time.
 
     Examples
     --------
