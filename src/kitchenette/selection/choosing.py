@@ -20,6 +20,7 @@ from kitchenette.selection.choice import Choice, made_choice, undecided
 from kitchenette.selection.columns import SCALES, column_scales
 from kitchenette.selection.pilot import Pilot, Trial
 from kitchenette.selection.search import Search, is_wide_text
+from kitchenette.selection.sizes import Sizes
 
 Array = NDArray[np.float64]
 LEAST_ROWS = 10  # with fewer rows there is nothing to compare on
@@ -54,11 +55,10 @@ class Decision:
 
 def decide(
     pilot: Pilot,
-    *,
+    sizes: Sizes,
     kernel: ShiftInvariantKernel | None,
     scales: str,
     n_components: int | None,
-    n_screening: int,
     seed: int,
 ) -> Decision:
     """Choose a map on a pilot sample.
@@ -67,14 +67,14 @@ def decide(
     ----------
     pilot : Pilot
         The sample.
+    sizes : Sizes
+        The numbers of features with which candidates are compared.
     kernel : ShiftInvariantKernel or None
         The kernel, with a length scale of one; None chooses one.
     scales : str
         One of `SCALES`, "learned" or "auto".
     n_components : int or None
         The number of features; None chooses it by a learning curve.
-    n_screening : int
-        The number of features with which candidates are compared at first.
     seed : int
         The seed of the map.
 
@@ -84,10 +84,7 @@ def decide(
     """
     if pilot.n_rows < LEAST_ROWS:
         return _undecided(pilot, kernel, scales, n_components)
-    # Features far beyond the number of rows of the pilot tell nothing more about a candidate.
-    enough = max(n_screening, pilot.n_rows // 2)
-    n_final = n_screening if n_components is None else min(n_components, enough)
-    search = Search(pilot, seed, n_screening, n_final)
+    search = Search(pilot, seed, sizes.n_screening, sizes.n_final)
     if is_wide_text(pilot.rows) and kernel is None:
         tried = search.polynomials()
     else:
@@ -95,7 +92,7 @@ def decide(
     chosen = search.entry(tried)
     if n_components is None:
         n_components = _grown(search, tried.candidate, seed)
-    spreads, importances = _importances(tried.candidate, tried.trial, n_final, seed)
+    spreads, importances = _importances(tried.candidate, tried.trial, sizes.n_final, seed)
     choice = made_choice(search.table, chosen, pilot.n_rows, n_components)
     return Decision(tried.candidate, n_components, choice, spreads, importances)
 

@@ -141,12 +141,13 @@ class Pilot:
     def _best(self, Z: NDArray[Any], fitted: list[LeastSquares]) -> Trial:
         """The trial with the best penalty, which is searched from that of the last trial on."""
         tried: dict[int, Trial] = {}
+        tests = [Z[held_out].astype(np.float64) for held_out in self.folds]
 
         def loss(place: int) -> float:
             if not 0 <= place < PENALTIES.size:
                 return np.inf
             if place not in tried:
-                tried[place] = self._with_penalty(Z, fitted, float(PENALTIES[place]))
+                tried[place] = self._with_penalty(tests, fitted, float(PENALTIES[place]))
             return tried[place].loss
 
         # Far steps first, because the loss may have several minima.
@@ -157,15 +158,17 @@ class Pilot:
         self._place = place
         return tried[place]
 
-    def _with_penalty(self, Z: NDArray[Any], fitted: list[LeastSquares], penalty: float) -> Trial:
+    def _with_penalty(
+        self, tests: list[Array], fitted: list[LeastSquares], penalty: float
+    ) -> Trial:
         losses, solutions = np.zeros(self.n_rows), []
         wrong, tested = np.zeros(self.n_rows), np.zeros(self.n_rows, dtype=bool)
-        for statistics, held_out in zip(fitted, self.folds, strict=True):
+        for statistics, Z, held_out in zip(fitted, tests, self.folds, strict=True):
             trace = float(statistics.gram.diagonal().sum())
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 solution = statistics.solve(penalty * trace if trace > 0 else 1.0)
-            predicted = solution.predict(Z[held_out])
+            predicted = solution.predict(Z)
             losses[held_out], wrong[held_out] = self.targets.compared(predicted, held_out)
             tested |= held_out
             solutions.append((statistics, solution))
