@@ -89,11 +89,12 @@ def decide(
         tried = search.polynomials()
     else:
         tried = search.final(search.fourier(kernel, scales))
-    chosen = search.entry(tried)
     if n_components is None:
         n_components = _grown(search, tried.candidate, seed)
-    spreads, importances = _importances(tried.candidate, tried.trial, sizes.n_final, seed)
-    choice = made_choice(search.table, chosen, pilot.n_rows, n_components)
+    spreads, importances = _importances(
+        tried.candidate, tried.trial, tried.entry["n_components"], seed, pilot.precision
+    )
+    choice = made_choice(search.table, tried.entry, pilot.n_rows, n_components)
     return Decision(tried.candidate, n_components, choice, spreads, importances)
 
 
@@ -108,7 +109,7 @@ def _undecided(
     else:
         form = column_scales(scales if scales in SCALES else "columns", pilot.rows)
         kernel = KERNELS["Matern 3/2"] if kernel is None else kernel
-        candidate = weighted_candidate(kernel, form, np.ones(n_columns), 1.0, pilot.rows)
+        candidate = weighted_candidate(kernel, form, np.ones(n_columns), 1.0)
     size = FIRST_SIZE if n_components is None else n_components
     return Decision(candidate, size, undecided(candidate.described(), pilot.n_rows), None, None)
 
@@ -119,8 +120,7 @@ def _grown(search: Search, candidate: Candidate, seed: int) -> int:
     sizes = [FIRST_SIZE]
     while sizes[-1] < min(LAST_SIZE, pilot.n_rows // 2):
         sizes.append(2 * sizes[-1])
-    specification = candidate.specification(sizes[-1], seed, pilot.precision)
-    trials = pilot.curve(specification, sizes)
+    trials = pilot.curve(candidate, sizes, seed)
     for size, trial in zip(sizes, trials, strict=True):
         search.note(candidate, size, trial)
     for size, fewer, more in zip(sizes, trials, trials[1:], strict=False):
@@ -130,12 +130,12 @@ def _grown(search: Search, candidate: Candidate, seed: int) -> int:
 
 
 def _importances(
-    candidate: Candidate, trial: Trial, n_components: int, seed: int
+    candidate: Candidate, trial: Trial, n_components: int, seed: int, precision: str
 ) -> tuple[Array | None, Array | None]:
     if not isinstance(candidate, FourierCandidate):
         return None, None
     spreads = candidate.scales.spread * candidate.factors
-    inner: Any = candidate.specification(n_components, seed, "float64").inner
+    inner: Any = candidate.inner(n_components, seed, precision)
     return spreads, normalised(np.sqrt(trial.squared_derivatives(inner)) * spreads)
 
 

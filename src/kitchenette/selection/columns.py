@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,8 @@ class ColumnScales:
         For "common" and "columns": (x - offset) * factor.
     knots, values : tuple of ndarray or None
         For "compressed" and "ranks": the piecewise linear functions.
+    rows : ndarray or CSR matrix of float32
+        The rows of the sample after scaling.
     """
 
     name: str
@@ -43,6 +45,14 @@ class ColumnScales:
     factor: Array | None = None
     knots: tuple[Array, ...] | None = None
     values: tuple[Array, ...] | None = None
+    rows: Any = field(default=None, repr=False)
+
+    def weighted(self, weights: Array) -> Any:
+        """The rows of the sample after scaling and weighting, in float32."""
+        factors = weights.astype(np.float32)
+        if sp.issparse(self.rows):
+            return sp.csr_matrix(self.rows.multiply(factors))
+        return self.rows * factors
 
     def preparation(self, weights: Array) -> Preparation:
         """The scaled columns times these weights; a weight of zero ignores a column."""
@@ -57,8 +67,16 @@ class ColumnScales:
 
 def column_scales(name: str, rows: Any) -> ColumnScales:
     """The scales of this name for a sample of rows, dense or CSR."""
+    scales = _sparse_scales(name, rows) if sp.issparse(rows) else _dense_scales(name, rows)
+    preparation = scales.preparation(np.ones(rows.shape[1]))
     if sp.issparse(rows):
-        return _sparse_scales(name, rows)
+        return replace(scales, rows=preparation.sparse_rows(rows).astype(np.float32))
+    scaled = np.empty(rows.shape, dtype=rows.dtype)
+    preparation.operator(rows.dtype).write(np.ascontiguousarray(rows), scaled)
+    return replace(scales, rows=scaled.astype(np.float32))
+
+
+def _dense_scales(name: str, rows: Any) -> ColumnScales:
     rows = rows.astype(np.float64)
     spread = robust_spread(rows)
     varying = spread > 0

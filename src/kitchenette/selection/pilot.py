@@ -7,14 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from kitchenette.learning.least_squares import LeastSquares
 from kitchenette.learning.solution import Solution
 from kitchenette.maps.fourier import FourierSpecification
-from kitchenette.maps.prepared import PreparedSpecification
+from kitchenette.selection.candidates import Candidate
 from kitchenette.selection.gradients import squared_derivatives
 from kitchenette.selection.targets import Targets
 from kitchenette.sketching.random import Stream
@@ -92,7 +91,6 @@ class Pilot:
         self.rows, self.targets = rows, targets
         self.weights = np.ones(n) if weights is None else weights / weights.mean()
         self.folds = _folds(n, seed)
-        self.n_trials = 0
         self._place = FIRST_PENALTY  # of the best penalty of the last trial
 
     @property
@@ -105,34 +103,22 @@ class Pilot:
         """The number of rows."""
         return int(self.rows.shape[0])
 
-    def trial(self, specification: PreparedSpecification) -> Trial:
-        """Fit the features of a specification, and predict the rows held out."""
-        return self.curve(specification, [specification.n_components])[0]
+    def trial(self, candidate: Candidate, n_components: int, seed: int) -> Trial:
+        """Fit so many features of a candidate, and predict the rows held out."""
+        return self.curve(candidate, [n_components], seed)[0]
 
-    def curve(self, specification: PreparedSpecification, sizes: list[int]) -> list[Trial]:
-        """Trials of the first features of a specification, for several numbers of them."""
-        self.n_trials += 1
-        Z = self._features(specification)
+    def curve(self, candidate: Candidate, sizes: list[int], seed: int) -> list[Trial]:
+        """Trials of the first features of a candidate, for ascending numbers of them."""
+        inner = candidate.inner(sizes[-1], seed, self.precision)
+        Z = np.empty((self.n_rows, inner.n_components), dtype=np.float32)
+        if not inner.operator(Z.dtype).write(candidate.prepared(self.rows), Z):
+            raise ValueError("Features of a sample of the rows overflowed. Scale the data down.")
         fitted = [self._statistics(Z, held_out) for held_out in self.folds]
         whole = Z.shape[1]
         return [
             self._best(Z[:, :m], fitted if m == whole else [one.leading(m) for one in fitted])
             for m in sizes
         ]
-
-    def _features(self, specification: PreparedSpecification) -> NDArray[Any]:
-        """Features in float32, of columns that are prepared in the precision of the rows."""
-        Z = np.empty((self.n_rows, specification.n_components), dtype=np.float32)
-        preparation, inner = specification.preparation, specification.inner
-        assert inner is not None
-        if sp.issparse(self.rows):
-            prepared, fine = preparation.sparse_rows(self.rows), True
-        else:
-            prepared = np.empty((self.n_rows, preparation.n_outputs), dtype=self.rows.dtype)
-            fine = preparation.operator(prepared.dtype).write(self.rows, prepared)
-        if not fine or not inner.operator(Z.dtype).write(prepared.astype(Z.dtype), Z):
-            raise ValueError("Features of a sample of the rows overflowed. Scale the data down.")
-        return Z
 
     def _statistics(self, Z: NDArray[Any], held_out: NDArray[np.bool_]) -> LeastSquares:
         kept, Y = ~held_out, self.targets.columns

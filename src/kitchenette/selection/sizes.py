@@ -10,7 +10,7 @@ LARGEST_SCREENING = 1024
 SCREENED, FINALISTS = 36, 6  # about as many candidates are tried with few and with more features
 OF_SCREENING = 2 / 3  # the part of the budget for screening
 OPERATIONS_PER_SECOND = 6e10  # of a small machine with two cores
-SECONDS = 6.0  # for choosing, where the final fit is shorter
+SECONDS = 5.0  # for choosing, where the final fit is shorter
 SHORTEST = 0.3  # seconds for choosing, however short the final fit is
 MANY_ROWS = 50_000  # from here on choosing takes no longer than the final fit
 EFFICIENCY = 0.5  # of small matrices, relative to those of the final fit
@@ -88,5 +88,5 @@ def trial_cost(n_rows: int, n_features: int, n_columns: int) -> float:
     A product of the features with themselves, features of dense frequencies, and five solutions,
     whose operations take longer because they are in float64 and on small matrices.
     """
-    features = n_rows * n_features * min(n_columns, 64) + n_rows * n_columns
+    features = n_rows * (n_features * min(n_columns, 64) + 20 * n_columns)
     return float(n_rows * n_features**2 + features + 5 * n_features**3)
