@@ -22,7 +22,7 @@ Array = NDArray[np.float64]
 PENALTIES = 10.0 ** np.arange(0.5, -8.1, -0.75)  # relative to the trace of the Gram matrix
 FIRST_PENALTY = 5
 FAR = 3  # the steps between penalties that are tried first
-MANY_ROWS, FEW_ROWS = 2000, 200  # from many rows on one split suffices; few rows get five folds
+MANY_ROWS, FOLDS = 2000, 3  # from many rows on one split suffices
 HELD_OUT, MOST_HELD_OUT = 0.3, 2500  # the share of many rows that is held out, and its limit
 
 
@@ -169,7 +169,7 @@ def _folds(n_rows: int, seed: int) -> list[NDArray[np.bool_]]:
     if n_rows >= MANY_ROWS:
         parts = [order[: min(int(HELD_OUT * n_rows), MOST_HELD_OUT)]]
     else:
-        parts = np.array_split(order, min(n_rows, 3 if n_rows >= FEW_ROWS else 5))
+        parts = np.array_split(order, min(n_rows, FOLDS))
     folds = []
     for part in parts:
         held_out = np.zeros(n_rows, dtype=bool)

@@ -26,9 +26,10 @@ Array = NDArray[np.float64]
 WIDTHS = (0.4, 1.0, 2.5)  # the first widths, in median distances
 FINER = (0.63, 1.58)
 LEARNED_WIDTHS = ((0.6, 1.0, 1.6), (0.75, 1.2))  # of the first step and of the others
-LEARNING_STEPS = 5
+LEARNING_STEPS, FEW_STEPS = 5, 2
 LEAST_WEIGHT = 1e-3  # of a column, relative to the largest weight
 SMALL_GAIN = 0.005  # a relative gain below this ends learning
+VERY_FEW_ROWS = 100  # with fewer rows, fewer candidates are compared
 FEW_ROWS = 500  # with fewer rows, even the scales must win by a standard error
 CAUTION = 0.5  # the standard errors by which a less simple candidate must win otherwise
 LAPLACIAN_COLUMNS = 100  # its frequencies are dense, so that more columns are slow
@@ -67,6 +68,7 @@ class Search:
     def __init__(self, pilot: Pilot, seed: int, n_screening: int, n_components: int):
         self.pilot, self.seed = pilot, seed
         self.n_screening, self.n_components = n_screening, n_components
+        self.few = pilot.n_rows < VERY_FEW_ROWS
         self.table: list[dict[str, Any]] = []
 
     def attempt(self, candidate: Candidate, n_components: int | None = None) -> Tried:
@@ -97,13 +99,13 @@ class Search:
                 finalists = [learned]
             elif self._wins(learned, plain[0]):
                 finalists.append(learned)
-        if kernel is None:
-            other = self._kernels(finalists[-1])
-            if self._wins(other, finalists[-1]):
+        last = finalists[-1]
+        if kernel is not None and kernel != smooth:
+            return [self.best_of(self._with_kernel(last, kernel, (0.5, 1.0, 2.0)))]
+        if kernel is None and not self.few:
+            other = self._kernels(last)
+            if self._wins(other, last):
                 finalists.append(other)
-        elif kernel != smooth:
-            last = finalists[-1]
-            finalists = [self.best_of(self._with_kernel(last, kernel, (0.5, 1.0, 2.0)))]
         return finalists
 
     def final(self, finalists: list[Tried]) -> Tried:
@@ -137,9 +139,8 @@ class Search:
     def _names(self, scales: str) -> tuple[str, ...]:
         if scales in SCALES:
             return (scales,)
-        if sp.issparse(self.pilot.rows):
-            return "columns", "common"
-        if self.pilot.rows.shape[1] > PIECEWISE_COLUMNS:
+        rows = self.pilot.rows
+        if self.few or sp.issparse(rows) or rows.shape[1] > PIECEWISE_COLUMNS:
             return "columns", "common"
         return "columns", "common", "compressed", "ranks"
 
@@ -154,7 +155,7 @@ class Search:
         lines = [[start, self._step(start, first=True)] for start in starts]
         line = min(lines, key=lambda line: line[1].loss)
         best, current, failures = min(line, key=lambda t: t.loss), line[1], 0
-        for _ in range(1, LEARNING_STEPS):
+        for _ in range(1, FEW_STEPS if self.few else LEARNING_STEPS):
             current = self._step(current, first=False)
             failures = 0 if current.loss < (1 - SMALL_GAIN) * best.loss else failures + 1
             best = min(best, current, key=lambda t: t.loss)
