@@ -13,6 +13,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kitchenette import (
     TEFM,
+    AutoMap,
     CRAFTMap,
     Fastfood,
     RandomKitchenSinks,
@@ -51,6 +52,7 @@ ESTIMATORS = [
     TensorSketch(),
     CRAFTMap(n_components=6),
     TEFM(n_components=3),
+    AutoMap(8, kernel=Gaussian(), scales="columns"),
     *(make(name, 3 if name.startswith("tefm") else 8) for name in sorted({*MAPS} - PARTICULAR)),
 ]
 

@@ -15,7 +15,8 @@ Array = NDArray[np.float64]
 SCALES = ("common", "columns", "compressed", "ranks")
 KNOTS = 65  # the most knots of a column in "compressed" and "ranks"
 FAR = 10.0  # numbers this many robust spreads away count as if they were there
-SMALLEST_SPREAD = 1e-7  # relative to the size of a column; smaller ones are rounding errors
+ROUNDING = 4.0  # spreads of so many units in the last place of a column are rounding errors
+TINY_SPREAD = {"float32": 1e-30, "float64": 1e-200}  # below, one over the spread could overflow
 WIDE = 4096  # sparse rows of more columns are not scaled column by column
 
 
@@ -77,8 +78,8 @@ def column_scales(name: str, rows: Any) -> ColumnScales:
 
 
 def _dense_scales(name: str, rows: Any) -> ColumnScales:
-    rows = rows.astype(np.float64)
     spread = robust_spread(rows)
+    rows = rows.astype(np.float64)
     varying = spread > 0
     if name in ("common", "columns"):
         offset = np.median(rows, axis=0)
@@ -102,7 +103,7 @@ def _sparse_scales(name: str, rows: Any) -> ColumnScales:
     mean_square = np.asarray(rows.multiply(rows).mean(axis=0), dtype=np.float64).ravel()
     mean = np.asarray(rows.mean(axis=0), dtype=np.float64).ravel()
     spread = np.sqrt(np.maximum(mean_square - mean**2, 0))
-    spread[spread <= SMALLEST_SPREAD * np.sqrt(mean_square)] = 0
+    spread = _beyond_rounding(spread, np.sqrt(mean_square), rows.dtype)
     offset = np.zeros_like(spread)
     if name == "common":
         varying = spread > 0
@@ -111,21 +112,27 @@ def _sparse_scales(name: str, rows: Any) -> ColumnScales:
     return ColumnScales(name, (spread > 0).astype(float), offset, _inverse(spread))
 
 
-def robust_spread(rows: Array) -> Array:
+def robust_spread(rows: NDArray[Any]) -> Array:
     """The standard deviation of each column after far numbers are moved nearer; 0 if constant.
 
     Numbers further from the median than ten times the range from the 5th to the 95th percentile
     are moved to that distance, unless this range is zero.
     """
+    precision, rows = rows.dtype, rows.astype(np.float64)
     low, middle, high = np.percentile(rows, [5, 50, 95], axis=0)
     reach = np.where(high > low, FAR * (high - low), np.inf)
     with np.errstate(over="ignore", invalid="ignore"):
         near = np.clip(rows, middle - reach, middle + reach)
         size = np.abs(near).max(axis=0)
         unit = np.where(size > 0, size, 1.0)  # squares of columns in units of their size are safe
-        spread = (near / unit).std(axis=0)
-    spread = np.where(spread > SMALLEST_SPREAD, spread, 0.0) * unit
-    return np.asarray(spread)
+        spread = (near / unit).std(axis=0) * unit
+    return _beyond_rounding(spread, size, precision)
+
+
+def _beyond_rounding(spread: Array, size: Array, precision: np.dtype[Any]) -> Array:
+    """The spreads, or zero where they cannot be told from rounding errors of this size."""
+    least = np.maximum(ROUNDING * np.finfo(precision).eps * size, TINY_SPREAD[precision.name])
+    return np.where(spread > least, spread, 0.0)
 
 
 def _inverse(spread: Array) -> Array:
