@@ -14,6 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kitchenette import (
     TEFM,
+    AutoMap,
     CRAFTMap,
     Fastfood,
     KernelRegressor,
@@ -54,6 +55,7 @@ ESTIMATORS = [
     CRAFTMap(n_components=6),
     TEFM(n_components=3),
     make("srht", 8),
+    AutoMap(8, kernel=Gaussian(), scales="columns"),
 ]
 WITH_OPTIONS = [
     make(name, 3 if name.startswith("tefm") else 8)

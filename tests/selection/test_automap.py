@@ -197,6 +197,7 @@ def test_it_is_stored_pickled_and_merged(fitted, tmp_path):
     np.testing.assert_allclose(one, whole.predict(X[:1]), atol=1e-5)
 
 
+@pytest.mark.slow
 def test_the_size_is_chosen_by_a_learning_curve():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1500, 2))

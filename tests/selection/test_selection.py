@@ -13,7 +13,7 @@ from kitchenette.kernels import Gaussian, Matern
 from kitchenette.selection import importance
 from kitchenette.selection.columns import column_scales, robust_spread
 from kitchenette.selection.gradients import squared_derivatives
-from kitchenette.selection.sizes import TRIALS, pilot_sizes, trial_cost
+from kitchenette.selection.sizes import FINALISTS, SCREENED, budget_of, pilot_sizes, trial_cost
 
 
 @pytest.mark.parametrize("kind", [RandomKitchenSinks, Fastfood])
@@ -100,12 +100,13 @@ def test_transformed_columns_increase_and_have_unit_spread(name):
 @pytest.mark.parametrize("n_rows", [10, 100, 3000, 49_999, 50_000, 10**6, 10**8])
 @pytest.mark.parametrize("n_components", [1, 100, 1024, 8192])
 def test_pilots_keep_to_their_budget(n_rows, n_components):
-    rows, features = pilot_sizes(n_rows, 50, n_components)
+    rows, features, more = pilot_sizes(n_rows, 50, n_components)
     assert 1 <= rows <= n_rows
-    assert 1 <= features <= n_components
-    cost = TRIALS * trial_cost(rows, features, 50)
+    assert 1 <= features <= more <= n_components
+    cost = SCREENED * trial_cost(rows, features, 50) + FINALISTS * trial_cost(rows, more, 50)
+    assert cost <= budget_of(n_rows, n_components, None)
     if n_rows >= 50_000 and n_components >= 1024:
-        assert cost <= n_rows * n_components**2
+        assert cost <= 0.5 * n_rows * n_components**2
     assert pilot_sizes(n_rows, 50, n_components, seconds=0.01)[1] <= features
 
 

@@ -14,6 +14,7 @@ from kitchenette.data.rows import counting_rows, seeded_sample, table, take, val
 from kitchenette.files.registry import checked_state, storable
 from kitchenette.kernels import Kernel, ShiftInvariantKernel
 from kitchenette.learning.least_squares import checked_weights
+from kitchenette.learning.threads import one_blas_thread
 from kitchenette.maps.base import RowMap
 from kitchenette.maps.preparation import ColumnAffine, PiecewiseLinear
 from kitchenette.maps.prepared import PreparedSpecification
@@ -200,19 +201,16 @@ class AutoMap(RowMap):
     def _fit(self, X: Any, y: Any, sample_weight: Array | None, seed: int) -> None:
         n_components = None if self.n_components == "auto" else int(self.n_components)
         n_rows, n_columns = X.shape
-        n_pilot, n_screening = pilot_sizes(n_rows, n_columns, n_components or LARGEST, self.budget)
-        some = seeded_sample(n_rows, n_pilot, seed)
+        sizes = pilot_sizes(n_rows, n_columns, n_components or LARGEST, self.budget)
+        some = seeded_sample(n_rows, sizes.n_rows, seed)
         rows = validated(self, take(X, some), reset=True)
         targets = pilot_targets(y[some], task_of(y) if self.task is None else self.task, seed)
         weights = None if sample_weight is None else sample_weight[some]
-        decision = decide(
-            Pilot(rows, targets, weights, seed),
-            kernel=None if isinstance(self.kernel, str) else with_unit_length(self.kernel),
-            scales=self.scales,
-            n_components=n_components,
-            n_screening=n_screening,
-            seed=seed,
-        )
+        kernel = None if isinstance(self.kernel, str) else with_unit_length(self.kernel)
+        pilot = Pilot(rows, targets, weights, seed)
+        # The matrices are so small that the threads of a BLAS would mostly wait for each other.
+        with one_blas_thread(sizes.n_final):
+            decision = decide(pilot, sizes, kernel, self.scales, n_components, seed)
         self.specification_ = decision.candidate.specification(
             decision.n_components, seed, rows.dtype.name
         )

@@ -74,12 +74,23 @@ class FourierCandidate:
         """What scaled columns are multiplied with, for a length scale of one."""
         return self.weights / (self.unit * self.width)
 
+    def prepared(self, rows: Any) -> Any:
+        """The rows of the pilot, prepared for `inner`, in float32."""
+        return self.scales.weighted(self.factors)
+
+    def inner(self, n_components: int, seed: int, precision: str) -> Specification:
+        """The map of prepared columns with so many features."""
+        # Only the width and the precision of these rows are used.
+        sample = np.zeros((1, self.weights.size), dtype=precision)
+        if isinstance(self.kernel, RadialKernel) and sample.size > DENSE_COLUMNS:
+            return Fastfood(clone(self.kernel), n_components).choose(sample, seed)
+        sinks = RandomKitchenSinks(clone(self.kernel), n_components, frequencies="orthogonal")
+        return sinks.choose(sample, seed)
+
     def specification(self, n_components: int, seed: int, precision: str) -> PreparedSpecification:
         """The map of this candidate with so many features."""
-        return PreparedSpecification.of(
-            self.scales.preparation(self.factors),
-            _inner(self.kernel, self.weights.size, n_components, seed, precision),
-        )
+        preparation = self.scales.preparation(self.factors)
+        return PreparedSpecification.of(preparation, self.inner(n_components, seed, precision))
 
     def wider(self, factor: float) -> FourierCandidate:
         """The same with another width."""
@@ -99,12 +110,20 @@ class PolynomialCandidate:
     coef0: float
     n_columns: int
 
-    def specification(self, n_components: int, seed: int, precision: str) -> PreparedSpecification:
-        """The map of this candidate with so many features."""
+    def prepared(self, rows: Any) -> Any:
+        """The rows of the pilot, prepared for `inner`, in float32."""
+        return UnitRows(n_columns=self.n_columns).sparse_rows(rows).astype(np.float32)
+
+    def inner(self, n_components: int, seed: int, precision: str) -> Specification:
+        """The map of unit rows with so many features."""
         kernel = Polynomial(self.degree, self.coef0)
         sample = sp.csr_matrix((1, self.n_columns), dtype=precision)
-        drawn = TensorSketch(kernel, n_components).choose(sample, seed)
-        return PreparedSpecification.of(UnitRows(n_columns=self.n_columns), drawn)
+        return TensorSketch(kernel, n_components).choose(sample, seed)
+
+    def specification(self, n_components: int, seed: int, precision: str) -> PreparedSpecification:
+        """The map of this candidate with so many features."""
+        inner = self.inner(n_components, seed, precision)
+        return PreparedSpecification.of(UnitRows(n_columns=self.n_columns), inner)
 
     def described(self) -> dict[str, Any]:
         """What a table says of this candidate."""
@@ -113,16 +132,6 @@ class PolynomialCandidate:
 
 
 Candidate = FourierCandidate | PolynomialCandidate
-
-
-def _inner(
-    kernel: Kernel, n_columns: int, n_components: int, seed: int, precision: str
-) -> Specification:
-    sample = np.zeros((1, n_columns), dtype=precision)  # only its width and precision are used
-    if isinstance(kernel, RadialKernel) and n_columns > DENSE_COLUMNS:
-        return Fastfood(clone(kernel), n_components).choose(sample, seed)
-    sinks = RandomKitchenSinks(clone(kernel), n_components, frequencies="orthogonal")
-    return sinks.choose(sample, seed)
 
 
 def kernel_name(kernel: Kernel) -> str:
@@ -135,25 +144,18 @@ def weighted_candidate(
     scales: ColumnScales,
     weights: Array,
     width: float,
-    sample: Any,
     steps: int = 0,
 ) -> FourierCandidate:
-    """A candidate whose unit is measured on a sample of rows, dense or CSR."""
-    unit = median_distance(kernel, scales, weights, sample)
+    """A candidate whose unit is measured on the rows of the sample."""
+    unit = median_distance(kernel, scales.weighted(weights))
     return FourierCandidate(kernel, scales, weights, width, unit, steps)
 
 
-def median_distance(
-    kernel: ShiftInvariantKernel, scales: ColumnScales, weights: Array, sample: Any
-) -> float:
-    """The median distance of different weighted rows; 1 if all rows are equal."""
-    rows = sample[:PAIRED_ROWS]
-    rows = rows.toarray() if sp.issparse(rows) else rows
-    rows = np.ascontiguousarray(rows, dtype=np.float64)
-    weighted = np.empty_like(rows)
-    scales.preparation(weights).operator(np.float64).write(rows, weighted)
-    half = rows.shape[0] // 2
-    a, b = weighted[:half], weighted[half:]
+def median_distance(kernel: ShiftInvariantKernel, rows: Any) -> float:
+    """The median distance of different rows; 1 if all rows are equal."""
+    rows = rows[:: -(-rows.shape[0] // PAIRED_ROWS)]
+    rows = (rows.toarray() if sp.issparse(rows) else rows).astype(np.float64)
+    a, b = rows[0::2], rows[1::2]
     if isinstance(kernel, Laplacian | Cauchy):
         distances = np.abs(a[:, None] - b[None]).sum(axis=2)
     else:

@@ -20,6 +20,7 @@ from kitchenette.selection.choice import Choice, made_choice, undecided
 from kitchenette.selection.columns import SCALES, column_scales
 from kitchenette.selection.pilot import Pilot, Trial
 from kitchenette.selection.search import Search, is_wide_text
+from kitchenette.selection.sizes import Sizes
 
 Array = NDArray[np.float64]
 LEAST_ROWS = 10  # with fewer rows there is nothing to compare on
@@ -54,11 +55,10 @@ class Decision:
 
 def decide(
     pilot: Pilot,
-    *,
+    sizes: Sizes,
     kernel: ShiftInvariantKernel | None,
     scales: str,
     n_components: int | None,
-    n_screening: int,
     seed: int,
 ) -> Decision:
     """Choose a map on a pilot sample.
@@ -67,14 +67,14 @@ def decide(
     ----------
     pilot : Pilot
         The sample.
+    sizes : Sizes
+        The numbers of features with which candidates are compared.
     kernel : ShiftInvariantKernel or None
         The kernel, with a length scale of one; None chooses one.
     scales : str
         One of `SCALES`, "learned" or "auto".
     n_components : int or None
         The number of features; None chooses it by a learning curve.
-    n_screening : int
-        The number of features with which candidates are compared at first.
     seed : int
         The seed of the map.
 
@@ -84,19 +84,17 @@ def decide(
     """
     if pilot.n_rows < LEAST_ROWS:
         return _undecided(pilot, kernel, scales, n_components)
-    # Features far beyond the number of rows of the pilot tell nothing more about a candidate.
-    enough = max(n_screening, pilot.n_rows // 2)
-    n_final = n_screening if n_components is None else min(n_components, enough)
-    search = Search(pilot, seed, n_screening, n_final)
+    search = Search(pilot, seed, sizes.n_screening, sizes.n_final)
     if is_wide_text(pilot.rows) and kernel is None:
         tried = search.polynomials()
     else:
         tried = search.final(search.fourier(kernel, scales))
-    chosen = search.entry(tried)
     if n_components is None:
         n_components = _grown(search, tried.candidate, seed)
-    spreads, importances = _importances(tried.candidate, tried.trial, n_final, seed)
-    choice = made_choice(search.table, chosen, pilot.n_rows, n_components)
+    spreads, importances = _importances(
+        tried.candidate, tried.trial, tried.entry["n_components"], seed, pilot.precision
+    )
+    choice = made_choice(search.table, tried.entry, pilot.n_rows, n_components)
     return Decision(tried.candidate, n_components, choice, spreads, importances)
 
 
@@ -111,7 +109,7 @@ def _undecided(
     else:
         form = column_scales(scales if scales in SCALES else "columns", pilot.rows)
         kernel = KERNELS["Matern 3/2"] if kernel is None else kernel
-        candidate = weighted_candidate(kernel, form, np.ones(n_columns), 1.0, pilot.rows)
+        candidate = weighted_candidate(kernel, form, np.ones(n_columns), 1.0)
     size = FIRST_SIZE if n_components is None else n_components
     return Decision(candidate, size, undecided(candidate.described(), pilot.n_rows), None, None)
 
@@ -122,8 +120,7 @@ def _grown(search: Search, candidate: Candidate, seed: int) -> int:
     sizes = [FIRST_SIZE]
     while sizes[-1] < min(LAST_SIZE, pilot.n_rows // 2):
         sizes.append(2 * sizes[-1])
-    specification = candidate.specification(sizes[-1], seed, pilot.precision)
-    trials = pilot.curve(specification, sizes)
+    trials = pilot.curve(candidate, sizes, seed)
     for size, trial in zip(sizes, trials, strict=True):
         search.note(candidate, size, trial)
     for size, fewer, more in zip(sizes, trials, trials[1:], strict=False):
@@ -133,12 +130,12 @@ def _grown(search: Search, candidate: Candidate, seed: int) -> int:
 
 
 def _importances(
-    candidate: Candidate, trial: Trial, n_components: int, seed: int
+    candidate: Candidate, trial: Trial, n_components: int, seed: int, precision: str
 ) -> tuple[Array | None, Array | None]:
     if not isinstance(candidate, FourierCandidate):
         return None, None
     spreads = candidate.scales.spread * candidate.factors
-    inner: Any = candidate.specification(n_components, seed, "float64").inner
+    inner: Any = candidate.inner(n_components, seed, precision)
     return spreads, normalised(np.sqrt(trial.squared_derivatives(inner)) * spreads)
 
 

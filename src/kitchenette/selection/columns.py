@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,8 @@ Array = NDArray[np.float64]
 SCALES = ("common", "columns", "compressed", "ranks")
 KNOTS = 65  # the most knots of a column in "compressed" and "ranks"
 FAR = 10.0  # numbers this many robust spreads away count as if they were there
-SMALLEST_SPREAD = 1e-7  # relative to the size of a column; smaller ones are rounding errors
+ROUNDING = 4.0  # spreads of so many units in the last place of a column are rounding errors
+TINY_SPREAD = {"float32": 1e-30, "float64": 1e-200}  # below, one over the spread could overflow
 WIDE = 4096  # sparse rows of more columns are not scaled column by column
 
 
@@ -35,6 +36,8 @@ class ColumnScales:
         For "common" and "columns": (x - offset) * factor.
     knots, values : tuple of ndarray or None
         For "compressed" and "ranks": the piecewise linear functions.
+    rows : ndarray or CSR matrix of float32
+        The rows of the sample after scaling.
     """
 
     name: str
@@ -43,6 +46,14 @@ class ColumnScales:
     factor: Array | None = None
     knots: tuple[Array, ...] | None = None
     values: tuple[Array, ...] | None = None
+    rows: Any = field(default=None, repr=False)
+
+    def weighted(self, weights: Array) -> Any:
+        """The rows of the sample after scaling and weighting, in float32."""
+        factors = weights.astype(np.float32)
+        if sp.issparse(self.rows):
+            return sp.csr_matrix(self.rows.multiply(factors))
+        return self.rows * factors
 
     def preparation(self, weights: Array) -> Preparation:
         """The scaled columns times these weights; a weight of zero ignores a column."""
@@ -57,10 +68,18 @@ class ColumnScales:
 
 def column_scales(name: str, rows: Any) -> ColumnScales:
     """The scales of this name for a sample of rows, dense or CSR."""
+    scales = _sparse_scales(name, rows) if sp.issparse(rows) else _dense_scales(name, rows)
+    preparation = scales.preparation(np.ones(rows.shape[1]))
     if sp.issparse(rows):
-        return _sparse_scales(name, rows)
-    rows = rows.astype(np.float64)
+        return replace(scales, rows=preparation.sparse_rows(rows).astype(np.float32))
+    scaled = np.empty(rows.shape, dtype=rows.dtype)
+    preparation.operator(rows.dtype).write(np.ascontiguousarray(rows), scaled)
+    return replace(scales, rows=scaled.astype(np.float32))
+
+
+def _dense_scales(name: str, rows: Any) -> ColumnScales:
     spread = robust_spread(rows)
+    rows = rows.astype(np.float64)
     varying = spread > 0
     if name in ("common", "columns"):
         offset = np.median(rows, axis=0)
@@ -84,7 +103,7 @@ def _sparse_scales(name: str, rows: Any) -> ColumnScales:
     mean_square = np.asarray(rows.multiply(rows).mean(axis=0), dtype=np.float64).ravel()
     mean = np.asarray(rows.mean(axis=0), dtype=np.float64).ravel()
     spread = np.sqrt(np.maximum(mean_square - mean**2, 0))
-    spread[spread <= SMALLEST_SPREAD * np.sqrt(mean_square)] = 0
+    spread = _beyond_rounding(spread, np.sqrt(mean_square), rows.dtype)
     offset = np.zeros_like(spread)
     if name == "common":
         varying = spread > 0
@@ -93,21 +112,27 @@ def _sparse_scales(name: str, rows: Any) -> ColumnScales:
     return ColumnScales(name, (spread > 0).astype(float), offset, _inverse(spread))
 
 
-def robust_spread(rows: Array) -> Array:
+def robust_spread(rows: NDArray[Any]) -> Array:
     """The standard deviation of each column after far numbers are moved nearer; 0 if constant.
 
     Numbers further from the median than ten times the range from the 5th to the 95th percentile
     are moved to that distance, unless this range is zero.
     """
+    precision, rows = rows.dtype, rows.astype(np.float64)
     low, middle, high = np.percentile(rows, [5, 50, 95], axis=0)
     reach = np.where(high > low, FAR * (high - low), np.inf)
     with np.errstate(over="ignore", invalid="ignore"):
         near = np.clip(rows, middle - reach, middle + reach)
         size = np.abs(near).max(axis=0)
         unit = np.where(size > 0, size, 1.0)  # squares of columns in units of their size are safe
-        spread = (near / unit).std(axis=0)
-    spread = np.where(spread > SMALLEST_SPREAD, spread, 0.0) * unit
-    return np.asarray(spread)
+        spread = (near / unit).std(axis=0) * unit
+    return _beyond_rounding(spread, size, precision)
+
+
+def _beyond_rounding(spread: Array, size: Array, precision: np.dtype[Any]) -> Array:
+    """The spreads, or zero where they cannot be told from rounding errors of this size."""
+    least = np.maximum(ROUNDING * np.finfo(precision).eps * size, TINY_SPREAD[precision.name])
+    return np.where(spread > least, spread, 0.0)
 
 
 def _inverse(spread: Array) -> Array:

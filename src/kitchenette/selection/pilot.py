@@ -7,14 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from kitchenette.learning.least_squares import LeastSquares
 from kitchenette.learning.solution import Solution
 from kitchenette.maps.fourier import FourierSpecification
-from kitchenette.maps.prepared import PreparedSpecification
+from kitchenette.selection.candidates import Candidate
 from kitchenette.selection.gradients import squared_derivatives
 from kitchenette.selection.targets import Targets
 from kitchenette.sketching.random import Stream
@@ -23,7 +22,7 @@ Array = NDArray[np.float64]
 PENALTIES = 10.0 ** np.arange(0.5, -8.1, -0.75)  # relative to the trace of the Gram matrix
 FIRST_PENALTY = 5
 FAR = 3  # the steps between penalties that are tried first
-MANY_ROWS, FEW_ROWS = 2000, 200  # from many rows on one split suffices; few rows get five folds
+MANY_ROWS, FOLDS = 2000, 3  # from many rows on one split suffices
 HELD_OUT, MOST_HELD_OUT = 0.3, 2500  # the share of many rows that is held out, and its limit
 
 
@@ -92,7 +91,6 @@ class Pilot:
         self.rows, self.targets = rows, targets
         self.weights = np.ones(n) if weights is None else weights / weights.mean()
         self.folds = _folds(n, seed)
-        self.n_trials = 0
         self._place = FIRST_PENALTY  # of the best penalty of the last trial
 
     @property
@@ -105,34 +103,22 @@ class Pilot:
         """The number of rows."""
         return int(self.rows.shape[0])
 
-    def trial(self, specification: PreparedSpecification) -> Trial:
-        """Fit the features of a specification, and predict the rows held out."""
-        return self.curve(specification, [specification.n_components])[0]
+    def trial(self, candidate: Candidate, n_components: int, seed: int) -> Trial:
+        """Fit so many features of a candidate, and predict the rows held out."""
+        return self.curve(candidate, [n_components], seed)[0]
 
-    def curve(self, specification: PreparedSpecification, sizes: list[int]) -> list[Trial]:
-        """Trials of the first features of a specification, for several numbers of them."""
-        self.n_trials += 1
-        Z = self._features(specification)
+    def curve(self, candidate: Candidate, sizes: list[int], seed: int) -> list[Trial]:
+        """Trials of the first features of a candidate, for ascending numbers of them."""
+        inner = candidate.inner(sizes[-1], seed, self.precision)
+        Z = np.empty((self.n_rows, inner.n_components), dtype=np.float32)
+        if not inner.operator(Z.dtype).write(candidate.prepared(self.rows), Z):
+            raise ValueError("Features of a sample of the rows overflowed. Scale the data down.")
         fitted = [self._statistics(Z, held_out) for held_out in self.folds]
         whole = Z.shape[1]
         return [
             self._best(Z[:, :m], fitted if m == whole else [one.leading(m) for one in fitted])
             for m in sizes
         ]
-
-    def _features(self, specification: PreparedSpecification) -> NDArray[Any]:
-        """Features in float32, of columns that are prepared in the precision of the rows."""
-        Z = np.empty((self.n_rows, specification.n_components), dtype=np.float32)
-        preparation, inner = specification.preparation, specification.inner
-        assert inner is not None
-        if sp.issparse(self.rows):
-            prepared, fine = preparation.sparse_rows(self.rows), True
-        else:
-            prepared = np.empty((self.n_rows, preparation.n_outputs), dtype=self.rows.dtype)
-            fine = preparation.operator(prepared.dtype).write(self.rows, prepared)
-        if not fine or not inner.operator(Z.dtype).write(prepared.astype(Z.dtype), Z):
-            raise ValueError("Features of a sample of the rows overflowed. Scale the data down.")
-        return Z
 
     def _statistics(self, Z: NDArray[Any], held_out: NDArray[np.bool_]) -> LeastSquares:
         kept, Y = ~held_out, self.targets.columns
@@ -141,12 +127,13 @@ class Pilot:
     def _best(self, Z: NDArray[Any], fitted: list[LeastSquares]) -> Trial:
         """The trial with the best penalty, which is searched from that of the last trial on."""
         tried: dict[int, Trial] = {}
+        tests = [Z[held_out].astype(np.float64) for held_out in self.folds]
 
         def loss(place: int) -> float:
             if not 0 <= place < PENALTIES.size:
                 return np.inf
             if place not in tried:
-                tried[place] = self._with_penalty(Z, fitted, float(PENALTIES[place]))
+                tried[place] = self._with_penalty(tests, fitted, float(PENALTIES[place]))
             return tried[place].loss
 
         # Far steps first, because the loss may have several minima.
@@ -157,15 +144,17 @@ class Pilot:
         self._place = place
         return tried[place]
 
-    def _with_penalty(self, Z: NDArray[Any], fitted: list[LeastSquares], penalty: float) -> Trial:
+    def _with_penalty(
+        self, tests: list[Array], fitted: list[LeastSquares], penalty: float
+    ) -> Trial:
         losses, solutions = np.zeros(self.n_rows), []
         wrong, tested = np.zeros(self.n_rows), np.zeros(self.n_rows, dtype=bool)
-        for statistics, held_out in zip(fitted, self.folds, strict=True):
+        for statistics, Z, held_out in zip(fitted, tests, self.folds, strict=True):
             trace = float(statistics.gram.diagonal().sum())
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 solution = statistics.solve(penalty * trace if trace > 0 else 1.0)
-            predicted = solution.predict(Z[held_out])
+            predicted = solution.predict(Z)
             losses[held_out], wrong[held_out] = self.targets.compared(predicted, held_out)
             tested |= held_out
             solutions.append((statistics, solution))
@@ -180,7 +169,7 @@ def _folds(n_rows: int, seed: int) -> list[NDArray[np.bool_]]:
     if n_rows >= MANY_ROWS:
         parts = [order[: min(int(HELD_OUT * n_rows), MOST_HELD_OUT)]]
     else:
-        parts = np.array_split(order, min(n_rows, 3 if n_rows >= FEW_ROWS else 5))
+        parts = np.array_split(order, min(n_rows, FOLDS))
     folds = []
     for part in parts:
         held_out = np.zeros(n_rows, dtype=bool)

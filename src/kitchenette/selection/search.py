@@ -19,20 +19,21 @@ from kitchenette.selection.candidates import (
     PolynomialCandidate,
     weighted_candidate,
 )
-from kitchenette.selection.columns import SCALES, WIDE, ColumnScales, column_scales
+from kitchenette.selection.columns import SCALES, WIDE, column_scales
 from kitchenette.selection.pilot import Pilot, Trial
 
 Array = NDArray[np.float64]
 WIDTHS = (0.4, 1.0, 2.5)  # the first widths, in median distances
 FINER = (0.63, 1.58)
 LEARNED_WIDTHS = ((0.6, 1.0, 1.6), (0.75, 1.2))  # of the first step and of the others
-LEARNING_STEPS = 5
+LEARNING_STEPS, FEW_STEPS = 5, 2
 LEAST_WEIGHT = 1e-3  # of a column, relative to the largest weight
 SMALL_GAIN = 0.005  # a relative gain below this ends learning
+VERY_FEW_ROWS = 100  # with fewer rows, fewer candidates are compared
 FEW_ROWS = 500  # with fewer rows, even the scales must win by a standard error
 CAUTION = 0.5  # the standard errors by which a less simple candidate must win otherwise
 LAPLACIAN_COLUMNS = 100  # its frequencies are dense, so that more columns are slow
-PIECEWISE_COLUMNS = 2048  # more columns are scaled, not bent
+PIECEWISE_COLUMNS = 600  # more columns are scaled, not bent
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,7 @@ class Tried:
 
     candidate: Candidate
     trial: Trial
+    entry: dict[str, Any]  # of the table
 
     @property
     def loss(self) -> float:
@@ -66,26 +68,19 @@ class Search:
     def __init__(self, pilot: Pilot, seed: int, n_screening: int, n_components: int):
         self.pilot, self.seed = pilot, seed
         self.n_screening, self.n_components = n_screening, n_components
+        self.few = pilot.n_rows < VERY_FEW_ROWS
         self.table: list[dict[str, Any]] = []
-        self._trials: list[Trial] = []
 
     def attempt(self, candidate: Candidate, n_components: int | None = None) -> Tried:
         """Fit a candidate on the pilot and note the result."""
         n = self.n_screening if n_components is None else n_components
-        trial = self.pilot.trial(candidate.specification(n, self.seed, self.pilot.precision))
-        self.note(candidate, n, trial)
-        return Tried(candidate, trial)
+        return self.note(candidate, n, self.pilot.trial(candidate, n, self.seed))
 
-    def note(self, candidate: Candidate, n_components: int, trial: Trial) -> None:
+    def note(self, candidate: Candidate, n_components: int, trial: Trial) -> Tried:
         """Enter a result into the table."""
         numbers = {"loss": trial.loss, "error": trial.error, "penalty": trial.penalty}
         self.table.append({**candidate.described(), "n_components": n_components, **numbers})
-        self._trials.append(trial)
-
-    def entry(self, tried: Tried) -> dict[str, Any]:
-        """The entry of the table for what was tried."""
-        place = next(i for i, trial in enumerate(self._trials) if trial is tried.trial)
-        return self.table[place]
+        return Tried(candidate, trial, self.table[-1])
 
     def best_of(self, candidates: Iterable[Candidate]) -> Tried:
         """The candidate with the smallest loss."""
@@ -104,13 +99,13 @@ class Search:
                 finalists = [learned]
             elif self._wins(learned, plain[0]):
                 finalists.append(learned)
-        if kernel is None:
-            other = self._kernels(finalists[-1])
-            if self._wins(other, finalists[-1]):
+        last = finalists[-1]
+        if kernel is not None and kernel != smooth:
+            return [self.best_of(self._with_kernel(last, kernel, (0.5, 1.0, 2.0)))]
+        if kernel is None and not self.few:
+            other = self._kernels(last)
+            if self._wins(other, last):
                 finalists.append(other)
-        elif kernel != smooth:
-            last = finalists[-1]
-            finalists = [self.best_of(self._with_kernel(last, kernel, (0.5, 1.0, 2.0)))]
         return finalists
 
     def final(self, finalists: list[Tried]) -> Tried:
@@ -133,7 +128,7 @@ class Search:
         found = []
         for name in self._names(scales):
             form = column_scales(name, self.pilot.rows)
-            start = self._weighted(kernel, form, np.ones_like(form.spread), 1.0)
+            start = weighted_candidate(kernel, form, np.ones_like(form.spread), 1.0)
             found.append(self.best_of(start.wider(width) for width in WIDTHS))
         first = found[0]
         found.sort(key=lambda t: t.loss)
@@ -144,9 +139,8 @@ class Search:
     def _names(self, scales: str) -> tuple[str, ...]:
         if scales in SCALES:
             return (scales,)
-        if sp.issparse(self.pilot.rows):
-            return "columns", "common"
-        if self.pilot.rows.shape[1] > PIECEWISE_COLUMNS:
+        rows = self.pilot.rows
+        if self.few or sp.issparse(rows) or rows.shape[1] > PIECEWISE_COLUMNS:
             return "columns", "common"
         return "columns", "common", "compressed", "ranks"
 
@@ -161,7 +155,7 @@ class Search:
         lines = [[start, self._step(start, first=True)] for start in starts]
         line = min(lines, key=lambda line: line[1].loss)
         best, current, failures = min(line, key=lambda t: t.loss), line[1], 0
-        for _ in range(1, LEARNING_STEPS):
+        for _ in range(1, FEW_STEPS if self.few else LEARNING_STEPS):
             current = self._step(current, first=False)
             failures = 0 if current.loss < (1 - SMALL_GAIN) * best.loss else failures + 1
             best = min(best, current, key=lambda t: t.loss)
@@ -172,15 +166,13 @@ class Search:
     def _step(self, tried: Tried, *, first: bool) -> Tried:
         candidate = tried.candidate
         assert isinstance(candidate, FourierCandidate)
-        weights = learned_weights(candidate, tried.trial, self._inner(candidate))
+        inner = candidate.inner(self.n_screening, self.seed, self.pilot.precision)
+        weights = learned_weights(candidate, tried.trial, inner)
         if not weights.any():
             return tried
         kernel, form = candidate.kernel, candidate.scales
-        made = self._weighted(kernel, form, weights, candidate.width, candidate.steps + 1)
+        made = weighted_candidate(kernel, form, weights, candidate.width, candidate.steps + 1)
         return self.best_of(made.wider(factor) for factor in LEARNED_WIDTHS[0 if first else 1])
-
-    def _inner(self, candidate: FourierCandidate) -> Any:
-        return candidate.specification(self.n_screening, self.seed, self.pilot.precision).inner
 
     def _kernels(self, tried: Tried) -> Tried:
         """The other kernels: first smoother or rougher, then more of the better direction."""
@@ -199,18 +191,8 @@ class Search:
     ) -> list[FourierCandidate]:
         old = tried.candidate
         assert isinstance(old, FourierCandidate)
-        made = self._weighted(kernel, old.scales, old.weights, old.width, old.steps)
+        made = weighted_candidate(kernel, old.scales, old.weights, old.width, old.steps)
         return [made.wider(width) for width in widths]
-
-    def _weighted(
-        self,
-        kernel: ShiftInvariantKernel,
-        scales: ColumnScales,
-        weights: Array,
-        width: float,
-        steps: int = 0,
-    ) -> FourierCandidate:
-        return weighted_candidate(kernel, scales, weights, width, self.pilot.rows, steps)
 
     def polynomials(self) -> Tried:
         """Linear and quadratic features of unit rows, for wide sparse rows."""

@@ -5,21 +5,25 @@ from __future__ import annotations
 from typing import NamedTuple
 
 PILOT_ROWS = 8000  # more rows hardly change a choice
-SIZES = (1024, 768, 512, 384, 256, 192, 128, 96, 64, 32)
-TRIALS = 40  # about as many candidates are tried
+SIZES = (4096, 2048, 1024, 768, 512, 384, 256, 192, 128, 96, 64, 32)
+LARGEST_SCREENING = 1024
+SCREENED, FINALISTS = 36, 6  # about as many candidates are tried with few and with more features
+OF_SCREENING = 2 / 3  # the part of the budget for screening
 OPERATIONS_PER_SECOND = 6e10  # of a small machine with two cores
-SECONDS = 6.0  # for choosing, where the final fit is shorter
+SECONDS = 5.0  # for choosing, where the final fit is shorter
 SHORTEST = 0.3  # seconds for choosing, however short the final fit is
 MANY_ROWS = 50_000  # from here on choosing takes no longer than the final fit
-ROWS_PER_FEATURE = 3  # at least, in the pilot
+EFFICIENCY = 0.5  # of small matrices, relative to those of the final fit
+ROWS_PER_FEATURE = 3  # at least, in screening
 LARGEST = 2048  # the size of map for which n_components="auto" plans
 
 
 class Sizes(NamedTuple):
-    """The size of the pilot sample and the number of features to compare candidates with."""
+    """The rows of the pilot sample, and the features for screening and for finalists."""
 
     n_rows: int
-    n_features: int
+    n_screening: int
+    n_final: int
 
 
 def pilot_sizes(
@@ -41,28 +45,48 @@ def pilot_sizes(
     -------
     sizes : Sizes
     """
-    operations = OPERATIONS_PER_SECOND * (SECONDS if seconds is None else seconds)
-    if n_rows >= MANY_ROWS and seconds is None:
-        least = SHORTEST * OPERATIONS_PER_SECOND
-        operations = min(operations, max(float(n_rows) * n_components**2, least))
-    of_trial = operations / TRIALS
-    for p in SIZES:
-        if p > n_components and p > SIZES[-1]:
+    operations = budget_of(n_rows, n_components, seconds)
+    rows, screening = _screening(n_rows, n_columns, n_components, operations)
+    affordable = (1 - OF_SCREENING) * operations / FINALISTS
+    # Features far beyond the number of rows of the pilot tell nothing more about a candidate.
+    enough = min(n_components, max(screening, rows // 2))
+    for size in (enough, *SIZES):
+        if size <= enough and trial_cost(rows, size, n_columns) <= affordable:
+            return Sizes(rows, screening, max(size, screening))
+    return Sizes(rows, screening, screening)
+
+
+def budget_of(n_rows: int, n_components: int, seconds: float | None) -> float:
+    """The number of operations that choosing may take."""
+    most = OPERATIONS_PER_SECOND * (SECONDS if seconds is None else seconds)
+    if n_rows < MANY_ROWS or seconds is not None:
+        return most
+    final_fit = EFFICIENCY * n_rows * float(n_components) ** 2
+    return min(most, max(final_fit, SHORTEST * OPERATIONS_PER_SECOND))
+
+
+def _screening(
+    n_rows: int, n_columns: int, n_components: int, operations: float
+) -> tuple[int, int]:
+    """The number of rows and of features for screening."""
+    affordable = OF_SCREENING * operations / SCREENED
+    for size in SIZES:
+        if size > min(n_components, LARGEST_SCREENING) and size > SIZES[-1]:
             continue
-        n = min(n_rows, PILOT_ROWS)
-        while trial_cost(n, p, n_columns) > of_trial and n > 2 * ROWS_PER_FEATURE * p:
-            n = int(0.9 * n)
-        enough = n >= ROWS_PER_FEATURE * p
-        if (enough and trial_cost(n, p, n_columns) <= of_trial) or p == SIZES[-1]:
-            return Sizes(n, min(p, n_components))
-    raise AssertionError("the smallest size is always returned")
+        rows = min(n_rows, PILOT_ROWS)
+        while trial_cost(rows, size, n_columns) > affordable and rows > 2 * ROWS_PER_FEATURE * size:
+            rows = int(0.9 * rows)
+        enough = rows >= ROWS_PER_FEATURE * size
+        if (enough and trial_cost(rows, size, n_columns) <= affordable) or size == SIZES[-1]:
+            break
+    return rows, min(size, n_components)
 
 
 def trial_cost(n_rows: int, n_features: int, n_columns: int) -> float:
     """The approximate number of operations of one trial.
 
-    A product of the features with themselves, features of dense frequencies, and four solutions,
+    A product of the features with themselves, features of dense frequencies, and five solutions,
     whose operations take longer because they are in float64 and on small matrices.
     """
-    features = n_rows * n_features * min(n_columns, 64) + n_rows * n_columns
+    features = n_rows * (n_features * min(n_columns, 64) + 20 * n_columns)
     return float(n_rows * n_features**2 + features + 5 * n_features**3)
