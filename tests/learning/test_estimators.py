@@ -30,6 +30,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kitchenette import (
     TEFM,
+    AutoMap,
     CRAFTMap,
     Fastfood,
     KernelClassifier,
@@ -84,6 +85,8 @@ NAMES = np.array(["apple", "pear", "quince", "cherry", "plum"])
             fixed_map(64), alpha=1e-3, code="ecoc", code_length=30, decoding="hamming"
         ),
         KernelClassifier(fixed_map(64), alpha=[1e-3, 1], code="hadamard", fit_intercept=False),
+        KernelRegressor(AutoMap(32, random_state=0)),
+        KernelClassifier(AutoMap(32, random_state=0)),
     ],
     expected_failed_checks=lambda estimator: (
         {}
@@ -98,13 +101,15 @@ def test_scikit_learns_estimator_checks(estimator, check):
     check(estimator)
 
 
-def test_the_default_map_is_fastfood_with_the_median_length_scale():
+def test_the_default_map_is_chosen_from_the_data():
     X, y = regression()
     model = KernelRegressor(random_state=0).fit(X, y)
-    fastfood = Fastfood(random_state=0).fit(X)
-    assert isinstance(model.feature_map_, Fastfood)
-    assert np.array_equal(model.feature_map_.transform(X), fastfood.transform(X))
+    auto = AutoMap(task="regression", random_state=0).fit(X, y)
+    assert isinstance(model.feature_map_, AutoMap)
+    assert np.array_equal(model.feature_map_.transform(X), auto.transform(X))
     assert model.score(X, y) > 0.8
+    same = KernelRegressor("auto", random_state=0).fit(X, y)
+    assert np.array_equal(same.predict(X), model.predict(X))
     labels = classification()[1]
     for kind, targets in ((KernelRegressor, y), (KernelClassifier, labels)):
         one, again, other = (kind(random_state=seed).fit(X, targets) for seed in (0, 0, 1))

@@ -10,6 +10,14 @@ from learning.hostile import SETS, Data, data
 
 from kitchenette import KernelClassifier, KernelRegressor
 
+QUICK = (
+    "two_rows",
+    "pure_noise",
+    "only_constant_columns",
+    "weights_from_1e_minus_6_to_1e6",
+    "nearly_duplicated_rows",
+    "heavy_tailed_columns_and_targets",
+)
 LEAST_R2 = -0.05
 LEAST_ACCURACY = -0.02  # beyond the share of the most frequent class
 
@@ -38,13 +46,13 @@ def check(name: str, draw: int) -> None:
     assert score(predicted, given) >= (LEAST_ACCURACY if given.classes else LEAST_R2)
 
 
-@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("name", QUICK)
 def test_the_defaults_do_not_betray_on(name):
     check(name, draw=0)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("draw", [1, 2, 3])
+@pytest.mark.parametrize("draw", [0, 1])
 @pytest.mark.parametrize("name", SETS)
 def test_the_defaults_do_not_betray_on_other_draws_of(name, draw):
     check(name, draw)

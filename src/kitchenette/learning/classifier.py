@@ -393,6 +393,9 @@ default="onehot"
     def columns(self, targets: NDArray[Any]) -> Array:
         return (targets[:, None] == np.arange(self.classes_.size)).astype(np.float64)
 
+    def decoded(self, targets: NDArray[Any]) -> NDArray[Any]:
+        return self.classes_[targets]
+
     def target_numbers(self, targets: NDArray[Any]) -> Array:
         return np.array([_number_of_label(label) for label in self.classes_])[targets, None]
 

@@ -148,7 +148,7 @@ class KernelMachine(ValueParameters, ABC):
         feature_map = self._unfitted_map(self.seed_)
         if isinstance(getattr(feature_map, "n_components", None), int):
             check_memory(feature_map.n_components)
-        feature_map = fit_map(feature_map, X, y, weights)
+        feature_map = fit_map(feature_map, X, self.decoded(targets), weights)
         # A copy, so that the model stays as it is if somebody fits the map on more rows.
         fitted = fitted_map(feature_map, X).for_inference()
         statistics, sample = self._accumulated(fitted, X, targets, weights, self.validation_rows)
@@ -664,6 +664,10 @@ class KernelMachine(ValueParameters, ABC):
     @abstractmethod
     def columns(self, targets: NDArray[Any]) -> Array:
         """A block of encoded targets as columns of numbers."""
+
+    @abstractmethod
+    def decoded(self, targets: NDArray[Any]) -> NDArray[Any]:
+        """Encoded targets as a user gives them."""
 
     @abstractmethod
     def target_numbers(self, targets: NDArray[Any]) -> Array:

@@ -241,6 +241,9 @@ class KernelRegressor(RegressorMixin, KernelMachine):
     def columns(self, targets: NDArray[Any]) -> Array:
         return targets
 
+    def decoded(self, targets: NDArray[Any]) -> NDArray[Any]:
+        return targets[:, 0] if self._target_ndim == 1 else targets
+
     def target_numbers(self, targets: NDArray[Any]) -> Array:
         return targets
 

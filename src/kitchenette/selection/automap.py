@@ -14,6 +14,7 @@ from kitchenette.data.rows import counting_rows, seeded_sample, table, take, val
 from kitchenette.files.registry import checked_state, storable
 from kitchenette.kernels import Kernel, ShiftInvariantKernel
 from kitchenette.learning.least_squares import checked_weights
+from kitchenette.learning.row_sample import row_keys
 from kitchenette.learning.threads import one_blas_thread
 from kitchenette.maps.base import RowMap
 from kitchenette.maps.preparation import ColumnAffine, PiecewiseLinear
@@ -29,6 +30,7 @@ from kitchenette.selection.targets import TASKS, pilot_targets, task_of
 from kitchenette.sketching.random import seed_from
 
 Array = NDArray[np.float64]
+ORDERING_COLUMNS = 8  # rows that agree in so many columns are ordered by their keys
 
 
 @storable
@@ -204,8 +206,12 @@ class AutoMap(RowMap):
         sizes = pilot_sizes(n_rows, n_columns, n_components or LARGEST, self.budget)
         some = seeded_sample(n_rows, sizes.n_rows, seed)
         rows = validated(self, take(X, some), reset=True)
-        targets = pilot_targets(y[some], task_of(y) if self.task is None else self.task, seed)
-        weights = None if sample_weight is None else sample_weight[some]
+        weights = np.ones(some.size) if sample_weight is None else sample_weight[some]
+        distinct, weights = distinct_rows(rows, y[some], weights)
+        if some.size == n_rows:
+            sizes = pilot_sizes(distinct.size, n_columns, n_components or LARGEST, self.budget)
+        rows, task = rows[distinct], task_of(y) if self.task is None else self.task
+        targets = pilot_targets(y[some][distinct], task, seed)
         kernel = None if isinstance(self.kernel, str) else with_unit_length(self.kernel)
         pilot = Pilot(rows, targets, weights, seed)
         # The matrices are so small that the threads of a BLAS would mostly wait for each other.
@@ -289,6 +295,24 @@ FITTED: dict[str, Any] = {
 
 
 register_automatic(AutoMap)
+
+
+def distinct_rows(rows: Any, y: NDArray[Any], weights: Array) -> tuple[NDArray[np.intp], Array]:
+    """The places of the distinct rows, in an order that only depends on them, and their weights.
+
+    So neither the order of the rows matters, nor whether equal ones are repeated or weighted. The
+    order is that of the targets and of the first columns, which scaling does not change.
+    """
+    numbers = y if y.dtype.kind == "f" else np.unique(y, return_inverse=True)[1].reshape(y.shape)
+    numbers = numbers.reshape(y.shape[0], -1).astype(np.float64)
+    keys = row_keys(rows, numbers)
+    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    columns = [keys, *numbers.T[::-1]]
+    if isinstance(rows, np.ndarray):
+        columns[1:1] = rows.T[:ORDERING_COLUMNS][::-1]
+    order = np.lexsort([column[first] for column in columns])
+    totals: Array = np.bincount(inverse, weights).astype(np.float64)
+    return first[order], totals[order]
 
 
 def with_unit_length(kernel: ShiftInvariantKernel) -> ShiftInvariantKernel:
