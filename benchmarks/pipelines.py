@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.compose import make_column_transformer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
@@ -33,11 +34,18 @@ from kitchenette.kernels import Gaussian
 ROWS, COLUMNS, FEATURES = 4096, 32, 1024
 
 
-def data() -> np.ndarray:
+WORDS = np.array(["red", "green", "blue", "black", "white"], dtype=object)
+
+
+def data(name: str = "") -> NDArray[Any]:
+    """Numbers; the last four columns are strings for pipelines with words in their name."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(ROWS, COLUMNS)).astype(np.float32)
-    X[:, -4:] = rng.integers(0, 5, size=(ROWS, 4))
-    return X
+    categories = rng.integers(0, 5, size=(ROWS, 4))
+    X[:, -4:] = categories
+    if "words" not in name:
+        return X
+    return np.hstack([X[:, :-4].astype(object), WORDS[categories]])
 
 
 def steps(quick: bool) -> dict[str, list[Any]]:
@@ -58,6 +66,7 @@ def steps(quick: bool) -> dict[str, list[Any]]:
         "StandardScaler, Normalizer": [StandardScaler(), Normalizer()],
         "SimpleImputer, StandardScaler": [SimpleImputer(), StandardScaler()],
         "ColumnTransformer with OneHotEncoder": [mixed],
+        "ColumnTransformer with OneHotEncoder of words": [mixed],
     }
 
 
@@ -65,24 +74,26 @@ def identity(X: Any) -> Any:
     return X
 
 
-def model(front: list[Any], called: bool = False) -> KernelRegressor:
+def model(X: NDArray[Any], front: list[Any], called: bool = False) -> KernelRegressor:
     """A model of a pipeline; a function among its steps lets scikit-learn's own code be called."""
-    X = data()
     function = [FunctionTransformer(identity)] if called else []
     feature_map: Any = fastfood(Gaussian(float(np.sqrt(COLUMNS))), FEATURES)
     if front:
         feature_map = make_pipeline(*function, *front, feature_map)
-    return KernelRegressor(feature_map, alpha=1.0).fit(X, X[:, 0])
+    return KernelRegressor(feature_map, alpha=1.0).fit(X, X[:, 0].astype(float))
 
 
 def actions(quick: bool) -> dict[str, Action]:
-    X = data()
     made: dict[str, Action] = {}
     for name, front in {"no step": [], **steps(quick)}.items():
+        X = data(name)
         for called in (False, True) if front else (False,):
-            fitted = model(front, called)
+            fitted = model(X, front, called)
             key = f"{name}, called" if called else name
-            made[f"{key}: one row"] = partial(fitted.predictor(), X[0])
+            one: Action = partial(fitted.predict, X[:1])
+            if not (called and "words" in name):  # a function among the steps is given numbers
+                one = partial(fitted.predictor(), X[0])
+            made[f"{key}: one row"] = one
             made[f"{key}: many rows"] = partial(fitted.predict, X)
     return made
 

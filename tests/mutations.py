@@ -20,7 +20,16 @@ from pathlib import Path
 
 import numpy as np
 from peak_memory import peak
+from sklearn.compose import make_column_transformer
 from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import (
+    Normalizer,
+    OneHotEncoder,
+    QuantileTransformer,
+    StandardScaler,
+)
 
 import kitchenette
 from kitchenette import (
@@ -49,7 +58,7 @@ VALUES = [
 ]  # fmt: skip
 CLASSES = [
     "Fastfood", "Gaussian", "Polynomial", "LeastSquares", "FastfoodSpecification",
-    "KernelRegressor", "SRHTSpecification", "os",
+    "KernelRegressor", "SRHTSpecification", "os", "PreparedMap", "Columns", "UnfittedStep",
 ]  # fmt: skip
 NAMES = ["class", "state", "fitted", "parameters", "x"]
 
@@ -77,10 +86,24 @@ def models() -> list[object]:
     estimators = [
         KernelClassifier(frozen, random_state=0).fit(X, labels),
         KernelRegressor(TensorSketch(n_components=7, random_state=0), alpha=0.1).fit(X, X[:, :2]),
+        KernelRegressor(pipeline(), alpha=0.1).fit(X, X[:, 0]),
     ]
     for estimator in estimators:
         estimator.predict(X)  # solves
+    words = np.array([["a", "x"], ["b", "y"], ["a", "y"]], dtype=object)
+    estimators.append(KernelRegressor(OneHotEncoder()).fit(words, [0.0, 1.0, 2.0]))
     return [*(m.fit(X) for m in maps), statistics, OutputCode.random(4, 9, seed=0), *estimators]
+
+
+def pipeline() -> Pipeline:
+    """Every kind of preparation before a map."""
+    columns = make_column_transformer(
+        (make_pipeline(SimpleImputer(), StandardScaler(), Normalizer()), [0, 1]),
+        (QuantileTransformer(n_quantiles=4), [2]),
+        (OneHotEncoder(handle_unknown="ignore"), [3]),
+        remainder="passthrough",
+    )
+    return make_pipeline(columns, Fastfood(n_components=8, random_state=0))
 
 
 def split(content: bytes) -> tuple[dict, dict, bytes]:

@@ -29,6 +29,8 @@ from kitchenette.kernels import (
 from kitchenette.maps.craft import CRAFTSpecification
 from kitchenette.maps.fastfood import FastfoodSpecification
 from kitchenette.maps.kitchen_sinks import KitchenSinksSpecification
+from kitchenette.maps.preparation import Columns, UnitRows
+from kitchenette.maps.prepared import PreparedSpecification
 from kitchenette.maps.random_maclaurin import MaclaurinSpecification
 from kitchenette.maps.srht import SRHTSpecification
 from kitchenette.maps.tensor_sketch import TensorSketchSpecification
@@ -127,6 +129,16 @@ TOO_MUCH: dict[str, tuple[Any, str]] = {
         "Fastfood",
     ),
     "wide SRHT": (srht(10**9, 1), "SRHT"),
+    "unit rows of many columns": (
+        PreparedSpecification.of(UnitRows(n_columns=10**9)),
+        "PreparedMap",
+    ),
+    "copies of many columns": (
+        PreparedSpecification.of(
+            Columns(n_columns=10**9, parts=(UnitRows(n_columns=1),), columns=np.array([7]))
+        ),
+        "PreparedMap",
+    ),
     "a huge map inside": (craft(sinks(10**5, 10**5), 10), "CRAFTMap"),
 }
 # Whether these are refused is a matter of their estimated cost, but they cannot be expensive.

@@ -75,6 +75,8 @@ template <class T> struct UnitRows {
 #include <cstring>
 #include <limits>
 
+#include "simd.hpp"
+
 namespace kitchenette::KITCHENETTE_VARIANT {
 
 // A row as contiguous numbers; a compressed one is written to memory.
@@ -111,23 +113,26 @@ template <class T> Size scratch_size(const ScaledColumns<T>& map, Size, bool spa
     return sparse ? map.n_columns : 0;
 }
 
-// The number of sorted keys that are at most x, without branches that depend on x.
-inline Size count_up_to(const double* keys, Size n, double x) {
-    const double* first = keys;
+// For each of m numbers, how many of n sorted keys are at most that number. All searches advance
+// together, so that their loads from memory overlap.
+template <class T> void count_up_to(const double* keys, Size n, const T* x, Size m, Size* counts) {
+    for (Size k = 0; k < m; ++k) counts[k] = 0;
     while (n > 1) {
         const Size half = n / 2;
-        first += first[half - 1] <= x ? half : 0;
+        for (Size k = 0; k < m; ++k)
+            counts[k] += keys[counts[k] + half - 1] <= static_cast<double>(x[k]) ? half : 0;
         n -= half;
     }
-    return (first - keys) + (n == 1 && first[0] <= x ? 1 : 0);
+    for (Size k = 0; n == 1 && k < m; ++k)
+        counts[k] += keys[counts[k]] <= static_cast<double>(x[k]) ? 1 : 0;
 }
 
-// The function may jump at a knot, where it has a value of its own; it is constant outside.
-inline double interpolated(const double* numbers, Size n_knots, double x) {
+// The function may jump at a knot, where it has a value of its own; it is constant outside. `after`
+// is the number of knots that are at most x.
+inline double interpolated(const double* numbers, Size n_knots, double x, Size after) {
     if (std::isnan(x)) return x;
     const double *knots = numbers, *below = knots + n_knots, *at = below + n_knots,
                  *above = at + n_knots;
-    const Size after = count_up_to(knots, n_knots, x);
     if (after == 0) return below[0];
     const Size i = after - 1;
     if (x == knots[i]) return at[i];
@@ -139,25 +144,24 @@ inline double interpolated(const double* numbers, Size n_knots, double x) {
 // The normal quantile of an interpolated rank. Numbers within a margin of the first or last knot,
 // in the precision of the rows, get the rank 0 or 1; ranks nearer to 0 or 1 than the margin are
 // moved to it.
-template <class T> double normal_rank(const double* numbers, Size n_knots, T x) {
+template <class T> double normal_rank(const double* numbers, Size n_knots, T x, Size after) {
     constexpr double margin = 1e-7, least = margin - std::numeric_limits<double>::epsilon();
     if (std::isnan(x)) return x;
-    double rank = interpolated(numbers, n_knots, static_cast<double>(x));
-    const T after = x + static_cast<T>(margin), before = x - static_cast<T>(margin);
-    if (static_cast<double>(after) > numbers[n_knots - 1]) rank = 1;
-    if (static_cast<double>(before) < numbers[0]) rank = 0;
+    double rank = interpolated(numbers, n_knots, static_cast<double>(x), after);
+    const T above = x + static_cast<T>(margin), below = x - static_cast<T>(margin);
+    if (static_cast<double>(above) > numbers[n_knots - 1]) rank = 1;
+    if (static_cast<double>(below) < numbers[0]) rank = 0;
     rank = rank < least ? least : rank;
     return normal_quantile(rank > 1 - least ? 1 - least : rank);
 }
 
 // Writes zeros, and a one at the target of the category x. A negative target stands for none, and
-// one below -1 for a category that is refused.
-template <class T> void one_hot(const double* numbers, Size n_keys, double x, T* out) {
+// one below -1 for a category that is refused. `after` is the number of keys that are at most x.
+template <class T> void one_hot(const double* numbers, Size n_keys, T x, Size after, T* out) {
     const Size width = static_cast<Size>(numbers[0]);
     const double* keys = numbers + 3;
     double target = std::isnan(x) ? numbers[2] : numbers[1];
-    const Size after = std::isnan(x) ? 0 : count_up_to(keys, n_keys, x);
-    if (after > 0 && keys[after - 1] == x) target = keys[n_keys + after - 1];
+    if (after > 0 && keys[after - 1] == static_cast<double>(x)) target = keys[n_keys + after - 1];
     const T rest = target < -1 ? std::numeric_limits<T>::quiet_NaN() : T(0);
     for (Size k = 0; k < width; ++k) out[k] = rest;
     if (target >= 0) out[static_cast<Size>(target)] = 1;
@@ -165,8 +169,7 @@ template <class T> void one_hot(const double* numbers, Size n_keys, double x, T*
 
 // What an item makes of an entry.
 template <class T>
-void write_item(ColumnKind kind, const double* numbers, Size n, T entry, T* out) {
-    const double value = static_cast<double>(entry);
+void write_item(ColumnKind kind, const double* numbers, Size n, T entry, Size after, T* out) {
     switch (kind) {
         case ColumnKind::copy:
             *out = entry;
@@ -183,40 +186,64 @@ void write_item(ColumnKind kind, const double* numbers, Size n, T entry, T* out)
             break;
         }
         case ColumnKind::interpolate:
-            *out = static_cast<T>(interpolated(numbers, n / 4, value));
+            *out = static_cast<T>(interpolated(numbers, n / 4, static_cast<double>(entry), after));
             break;
         case ColumnKind::ranks:
-            *out = static_cast<T>(normal_rank(numbers, n / 4, entry));
+            *out = static_cast<T>(normal_rank(numbers, n / 4, entry, after));
             break;
         case ColumnKind::categories:
-            one_hot(numbers, (n - 3) / 2, value, out);
+            one_hot(numbers, (n - 3) / 2, entry, after, out);
             break;
     }
+}
+
+// The place of the sorted keys of an item among its numbers, and how many there are.
+struct Keys {
+    Size first = 0;
+    Size count = 0;
+};
+
+inline Keys keys_of(ColumnKind kind, Size n) {
+    if (kind == ColumnKind::interpolate || kind == ColumnKind::ranks) return {0, n / 4};
+    if (kind == ColumnKind::categories) return {3, (n - 3) / 2};
+    return {};
 }
 
 // Item after item, because the knots of a column take more memory than some rows.
 template <class T> bool write_features(const MappedColumns<T>& map, const Rows<T>& rows,
                                        const Piece& piece, const Output<T>& out, T* scratch) {
+    constexpr Size most = lanes<T>;
     bool infinite = false;
-    for (Size r = 0; rows.sparse() && r < piece.count; ++r)
-        dense_row(rows, piece.row + r, scratch + r * map.n_columns);
-    const T* x = rows.sparse() ? scratch : rows.values + piece.row * rows.stride;
-    const Size stride = rows.sparse() ? map.n_columns : rows.stride;
-    for (Size item = 0; item < map.n_items; ++item) {
-        const double* numbers = map.numbers + map.starts[item];
-        const Size n = map.starts[item + 1] - map.starts[item];
-        for (Size r = 0; r < piece.count; ++r) {
-            const T entry = x[r * stride + map.sources[item]];
-            infinite |= is_infinite(entry);
-            write_item(static_cast<ColumnKind>(map.kinds[item]), numbers, n, entry,
-                       out.at(piece.row + r, map.outputs[item]));
+    T entries[most];
+    Size counts[most] = {};
+    for (Size begin = 0; begin < piece.count; begin += most) {
+        const Size first = piece.row + begin, left = piece.count - begin;
+        const Size m = left < most ? left : most;
+        for (Size r = 0; rows.sparse() && r < m; ++r)
+            dense_row(rows, first + r, scratch + r * map.n_columns);
+        const T* x = rows.sparse() ? scratch : rows.values + first * rows.stride;
+        const Size stride = rows.sparse() ? map.n_columns : rows.stride;
+        for (Size item = 0; item < map.n_items; ++item) {
+            const ColumnKind kind = static_cast<ColumnKind>(map.kinds[item]);
+            const double* numbers = map.numbers + map.starts[item];
+            const Size n = map.starts[item + 1] - map.starts[item];
+            for (Size r = 0; r < m; ++r) {
+                entries[r] = x[r * stride + map.sources[item]];
+                infinite |= is_infinite(entries[r]);
+            }
+            const Keys keys = keys_of(kind, n);
+            if (keys.count > 0) count_up_to(numbers + keys.first, keys.count, entries, m, counts);
+            for (Size r = 0; r < m; ++r)
+                write_item(kind, numbers, n, entries[r], keys.count > 0 ? counts[r] : 0,
+                           out.at(first + r, map.outputs[item]));
         }
     }
     return !infinite;
 }
 
 template <class T> Size scratch_size(const MappedColumns<T>& map, Size count, bool sparse) {
-    return sparse ? count * map.n_columns : 0;
+    const Size together = count < lanes<T> ? count : lanes<T>;
+    return sparse ? together * map.n_columns : 0;
 }
 
 template <class T> double norm_of(const T* x, Size n, Norm norm) {

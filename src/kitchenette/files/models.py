@@ -58,8 +58,9 @@ def save(model: Any, path: str | os.PathLike[str], *, statistics: bool = True) -
     Feature maps are stored as seeds and parameters, a kilobyte or so whatever their size; only
     `TEFM` has a matrix from the data, and takes 16 bytes for each of its base map's features and
     its components (8 if the model has no statistics). An estimator adds 8 bytes for each of its
-    weights, and its statistics. Models with parts of other packages, such as scikit-learn's
-    transformers, can be kept with pickle or skops instead.
+    weights, and its statistics. Pipelines of scikit-learn's scalers, imputers and encoders before
+    a map are stored as their numbers; models with other parts of other packages can be kept with
+    pickle or skops instead.
 
     Examples
     --------

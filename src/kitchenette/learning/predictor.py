@@ -28,8 +28,10 @@ class Predictor:
     Notes
     -----
     Features are computed and multiplied with the weights in one native call if the map is one of
-    this package. Rows must be dense, with their columns in the order of training. A row with NaN or
-    infinity is refused; other requirements of the map are not checked.
+    this package, or a pipeline of scikit-learn's scalers, imputers and encoders before one. Rows
+    must be dense, with their columns in the order of training; rows with strings are arrays of
+    objects. A row with infinity, or with NaN that no step replaces, is refused; other requirements
+    of the map are not checked.
 
     Examples
     --------

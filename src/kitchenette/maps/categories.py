@@ -57,8 +57,9 @@ class Impute(Preparation):
 
     @property
     def keeps_zeros(self) -> bool:
-        everything = np.array_equal(self.kept, np.arange(self.n_columns))
-        return self.missing != 0 and everything and not self.flags.size
+        if self.missing == 0 or self.flags.size or self.kept.size != self.n_columns:
+            return False
+        return bool((self.kept == np.arange(self.n_columns)).all())
 
     def sparse_rows(self, rows: Any) -> Any:
         missing = rows.dtype.type(self.missing)

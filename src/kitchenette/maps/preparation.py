@@ -297,7 +297,7 @@ class Columns(Preparation):
     def draw(self, dtype: np.dtype[Any]) -> Operator:
         operators: list[Operator] = []
         for part, columns in zip(self.parts, self.selections(), strict=True):
-            some: Operator = selected_columns(self.n_columns, columns.tolist(), dtype)
+            some: Operator = selected_columns(self.n_columns, columns, dtype)
             identity = isinstance(part, Sequence) and not part.steps
             operators.append(some if identity else chain(some, part.operator(dtype)))
         return concatenate(operators, self.n_columns)
@@ -329,7 +329,7 @@ class Sequence(Preparation):
 
     def draw(self, dtype: np.dtype[Any]) -> Operator:
         if not self.steps:
-            return selected_columns(self.n_columns, range(self.n_columns), dtype)
+            return selected_columns(self.n_columns, np.arange(self.n_columns), dtype)
         return reduce(chain, [step.operator(dtype) for step in self.steps])
 
     @property

@@ -41,11 +41,14 @@ class Vocabulary:
     column: int
     words: tuple[str, ...]
 
+    def table(self) -> dict[Any, float]:
+        """The code of each word, and of None."""
+        return {None: NO_WORD, **{word: float(place) for place, word in enumerate(self.words)}}
+
     def codes(self, values: Any) -> NDArray[np.float64]:
         """The codes of an array of strings, None and NaN."""
-        places: dict[Any, float] = {word: float(place) for place, word in enumerate(self.words)}
-        places[None] = NO_WORD
-        return np.array([_code(value, places) for value in np.asarray(values, dtype=object)])
+        table = self.table()
+        return np.array([_code(value, table) for value in np.asarray(values, dtype=object)])
 
     def to_file(self) -> dict[str, Any]:
         """All values, for a model file."""
@@ -61,11 +64,11 @@ class Vocabulary:
         return cls(state["column"], words)
 
 
-def _code(value: Any, places: dict[Any, float]) -> float:
+def _code(value: Any, table: dict[Any, float]) -> float:
     if isinstance(value, float) and value != value:
         return np.nan
     if value is None or isinstance(value, str):
-        return places.get(value, UNKNOWN_WORD)
+        return table.get(value, UNKNOWN_WORD)
     return UNKNOWN_WORD
 
 
@@ -130,11 +133,44 @@ class PreparedSpecification(Specification):
             raise ValueError(f"the inner map must have {n_outputs} columns.")
         if self.n_components != (n_outputs if self.inner is None else self.inner.n_components):
             raise ValueError("n_components must be those of the inner map.")
-        columns = [vocabulary.column for vocabulary in self.vocabularies]
         if not all(isinstance(vocabulary, Vocabulary) for vocabulary in self.vocabularies):
             raise ValueError("vocabularies must be vocabularies.")
-        if not {*columns} <= {*range(self.n_columns)} or len({*columns}) < len(columns):
+        columns = [vocabulary.column for vocabulary in self.vocabularies]
+        inside = all(0 <= column < self.n_columns for column in columns)
+        if not inside or len({*columns}) < len(columns):
             raise ValueError("there must be one vocabulary at most for each column.")
+
+
+class Coder:
+    """Turns rows of strings and numbers, with their columns in order, into numbers.
+
+    Unlike the checks of scikit-learn it takes a few microseconds for a row. Columns that are not
+    read become zeros.
+    """
+
+    def __init__(self, specification: PreparedSpecification):
+        self._n_columns = specification.n_columns
+        self._tables = [(word.column, word.table()) for word in specification.vocabularies]
+        read = specification.preparation.reads()
+        read[[column for column, _ in self._tables]] = False
+        self._numeric = np.flatnonzero(read)
+
+    def __call__(self, X: Any) -> NDArray[np.float64]:
+        """Numbers for one row, of shape (n_columns,), or several."""
+        X = np.asarray(X, dtype=object)
+        if X.ndim not in (1, 2) or X.shape[-1] != self._n_columns:
+            raise ValueError(
+                f"A row must have {self._n_columns} columns; got an array of shape {X.shape}."
+            )
+        rows = np.zeros(X.shape)
+        rows[..., self._numeric] = X[..., self._numeric].astype(np.float64)
+        for column, table in self._tables:
+            values = X[..., column]
+            if X.ndim == 1:
+                rows[column] = _code(values, table)
+            else:
+                rows[:, column] = [_code(value, table) for value in values]
+        return rows
 
 
 # ---------------------------------------------------------------- operators

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NoReturn, Self
 
 import numpy as np
@@ -14,7 +13,7 @@ from kitchenette.data.rows import FLOATS, refuse_what_is_not_numbers
 from kitchenette.files.registry import storable
 from kitchenette.kernels.base import canonical, native_order
 from kitchenette.maps.base import RowMap
-from kitchenette.maps.prepared import PreparedSpecification
+from kitchenette.maps.prepared import Coder, PreparedSpecification
 
 
 @storable
@@ -172,21 +171,11 @@ class PreparedMap(RowMap):
         return X.reindex(columns=names) if hasattr(X, "reindex") else X.select(list(names))
 
     @property
-    def coder(self) -> Callable[[Any], NDArray[Any]] | None:
-        """The function `coded` if some columns may be other than numbers, or None."""
+    def coder(self) -> Coder | None:
+        """What turns rows into numbers if some columns may be others, or None."""
         specification = self.specification_
         numbers = not specification.vocabularies and specification.preparation.reads().all()
-        return None if numbers else self.coded
-
-    def coded(self, X: Any) -> Any:
-        """Rows of strings and numbers with their columns in order, as numbers; one may be 1-D."""
-        X = np.asarray(X, dtype=object)
-        rows = X[None] if X.ndim == 1 else X
-        if rows.ndim != 2 or rows.shape[1] != self.n_features_in_:
-            raise ValueError(
-                f"A row must have {self.n_features_in_} columns; got an array of shape {X.shape}."
-            )
-        return self._coded(rows, self.specification_.preparation.reads()).reshape(X.shape)
+        return None if numbers else Coder(specification)
 
     def _coded(self, X: Any, read: NDArray[np.bool_]) -> NDArray[Any]:
         """Rows of numbers: codes in place of strings, zeros in columns that are not read."""

@@ -1,8 +1,9 @@
 """The interface of a fitted feature map, used by the learners and by maps over other maps.
 
-Every map of this package is a `FittedMap`. A class of your own is one if it has these methods;
-any other scikit-learn transformer that treats rows one by one is wrapped by `fitted_map`, which
-calls its ``transform``.
+Every map of this package is a `FittedMap`. A class of your own is one if it has these methods.
+`fitted_map` translates pipelines of scikit-learn's scalers, imputers and encoders to a
+`PreparedMap`, and wraps any other transformer that treats rows one by one, to call its
+``transform``.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -37,48 +37,48 @@ class NotTranslatedError(Exception):
     """The transformer, or one of its options, has no translation."""
 
 
-@dataclass
+@dataclass(slots=True)
 class Column:
     """A column on its way through the steps.
 
-    ``words`` are the known strings of a column of strings, shared by all columns that are made
-    of it; ``raw`` is its number in the data, None once it has been computed with.
+    Attributes
+    ----------
+    raw : bool
+        Whether it is as in the data, where it may be of strings.
+    words : dict or None
+        The codes of the known strings of a column of strings. A column whose missing values were
+        replaced shares them.
     """
 
-    raw: int | None = None
-    words: list[str] = field(default_factory=list)
-    is_text: list[bool] = field(default_factory=lambda: [False])  # shared like the words
+    raw: bool = False
+    words: dict[str, float] | None = None
 
     def code(self, value: Any) -> float:
         """The number that stands for a category or a substitute."""
         if isinstance(value, str):
-            if self.raw is None and not self.is_text[0]:
-                raise NotTranslatedError
-            self.is_text[0] = True
-            if value not in self.words:
-                self.words.append(str(value))
-            return float(self.words.index(value))
+            if self.words is None:
+                if not self.raw:
+                    raise NotTranslatedError
+                self.words = {}
+            return self.words.setdefault(str(value), float(len(self.words)))
         if value is None:
             return NO_WORD
         if not isinstance(value, int | float) or abs(value) > EXACT_INTEGERS:
             raise NotTranslatedError
         return float(value)
 
-    def filled(self) -> Column:
-        """The column after missing values were replaced; it has the same words."""
-        return Column(self.raw, self.words, self.is_text)
-
 
 Translation = tuple[Preparation, list[Column]]
+NUMBERS = Column()  # all computed columns, which never change
 
 
 # ---------------------------------------------------------------- numbers to numbers
 
 
 def _computed(preparation: Preparation, columns: list[Column]) -> Translation:
-    if any(column.is_text[0] for column in columns) or len(columns) != preparation.n_columns:
+    if any(column.words is not None for column in columns) or len(columns) != preparation.n_columns:
         raise NotTranslatedError
-    return preparation, [Column() for _ in range(preparation.n_outputs)]
+    return preparation, [NUMBERS] * preparation.n_outputs
 
 
 def _affine(
@@ -169,7 +169,7 @@ def _imputer(imputer: Any, columns: list[Column]) -> Translation:
         fill=np.array(fill, dtype=np.float64),
         flags=np.array(flags, dtype=np.int64),
     )
-    return made, [columns[j].filled() for j in kept] + [Column() for _ in flags]
+    return made, [Column(words=columns[j].words) for j in kept] + [NUMBERS] * len(flags)
 
 
 def _one_hot(encoder: Any, columns: list[Column]) -> Translation:
@@ -203,7 +203,7 @@ def _one_hot(encoder: Any, columns: list[Column]) -> Translation:
         unknown=np.array(unknown, dtype=np.int64),
         missing=np.array(missing, dtype=np.int64),
     )
-    return made, [Column() for _ in range(made.n_outputs)]
+    return made, [NUMBERS] * made.n_outputs
 
 
 def _codes(column: Column, values: list[Any]) -> NDArray[np.float64]:
@@ -212,7 +212,7 @@ def _codes(column: Column, values: list[Any]) -> NDArray[np.float64]:
     if len({isinstance(value, str) for value in present}) > 1:
         raise NotTranslatedError
     codes = np.array([column.code(value) for value in values], dtype=np.float64)
-    if None in values and not column.is_text[0]:
+    if column.words is None and any(value is None for value in values):
         raise NotTranslatedError  # the code of None might be one of the numbers
     return codes
 

@@ -43,7 +43,7 @@ def preparation_of(estimator: Any) -> Preparation | None:
         preparation, _ = _translated(estimator, columns)
     except NotTranslatedError:
         return None
-    return None if any(column.is_text[0] for column in columns) else preparation
+    return None if any(column.words is not None for column in columns) else preparation
 
 
 def prepared_map(estimator: Any) -> PreparedMap | None:
@@ -53,16 +53,20 @@ def prepared_map(estimator: Any) -> PreparedMap | None:
         last = steps.pop()
     first = steps[0] if steps else last
     columns = _raw_columns([first])
-    if columns is None or (last is not None and "specification_" not in vars(last)):
+    if columns is None:
         return None
+    if last is not None:
+        if not _is_its_specification(last):
+            return None
+        last = last.for_inference()  # it stays as it is if somebody fits the map on more rows
     try:
         preparation, made = _in_sequence(steps, columns)
-        if any(column.is_text[0] for column in made) or preparation.n_outputs == 0:
+        if any(column.words is not None for column in made) or preparation.n_outputs == 0:
             return None
         vocabularies = tuple(
             Vocabulary(j, tuple(column.words))
             for j, column in enumerate(columns)
-            if column.is_text[0]
+            if column.words is not None
         )
         specification = PreparedSpecification.of(
             preparation, None if last is None else last.fitted(), vocabularies
@@ -74,10 +78,17 @@ def prepared_map(estimator: Any) -> PreparedMap | None:
     return PreparedMap.of(specification, last, names, by_name=by_name)
 
 
+def _is_its_specification(fitted: RowMap) -> bool:
+    """Whether the features of a map are those of its specification, as a subclass may change."""
+    own = type(fitted)
+    usual = own.operator is RowMap.operator and own.transform is RowMap.transform
+    return usual and "specification_" in vars(fitted)
+
+
 def _raw_columns(steps: list[Any]) -> list[Column] | None:
     """The columns that the first step was fitted on, or None if it was not fitted."""
     n_columns = getattr(steps[0], "n_features_in_", None) if steps else None
-    return None if n_columns is None else [Column(raw=j) for j in range(n_columns)]
+    return None if n_columns is None else [Column(raw=True) for _ in range(n_columns)]
 
 
 def _steps(estimator: Any) -> list[Any]:

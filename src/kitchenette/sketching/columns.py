@@ -51,21 +51,36 @@ def scaled_columns(
 def mapped_columns(n_columns: int, items: Sequence[Item], dtype: DTypeLike) -> NativeOperator:
     """The outputs of several functions of columns, side by side."""
     numbers = [np.asarray(item.numbers, dtype=np.float64) for item in items]
-    sizes = [part.size for part in numbers]
-    make = _core.mapped_columns32 if np.dtype(dtype) == np.float32 else _core.mapped_columns64
-    native = make(
-        n_columns=n_columns,
-        kinds=np.array([item.kind for item in items], dtype=np.int32),
-        sources=np.array([item.source for item in items], dtype=np.int32),
-        starts=np.cumsum([0, *sizes], dtype=np.int64),
-        numbers=np.concatenate([np.empty(0), *numbers]),
+    return _mapped(
+        n_columns,
+        np.array([item.kind for item in items], dtype=np.int32),
+        np.array([item.source for item in items], dtype=np.int32),
+        np.cumsum([0, *(part.size for part in numbers)], dtype=np.int64),
+        np.concatenate([np.empty(0), *numbers]),
+        dtype,
     )
-    return NativeOperator(native)
 
 
-def selected_columns(n_columns: int, columns: Sequence[int], dtype: DTypeLike) -> NativeOperator:
+def selected_columns(n_columns: int, columns: ArrayLike, dtype: DTypeLike) -> NativeOperator:
     """Some columns, in the given order."""
-    return mapped_columns(n_columns, [Item(Kind.COPY, int(column)) for column in columns], dtype)
+    sources = np.asarray(columns, dtype=np.int32)
+    kinds = np.full(sources.size, Kind.COPY, dtype=np.int32)
+    starts = np.zeros(sources.size + 1, dtype=np.int64)
+    return _mapped(n_columns, kinds, sources, starts, np.empty(0), dtype)
+
+
+def _mapped(
+    n_columns: int,
+    kinds: NDArray[np.int32],
+    sources: NDArray[np.int32],
+    starts: NDArray[np.int64],
+    numbers: NDArray[np.float64],
+    dtype: DTypeLike,
+) -> NativeOperator:
+    make = _core.mapped_columns32 if np.dtype(dtype) == np.float32 else _core.mapped_columns64
+    return NativeOperator(
+        make(n_columns=n_columns, kinds=kinds, sources=sources, starts=starts, numbers=numbers)
+    )
 
 
 def unit_rows(n_columns: int, norm: str, dtype: DTypeLike) -> NativeOperator:
