@@ -170,7 +170,7 @@ class Search:
         return best
 
     def _step(self, tried: Tried, power: float, widths: tuple[float, ...]) -> Tried:
-        """The best width for new weights, of which half a step is the geometric mean with the old."""
+        """The best width for new weights; half a step is the geometric mean with the old ones."""
         old = tried.candidate
         assert isinstance(old, FourierCandidate)
         inner = old.inner(self.n_screening, self.seed, self.pilot.precision)
