@@ -127,8 +127,8 @@ def test_classes_of_any_kind():
 
 
 def test_more_classes_than_columns_of_targets():
-    X = np.random.default_rng(0).normal(size=(400, 3))
-    labels = np.floor(30 * X[:, 0]).astype(int)
+    X = np.random.default_rng(0).normal(size=(900, 3))
+    labels = np.floor(15 * X[:, 0]).astype(int)
     auto = AutoMap(64, task="classification", random_state=0).fit(X, labels)
     assert auto.feature_importances_.argmax() == 0
 

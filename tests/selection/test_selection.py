@@ -10,9 +10,8 @@ from sklearn.preprocessing import StandardScaler
 import kitchenette
 from kitchenette import Fastfood, KernelRegressor, LeastSquares, RandomKitchenSinks
 from kitchenette.kernels import Gaussian, Matern
-from kitchenette.selection import importance
+from kitchenette.learning.gradients import squared_derivatives
 from kitchenette.selection.columns import column_scales, robust_spread
-from kitchenette.selection.gradients import squared_derivatives
 from kitchenette.selection.sizes import FINALISTS, SCREENED, budget_of, pilot_sizes, trial_cost
 
 
@@ -62,7 +61,7 @@ def test_importances_of_any_fourier_model():
         kitchenette.AutoMap(128, random_state=0),
     ):
         model = KernelRegressor(feature_map, alpha=1e-3).fit(X, y)
-        for found in (importance(model, X), importance(model)):
+        for found in (model.importance(X), model.importance()):
             assert found.sum() == pytest.approx(1)
             np.testing.assert_allclose(found, [1 / 3, 2 / 3, 0], atol=0.1)
 
@@ -71,7 +70,8 @@ def test_importances_need_derivatives():
     X = np.random.default_rng(0).normal(size=(50, 3))
     model = KernelRegressor(kitchenette.TensorSketch(n_components=32), alpha=1.0).fit(X, X[:, 0])
     with pytest.raises(ValueError, match="cosines and sines"):
-        importance(model)
+        model.importance()
+    assert not hasattr(model, "feature_importances_")
 
 
 def test_spread_is_not_moved_by_few_far_numbers():

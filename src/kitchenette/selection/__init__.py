@@ -3,6 +3,5 @@
 from kitchenette.selection.automap import AutoMap
 from kitchenette.selection.choice import Choice
 from kitchenette.selection.choose import choose
-from kitchenette.selection.importance import importance
 
-__all__ = ["AutoMap", "Choice", "choose", "importance"]
+__all__ = ["AutoMap", "Choice", "choose"]

@@ -84,7 +84,7 @@ class AutoMap(RowMap):
     See Also
     --------
     kitchenette.choose : The same choice as a report.
-    kitchenette.selection.importance : Importances of the columns for any model.
+    KernelRegressor.importance : Importances of the columns for a fitted model.
 
     Notes
     -----
@@ -93,7 +93,7 @@ class AutoMap(RowMap):
     these rows is smaller by more than half a standard error of the difference (a whole one if
     there are less than 500 rows). Learned length scales are one over the root mean square of the
     derivative in the column, which follows from the statistics of the features (see
-    `kitchenette.selection.gradients`), a few times over. Wide sparse rows, such as hashed text,
+    `kitchenette.learning.gradients`), a few times over. Wide sparse rows, such as hashed text,
     get linear or quadratic features of unit rows by `TensorSketch` instead.
 
     References

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kitchenette.kernels import ShiftInvariantKernel
+from kitchenette.learning.importance import normalised
 from kitchenette.selection.candidates import (
     KERNELS,
     Candidate,
@@ -137,9 +138,3 @@ def _importances(
     spreads = candidate.scales.spread * candidate.factors
     inner: Any = candidate.inner(n_components, seed, precision)
     return spreads, normalised(np.sqrt(trial.squared_derivatives(inner)) * spreads)
-
-
-def normalised(sizes: Array) -> Array:
-    """Numbers with a sum of one; equal ones if all are zero."""
-    total = sizes.sum()
-    return sizes / total if total > 0 else np.full(sizes.size, 1 / sizes.size)

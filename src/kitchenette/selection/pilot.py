@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from kitchenette.learning.gradients import squared_derivatives
 from kitchenette.learning.least_squares import LeastSquares
 from kitchenette.learning.solution import Solution
 from kitchenette.maps.fourier import FourierSpecification
 from kitchenette.selection.candidates import Candidate
-from kitchenette.selection.gradients import squared_derivatives
 from kitchenette.selection.targets import Targets
 from kitchenette.sketching.random import Stream
 

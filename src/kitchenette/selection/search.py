@@ -25,7 +25,9 @@ from kitchenette.selection.pilot import Pilot, Trial
 Array = NDArray[np.float64]
 WIDTHS = (0.4, 1.0, 2.5)  # the first widths, in median distances
 FINER = (0.63, 1.58)
-LEARNED_WIDTHS = ((0.6, 1.0, 1.6), (0.75, 1.2))  # of the first step and of the others
+LEARNED_WIDTHS = (0.6, 1.0, 1.6), (0.75, 1.2)  # of the first step and of the others
+NARROWER, MORE_WIDTHS = 0.6, 2  # tried as long as the smallest width is the best one
+LEAST_POWER = 0.4  # learning ends after steps smaller than half a step would follow
 LEARNING_STEPS, FEW_STEPS = 5, 2
 LEAST_WEIGHT = 1e-3  # of a column, relative to the largest weight
 SMALL_GAIN = 0.005  # a relative gain below this ends learning
@@ -151,28 +153,42 @@ class Search:
         return min(tried, finer, key=lambda t: t.loss)
 
     def _learned(self, starts: list[Tried]) -> Tried:
-        """Weights of columns from average squared derivatives, a few times over."""
-        lines = [[start, self._step(start, first=True)] for start in starts]
-        line = min(lines, key=lambda line: line[1].loss)
-        best, current, failures = min(line, key=lambda t: t.loss), line[1], 0
+        """Weights of columns from average squared derivatives, a few times over.
+
+        A step that does not help is followed by half a step from the best weights so far.
+        """
+        firsts = [self._step(start, 1.0, LEARNED_WIDTHS[0]) for start in starts]
+        best = min((*starts, *firsts), key=lambda t: t.loss)
+        power = 1.0
         for _ in range(1, FEW_STEPS if self.few else LEARNING_STEPS):
-            current = self._step(current, first=False)
-            failures = 0 if current.loss < (1 - SMALL_GAIN) * best.loss else failures + 1
-            best = min(best, current, key=lambda t: t.loss)
-            if failures == 2:
+            tried = self._step(best, power, LEARNED_WIDTHS[1])
+            if tried.loss > (1 - SMALL_GAIN) * best.loss:
+                power /= 2
+            best = min(best, tried, key=lambda t: t.loss)
+            if power < LEAST_POWER:
                 break
         return best
 
-    def _step(self, tried: Tried, *, first: bool) -> Tried:
-        candidate = tried.candidate
-        assert isinstance(candidate, FourierCandidate)
-        inner = candidate.inner(self.n_screening, self.seed, self.pilot.precision)
-        weights = learned_weights(candidate, tried.trial, inner)
+    def _step(self, tried: Tried, power: float, widths: tuple[float, ...]) -> Tried:
+        """The best width for new weights; half a step is the geometric mean with the old ones."""
+        old = tried.candidate
+        assert isinstance(old, FourierCandidate)
+        inner = old.inner(self.n_screening, self.seed, self.pilot.precision)
+        weights = learned_weights(old, tried.trial, inner)
         if not weights.any():
             return tried
-        kernel, form = candidate.kernel, candidate.scales
-        made = weighted_candidate(kernel, form, weights, candidate.width, candidate.steps + 1)
-        return self.best_of(made.wider(factor) for factor in LEARNED_WIDTHS[0 if first else 1])
+        weights = old.weights ** (1 - power) * weights**power
+        made = weighted_candidate(old.kernel, old.scales, weights, old.width, old.steps + 1)
+        best = self.best_of(made.wider(width) for width in widths)
+        for _ in range(MORE_WIDTHS):
+            # Fewer columns that matter often ask for a smaller width.
+            candidate = best.candidate
+            assert isinstance(candidate, FourierCandidate)
+            if candidate.width > 1.01 * widths[0] * old.width:
+                break
+            widths = (widths[0] * NARROWER, *widths)
+            best = min(best, self.attempt(made.wider(widths[0])), key=lambda t: t.loss)
+        return best
 
     def _kernels(self, tried: Tried) -> Tried:
         """The other kernels: first smoother or rougher, then more of the better direction."""

@@ -8,62 +8,36 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kitchenette.data.rows import seeded_sample, table, take
+from kitchenette.learning.gradients import has_gradients, squared_derivatives
 from kitchenette.learning.least_squares import LeastSquares
 from kitchenette.maps.prepared import PreparedSpecification
-from kitchenette.maps.protocol import FittedMap, thawed
+from kitchenette.maps.protocol import FittedMap
 from kitchenette.maps.specification import Specification
-from kitchenette.maps.translation import prepared_map
-from kitchenette.selection.choosing import normalised
-from kitchenette.selection.gradients import has_gradients, squared_derivatives
 
 Array = NDArray[np.float64]
 SPREAD_ROWS = 8000  # the rows from which spreads are computed
 
 
-def importance(model: Any, X: Any = None) -> Array:
-    """The importance of every column for the predictions of a fitted model.
-
-    It is the root mean square of the derivative of the prediction in the column, over all rows
-    that the model has learned from, times the spread of the column, with a sum of one. It says to
-    what the model reacts; permutation importance says what its accuracy rests on.
+def importance(fitted: FittedMap, statistics: LeastSquares, coef: Array, X: Any = None) -> Array:
+    """The importance of every column; see `KernelRegressor.importance`.
 
     Parameters
     ----------
-    model : KernelRegressor or KernelClassifier
-        A fitted model with Fourier features of its columns: `AutoMap`, `Fastfood`,
-        `RandomKitchenSinks`, or one of these after a scaler.
-    X : array-like, sparse matrix or data frame of shape (n_rows, n_columns), optional
-        Rows from which the spreads of the columns are computed. Without them, an `AutoMap` knows
-        the spreads; for other maps, columns are compared in units of their length scales.
+    fitted : FittedMap
+        The map.
+    statistics : LeastSquares
+        The statistics of its features.
+    coef : ndarray of shape (n_features, n_targets)
+        Their weights.
+    X : table of rows, optional
+        Rows for the spreads of the columns.
 
     Returns
     -------
     importances : ndarray of shape (n_columns,)
-        Numbers that are not negative, with a sum of one. The derivatives of several targets or
-        classes are added in square.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kitchenette import KernelRegressor
-    >>> from kitchenette.selection import importance
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(500, 3))
-    >>> model = KernelRegressor(random_state=0).fit(X, 2 * X[:, 1] + X[:, 2])
-    >>> importances = importance(model, X)
-    >>> bool(importances[1] > importances[2] > 10 * importances[0])
-    True
     """
-    fitted: Any = thawed(model.feature_map_)
-    if not isinstance(fitted, FittedMap):
-        fitted = prepared_map(fitted)
     specification: Any = getattr(fitted, "specification_", None)
     _fourier(specification)
-    statistics = model.statistics_
-    if statistics is None:
-        raise ValueError("This model was saved without its statistics, from which derivatives are.")
-    weights = np.asarray(model.solve().coef_, dtype=np.float64)
-    coef = weights.reshape(statistics.n_targets, statistics.n_features).T
     spreads = getattr(fitted, "column_spreads_", None)
     if X is not None:
         X = table(X)
@@ -122,3 +96,9 @@ def _fourier(specification: Any) -> Any:
             "after steps that keep the columns."
         )
     return inner
+
+
+def normalised(sizes: Array) -> Array:
+    """Numbers with a sum of one; equal ones if all are zero."""
+    total = sizes.sum()
+    return sizes / total if total > 0 else np.full(sizes.size, 1 / sizes.size)
