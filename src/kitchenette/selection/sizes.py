@@ -10,11 +10,12 @@ LARGEST_SCREENING = 1024
 SCREENED, FINALISTS = 36, 6  # about as many candidates are tried with few and with more features
 OF_SCREENING = 2 / 3  # the part of the budget for screening
 OPERATIONS_PER_SECOND = 6e10  # of a small machine with two cores
-SECONDS = 4.0  # for choosing, where the final fit is shorter
+SECONDS = 5.0  # for choosing, where the final fit is shorter
 SHORTEST = 0.3  # seconds for choosing, however short the final fit is
 MANY_ROWS = 50_000  # from here on choosing takes no longer than the final fit
 EFFICIENCY = 0.5  # of small matrices, relative to those of the final fit
 ROWS_PER_FEATURE = 3  # at least, in screening
+KEPT_ROWS = 10  # rows per feature that are kept, where there are so many
 LARGEST = 2048  # the size of map for which n_components="auto" plans
 
 
@@ -74,9 +75,9 @@ def _screening(
         if size > min(n_components, LARGEST_SCREENING) and size > SIZES[-1]:
             continue
         rows = min(n_rows, PILOT_ROWS)
-        while trial_cost(rows, size, n_columns) > affordable and rows > 2 * ROWS_PER_FEATURE * size:
+        while trial_cost(rows, size, n_columns) > affordable and rows > KEPT_ROWS * size:
             rows = int(0.9 * rows)
-        enough = rows >= ROWS_PER_FEATURE * size
+        enough = rows >= max(ROWS_PER_FEATURE * size, min(n_rows, int(0.9 * KEPT_ROWS * size)))
         if (enough and trial_cost(rows, size, n_columns) <= affordable) or size == SIZES[-1]:
             break
     return rows, min(size, n_components)
