@@ -8,9 +8,11 @@ from scipy.special import softmax
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_digits, make_classification
 from sklearn.ensemble import AdaBoostClassifier, VotingClassifier
+from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.model_selection import cross_val_score
 from sklearn.semi_supervised import SelfTrainingClassifier
+from sklearn.utils.class_weight import compute_sample_weight
 
 import kitchenette
 from kitchenette import Fastfood, KernelClassifier
@@ -162,5 +164,36 @@ def test_class_weights_are_weights_of_rows():
     assert (balanced.predict(X) == "yes").mean() > (plain.predict(X) == "yes").mean()
     with pytest.raises(ValueError, match="not among the classes"):
         KernelClassifier(feature_map, class_weight={"maybe": 2.0}).fit(X, names)
-    with pytest.raises(ValueError, match="needs the labels of all rows"):
-        KernelClassifier(class_weight="balanced").partial_fit(X, names, classes=["no", "yes"])
+
+
+def test_balanced_classes_in_streams_and_merges(tmp_path):
+    X, y = make_classification(
+        900, 6, n_classes=3, n_informative=4, weights=[0.7, 0.2], random_state=0
+    )
+    feature_map = FrozenEstimator(Fastfood(n_components=64, random_state=0).fit(X))
+
+    def model():
+        return KernelClassifier(feature_map, class_weight="balanced", validation_rows=200)
+
+    whole = model().fit(X, y)
+    factors = compute_sample_weight("balanced", y)
+    same = KernelClassifier(feature_map, validation_rows=200).fit(X, y, factors)
+    stream = model()
+    for part in np.array_split(np.argsort(y, kind="stable"), 8):
+        stream.partial_fit(X[part], y[part], classes=[0, 1, 2])
+    merged = model().fit(X[y < 2], y[y < 2]).merge(model().fit(X[y > 0][::2], y[y > 0][::2]))
+    merged.merge(model().fit(X[y > 0][1::2], y[y > 0][1::2])).downdate(X[y == 1], y[y == 1])
+    kitchenette.save(stream, tmp_path / "model.safetensors")
+    loaded = kitchenette.load(tmp_path / "model.safetensors")
+    for other in (same, stream, merged, loaded):
+        assert np.allclose(other.decision_function(X), whole.decision_function(X), atol=1e-6)
+        assert np.allclose(other.predict_proba(X), whole.predict_proba(X), atol=1e-5)
+    loaded.partial_fit(X[:50], y[:50])
+    assert loaded.statistics_.n_rows == 950
+    assert whole.for_inference()._by_class is None
+    with pytest.raises(ValueError, match="only one has class_weight"):
+        same.merge(whole)
+    with pytest.raises(ValueError, match="No row of class 2 was learned"):
+        model().fit(X[y < 2], y[y < 2]).merge(
+            model().partial_fit(X[:9], np.zeros(9, int), classes=[0, 1, 2])
+        ).downdate(X[y == 2], y[y == 2])

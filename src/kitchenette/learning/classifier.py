@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
@@ -15,14 +16,19 @@ from sklearn.utils import check_array, column_or_1d, compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
+from kitchenette.data.rows import take
 from kitchenette.files.registry import storable
+from kitchenette.learning.accumulation import batch
 from kitchenette.learning.calibration import Calibration
 from kitchenette.learning.codes import DECODINGS, OutputCode
+from kitchenette.learning.least_squares import LeastSquares
 from kitchenette.learning.leave_one_out import LeaveOneOut
-from kitchenette.learning.machine import Array, KernelMachine, combined
+from kitchenette.learning.machine import Array, KernelMachine, combined, is_word, replaced
 from kitchenette.learning.model import Validation
 from kitchenette.learning.predictor import Predictor
+from kitchenette.learning.row_sample import RowSample
 from kitchenette.learning.solution import Solution
+from kitchenette.maps.protocol import FittedMap
 from kitchenette.parameters import check_choice, check_count, unchanged_on_error
 
 CODES = ("onehot", "ecoc", "hadamard")
@@ -72,8 +78,8 @@ default="onehot"
         number of equal signs. It may be changed after fitting.
     class_weight : dict, "balanced" or None, default=None
         Factors of the weights of rows, by their labels; labels that are not in it have 1.
-        "balanced": inversely proportional to the number of rows of the class, which `fit` counts;
-        `partial_fit` cannot know it and takes a dict.
+        "balanced": inversely proportional to the number of rows of the class seen so far. The
+        statistics of each class are then kept apart, in as many times the memory.
     fit_intercept : bool, default=True
         Whether to add a constant that is not penalised.
     validation_rows : int, default=2000
@@ -172,7 +178,10 @@ default="onehot"
     target_attributes: ClassVar[dict[str, Any]] = {
         "classes_": np.ndarray,
         "code_": (np.ndarray, type(None)),
+        "_by_class": (list, type(None)),
     }
+    # With class_weight="balanced", the statistics of each class; the others follow from them.
+    _by_class: list[LeastSquares | None] | None
 
     def __init__(
         self,
@@ -259,11 +268,6 @@ default="onehot"
                         f"classes={given.tolist()} is not the same as in the first call to "
                         f"partial_fit: {self.classes_.tolist()}."
                     )
-            if isinstance(self.class_weight, str):
-                raise ValueError(
-                    "class_weight='balanced' needs the labels of all rows, which partial_fit does "
-                    "not know: pass a dict of weights, or use fit."
-                )
             (self._begin if first else self._continue)(X, y, sample_weight)
         return self
 
@@ -368,6 +372,22 @@ default="onehot"
         code = self.code_
         if code is not None and (code.dtype != np.int8 or OutputCode(code).n_classes != n_targets):
             raise ValueError("code_ must have a row of int8 numbers for each class.")
+        parts = self._by_class
+        if parts is None:
+            return
+        if self.statistics_ is None or len(parts) != n_targets or all(p is None for p in parts):
+            raise ValueError("_by_class must have the statistics of each class.")
+        shape = self.statistics_.n_features, n_targets
+        for part in parts:
+            if part is not None and (
+                not isinstance(part, LeastSquares) or (part.n_features, part.n_targets) != shape
+            ):
+                raise ValueError("_by_class must have statistics like those of the model.")
+
+    def for_inference(self) -> Self:
+        copied = super().for_inference()
+        copied._by_class = None
+        return copied
 
     def encode(self, y: Any, first: bool) -> NDArray[Any]:
         y = column_or_1d(y, warn=True)
@@ -413,8 +433,10 @@ default="onehot"
         scores = self._scores()(outputs)
         return np.stack([-scores, scores], axis=1) / 2 if scores.ndim == 1 else scores
 
+    # ------------------------------------------------------------ weights of classes
+
     def weighted(self, targets: NDArray[Any], weights: Array | None) -> Array | None:
-        if self.class_weight is None:
+        if self.class_weight is None or self._is_balanced:
             return weights
         labels = self.classes_[targets]
         present = np.unique(labels)
@@ -424,12 +446,75 @@ default="onehot"
 
     def _class_weight(self, present: NDArray[Any]) -> Any:
         """The weights of the labels in a batch, which may lack some of them."""
-        if isinstance(self.class_weight, str):
-            return self.class_weight
         unknown = [label for label in self.class_weight if label not in self.classes_]
         if unknown:
             raise ValueError(f"class_weight has labels that are not among the classes: {unknown}.")
         return {label: w for label, w in self.class_weight.items() if label in present} or None
+
+    @property
+    def _is_balanced(self) -> bool:
+        return is_word(self.class_weight, "balanced")
+
+    def learned(
+        self, fitted: FittedMap, X: Any, targets: Any, weights: Array | None
+    ) -> dict[str, Any]:
+        if not self._is_balanced:
+            return {"_by_class": None} | super().learned(fitted, X, targets, weights)
+        parts, sample = self._learned_by_class(fitted, X, targets, weights, self.validation_rows)
+        return _balanced(parts, sample)
+
+    def learn_more(self, X: Any, targets: Any, weights: Array | None, remove: bool) -> None:
+        if self._by_class is None:
+            super().learn_more(X, targets, weights, remove)
+            return
+        sample = self._sample()
+        if remove:
+            parts, sample = self._removed_by_class(X, targets, weights)
+        else:
+            n_sampled = 0 if sample is None else sample.size
+            more, theirs = self._learned_by_class(self._fitted, X, targets, weights, n_sampled)
+            parts, sample = _both(self._by_class, more), combined(sample, theirs)
+        self.__dict__.update(_balanced(parts, sample))
+
+    def _removed_by_class(
+        self, X: Any, targets: Any, weights: Array | None
+    ) -> tuple[list[LeastSquares | None], RowSample | None]:
+        """The statistics of each class, and the sample, without some rows."""
+        assert self._by_class is not None
+        parts, sample = list(self._by_class), self._sample()
+        rows = batch(self._fitted, X, targets, self, weights, with_keys=sample is not None)
+        for number in np.unique(targets):
+            part, some = parts[number], targets == number
+            if part is None:
+                raise ValueError(f"No row of class {self.classes_.tolist()[number]!r} was learned.")
+            part = copy(part).downdate(
+                rows.Z[some], rows.Y[some], None if weights is None else weights[some]
+            )
+            parts[number] = part if part.n_rows > 0 else None
+        if sample is not None and rows.keys is not None:
+            sample = sample.without(rows.keys, weights)
+        return parts, sample
+
+    def _learned_by_class(
+        self, fitted: FittedMap, X: Any, targets: Any, weights: Array | None, n_sampled: int
+    ) -> tuple[list[LeastSquares | None], RowSample | None]:
+        """The statistics of each class, None for classes without rows, and a sample of all."""
+        parts: list[LeastSquares | None] = [None] * self.classes_.size
+        samples: list[Any] = []
+        for number in np.unique(targets):
+            rows = np.flatnonzero(targets == number)
+            some = None if weights is None else weights[rows]
+            parts[number], sample = self.accumulated(
+                fitted, take(X, rows), targets[rows], some, n_sampled
+            )
+            samples.append(sample)
+        return parts, samples[0].combined(*samples[1:]) if n_sampled else None
+
+    def validation_sample(self) -> RowSample | None:
+        sample = self._sample()
+        if sample is None or self._by_class is None:
+            return sample
+        return sample.reweighted(_balancing(self._by_class)[sample.targets.argmax(axis=1)])
 
     def shaped(self, values: Any) -> Any:
         return np.ascontiguousarray(values.T) if isinstance(values, np.ndarray) else values
@@ -441,6 +526,8 @@ default="onehot"
                 f"strings or objects: {self.classes_[:3].tolist()} and "
                 f"{other.classes_[:3].tolist()}."
             )
+        if (self._by_class is None) != (other._by_class is None):
+            raise ValueError("Cannot merge models of which only one has class_weight='balanced'.")
         classes = np.union1d(self.classes_, other.classes_)
         mine, theirs = self._known(), other._known()
         sample, their_sample = self._sample(), other._sample()
@@ -449,23 +536,20 @@ default="onehot"
             theirs = theirs.with_targets(columns, classes.size)
             if their_sample is not None:
                 their_sample = their_sample.with_targets(columns, classes.size)
-        if classes.size == self.classes_.size:
+        if classes.size == self.classes_.size and self._by_class is None:
             self.change(lambda: mine.merge(theirs), combined(sample, their_sample))
             return
         # The statistics and the classes are replaced together, in one step.
         columns = np.searchsorted(classes, self.classes_)
-        extended = mine.with_targets(columns, classes.size).merge(theirs)
         if sample is not None:
             sample = sample.with_targets(columns, classes.size)
-        code = self._make_code(classes.size)
-        self.__dict__.update(
-            statistics_=extended,
-            _samples={extended.version: combined(sample, their_sample)},
-            classes_=classes,
-            code_=code,
-            _model=None,
-            _posterior=None,
-        )
+        sample, code = combined(sample, their_sample), self._make_code(classes.size)
+        if self._by_class is None:
+            state = replaced(mine.with_targets(columns, classes.size).merge(theirs), sample)
+        else:
+            parts = [_extended(model, classes) for model in (self, other)]
+            state = _balanced(_both(*parts), sample)
+        self.__dict__.update(state, classes_=classes, code_=code)
 
     def _make_code(self, n_classes: int) -> NDArray[np.int8] | None:
         if not isinstance(self.code, str):
@@ -494,6 +578,48 @@ default="onehot"
                 f"code_length={self.code_length} is for code='ecoc', whose length is free; "
                 "leave it away for other codes."
             )
+
+
+Parts = list[LeastSquares | None]  # the statistics of each class; None for one without rows
+
+
+def _balancing(parts: Parts) -> Array:
+    """Factors for the weights of each class, by which all classes weigh as many rows."""
+    counts = np.array([0 if part is None else part.n_rows for part in parts])
+    return counts.sum() / np.maximum(counts * np.count_nonzero(counts), 1)
+
+
+def _balanced(parts: Parts, sample: RowSample | None) -> dict[str, Any]:
+    """The attributes that change with the statistics of the classes."""
+    weighted = [
+        part.reweighted(factor)
+        for part, factor in zip(parts, _balancing(parts), strict=True)
+        if part is not None
+    ]
+    if not weighted:
+        raise ValueError("No row would be left.")
+    whole = weighted[0]
+    for part in weighted[1:]:
+        whole.merge(part)
+    return {"_by_class": parts, **replaced(whole, sample)}
+
+
+def _both(mine: Parts, theirs: Parts) -> Parts:
+    """The statistics of the rows of both, class by class."""
+    return [
+        a if b is None else b if a is None else a.combined(b)
+        for a, b in zip(mine, theirs, strict=True)
+    ]
+
+
+def _extended(model: KernelClassifier, classes: NDArray[Any]) -> Parts:
+    """The statistics of a model's classes among more classes."""
+    assert model._by_class is not None
+    columns = np.searchsorted(classes, model.classes_)
+    parts: Parts = [None] * classes.size
+    for column, part in zip(columns, model._by_class, strict=True):
+        parts[column] = None if part is None else part.with_targets(columns, classes.size)
+    return parts
 
 
 def _number_of_label(label: Any) -> float:

@@ -294,6 +294,25 @@ class LeastSquares:
         """A copy with ``n_targets`` targets: the present ones at ``columns``, the others zero."""
         return self._of(self._statistics.with_targets(columns.astype(np.int64), n_targets))
 
+    def reweighted(self, factor: float) -> Self:
+        """The statistics of the same rows with all weights multiplied by a factor, as a copy.
+
+        Parameters
+        ----------
+        factor : float
+            A positive number.
+
+        Returns
+        -------
+        statistics : LeastSquares
+        """
+        if not 0 < factor < np.inf:
+            raise ValueError(f"factor must be a positive number; got {factor!r}.")
+        state = self.state()
+        for name in ("gram", "cross", "target_gram", "count"):
+            state[name] = factor * state[name]
+        return self.from_state(state)
+
     def leading(self, n_features: int) -> Self:
         """The statistics of the first features alone, with all targets, as a copy.
 

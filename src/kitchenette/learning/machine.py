@@ -47,6 +47,12 @@ def is_word(value: Any, word: str) -> bool:
     return isinstance(value, str) and value == word
 
 
+def replaced(statistics: LeastSquares, sample: RowSample | None) -> dict[str, Any]:
+    """The attributes of a machine that change with new statistics."""
+    samples = {statistics.version: sample}
+    return {"statistics_": statistics, "_samples": samples, "_model": None, "_posterior": None}
+
+
 def combined(mine: RowSample | None, theirs: RowSample | None) -> RowSample | None:
     """The sample of the rows of both; None if one of them has none."""
     return None if mine is None or theirs is None else mine.combined(theirs)
@@ -152,29 +158,33 @@ class KernelMachine(ValueParameters, ABC):
         feature_map = fit_map(feature_map, X, self.decoded(targets), weights)
         # A copy, so that the model stays as it is if somebody fits the map on more rows.
         fitted = fitted_map(feature_map, X).for_inference()
-        statistics, sample = self._accumulated(fitted, X, targets, weights, self.validation_rows)
-        self.__dict__.update(
-            feature_map_=feature_map,
-            statistics_=statistics,
-            _samples={statistics.version: sample},
-            _fitted=fitted,
-            _model=None,
-            _posterior=None,
-        )
+        learned = self.learned(fitted, X, targets, weights)
+        self.__dict__.update(learned, feature_map_=feature_map, _fitted=fitted)
 
-    def _accumulated(
+    def learned(
+        self, fitted: FittedMap, X: Any, targets: Any, weights: Array | None
+    ) -> dict[str, Any]:
+        """The attributes that hold what is learned from the first batch."""
+        return replaced(*self.accumulated(fitted, X, targets, weights, self.validation_rows))
+
+    def accumulated(
         self, fitted: FittedMap, X: Any, targets: Any, weights: Array | None, n_sampled: int
     ) -> tuple[LeastSquares, RowSample | None]:
+        """Statistics and a sample of a batch."""
         title = type(self).__name__ if self.verbose else None
         return accumulate(fitted, X, targets, self, weights, n_sampled=n_sampled, title=title)
 
     def _continue(self, X: Any, y: Any, sample_weight: Any, *, remove: bool = False) -> None:
         """Add or remove rows; the statistics change in a single last step."""
-        statistics, sample = self._known(), self._sample()
         X, targets, weights = self._checked_batch(X, y, sample_weight, first=False)
+        self.learn_more(X, targets, weights, remove)
+
+    def learn_more(self, X: Any, targets: Any, weights: Array | None, remove: bool) -> None:
+        """Add or remove checked rows."""
+        statistics, sample = self._known(), self._sample()
         if X.shape[0] > MOST_ROWS and not remove:
             n_sampled = 0 if sample is None else sample.size
-            more, theirs = self._accumulated(self._fitted, X, targets, weights, n_sampled)
+            more, theirs = self.accumulated(self._fitted, X, targets, weights, n_sampled)
             self.change(lambda: statistics.merge(more), combined(sample, theirs))
             return
         rows = batch(self._fitted, X, targets, self, weights, with_keys=sample is not None)
@@ -197,6 +207,10 @@ class KernelMachine(ValueParameters, ABC):
         self._samples = {version: self._sample(), version + 1: sample}
         action()
         self._samples = {self.statistics_.version: sample}
+
+    def validation_sample(self) -> RowSample | None:
+        """The sample with the weights that its rows have in the statistics."""
+        return self._sample()
 
     def _sample(self) -> RowSample | None:
         """The sample of the rows; None if none is kept, or the statistics changed without it."""
@@ -340,7 +354,7 @@ class KernelMachine(ValueParameters, ABC):
 
     def _held_out(self) -> LeaveOneOut | None:
         """Sampled rows with predictions of models without them; None if there are too few."""
-        sample = self._sample()
+        sample = self.validation_sample()
         if sample is None:
             return None
         equations = self._known().equations(self.fit_intercept, self._n_observations())

@@ -153,6 +153,10 @@ class RowSample:
         """Some of the rows."""
         return replace(self, **{name: getattr(self, name)[which] for name in _ROWS})
 
+    def reweighted(self, factors: Array) -> Self:
+        """The same rows with their weights multiplied by factors."""
+        return replace(self, weights=factors * self.weights)
+
     def with_targets(self, columns: NDArray[np.intp], n_targets: int) -> Self:
         """The same rows with more targets: the present ones at ``columns``, the others zero."""
         targets = np.zeros((self.n_sampled, n_targets))
