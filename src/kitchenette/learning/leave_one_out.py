@@ -61,11 +61,15 @@ class LeaveOneOut:
     def __init__(self, equations: NormalEquations, rows: RowSample):
         self._equations = equations
         self.rows = rows
-        self._centred = rows.features.astype(np.float64) - equations.feature_mean
         variances = equations.target_squares / equations.count
         self._scale = np.where(variances > 0, variances, 1.0)
         self._eigen: Eigendecomposition | None = None
-        self._rotated = self._squares = self._cross = np.empty((0, 0))
+        self._rotated = self._cross = np.empty((0, 0))
+
+    def _centred(self) -> Array:
+        centred = self.rows.features.astype(np.float64)
+        centred -= self._equations.feature_mean
+        return centred
 
     @property
     def enough(self) -> bool:
@@ -87,12 +91,13 @@ class LeaveOneOut:
         equations, rows = self._equations, self.rows
         if self._eigen is None:
             inverse: ShiftedInverse = shifted_inverse(equations, alpha)
-            fitted = self._centred @ solution(equations, inverse).coef
-            lengths = inverse.squared_lengths(self._centred)
+            centred = self._centred()
+            fitted = centred @ solution(equations, inverse).coef
+            lengths = inverse.squared_lengths(centred)
         else:
             diagonal = ShiftedEigen(self._eigen, alpha).diagonal
             fitted = self._rotated @ (diagonal[:, None] * self._cross)
-            lengths = self._squares @ diagonal
+            lengths = np.einsum("ij,ij,j->i", self._rotated, self._rotated, diagonal)
         leverage = rows.weights * (lengths + equations.fit_intercept / equations.count)
         residuals = rows.targets - equations.target_mean - fitted
         residuals /= np.maximum(1 - leverage, SMALLEST_PART)[:, None]
@@ -129,8 +134,7 @@ class LeaveOneOut:
 
     def _decompose(self) -> None:
         self._eigen = Eigendecomposition(self._equations)
-        self._rotated = self._centred @ self._eigen.vectors
-        self._squares = np.square(self._rotated)
+        self._rotated = self._centred() @ self._eigen.vectors
         self._cross = self._eigen.vectors.T @ self._equations.cross
 
     def _grid(self) -> list[float]:
