@@ -7,9 +7,10 @@ exact, so one factor of the Gram matrix predicts every sampled row by a model th
 nor any row equal to it (see `row_sample`).
 
 The penalty "auto" is that of the largest evidence, unless another penalty predicts the sampled rows
-better by more than a standard error of the difference. The evidence assumes that the kernel and the
-Gaussian noise are right; the sampled rows assume nothing, but are few. Generalised cross-validation
-assumes that all rows have the same leverage, which is why outlying or repeated rows betray it.
+better by more than two standard errors of the difference. The evidence assumes that the kernel and
+the Gaussian noise are right; the sampled rows assume nothing, but are few. Generalised
+cross-validation assumes that all rows have the same leverage, which is why outlying or repeated
+rows betray it.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from kitchenette.learning.threads import one_blas_thread
 LEAST_ROWS = 20  # the errors of fewer rows say nothing
 PER_DECADE = 4  # penalties whose evidence is computed
 SPARSER = 2  # errors are computed for every second one of these
-CONVINCING = 1.0  # standard errors by which another penalty must be better than the evidence's
+CONVINCING = 2.0  # standard errors by which another penalty must be better than the evidence's
 CONTRADICTED = 2.0, 0.05  # standard errors, and part of the error, that are worth a warning
 FURTHEST = 8  # decades between the penalty of the largest evidence and the best one
 SMALLEST_PART = 1e-10  # of 1 - h, below which rounding errors decide

@@ -43,7 +43,7 @@ class KernelRegressor(RegressorMixin, KernelMachine):
     alpha : float, {"auto", "gcv", "evidence"} or array-like, default="auto"
         The penalty of the weights; or the criterion that chooses it; or several penalties, of
         which "gcv" chooses one. "auto": the penalty of the largest marginal likelihood, unless
-        another one predicts the validation rows better by more than a standard error. "gcv":
+        another one predicts the validation rows better by more than two standard errors. "gcv":
         generalised cross-validation. "evidence": the marginal likelihood. The last two warn if
         the validation rows contradict them.
     fit_intercept : bool, default=True

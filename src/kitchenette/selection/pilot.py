@@ -36,8 +36,8 @@ class Trial:
         The squared error of every row held out, relative to the variance of the targets.
     weights : ndarray
         The weights of these rows.
-    error : float
-        The share of wrong classes, or the mean loss for regression.
+    wrong : ndarray
+        Whether the class of every row held out is wrong, or its loss for regression.
     penalty : float
         The best penalty, relative to the trace of the Gram matrix.
     solutions : list of tuples
@@ -46,7 +46,7 @@ class Trial:
 
     losses: Array
     weights: Array
-    error: float
+    wrong: Array
     penalty: float
     solutions: list[tuple[LeastSquares, Solution]] = field(repr=False)
 
@@ -55,12 +55,26 @@ class Trial:
         """The mean loss."""
         return float(np.average(self.losses, weights=self.weights))
 
-    def gain_over(self, other: Trial) -> tuple[float, float]:
-        """By how much the loss is below that of another trial, and the standard error of that."""
-        gain = other.losses - self.losses
+    @property
+    def error(self) -> float:
+        """The share of wrong classes, or the mean loss for regression."""
+        return float(np.average(self.wrong, weights=self.weights))
+
+    def beats(self, other: Trial, caution: float) -> bool:
+        """Whether the loss is smaller than that of another trial by more than chance.
+
+        Chance is ``caution`` standard errors of the difference. The share of wrong classes must
+        not be larger than that of the other trial by more than the same.
+        """
+        gain, deviation = self._gain(other.losses - self.losses)
+        worse, uncertainty = self._gain(self.wrong - other.wrong)
+        return gain > caution * deviation and worse <= caution * uncertainty
+
+    def _gain(self, difference: Array) -> tuple[float, float]:
+        """The mean of a difference, and its standard error."""
         share = self.weights / self.weights.sum()
-        mean = float(share @ gain)
-        return mean, float(np.sqrt(np.sum(np.square(share * (gain - mean)))))
+        mean = float(share @ difference)
+        return mean, float(np.sqrt(np.sum(np.square(share * (difference - mean)))))
 
     def squared_derivatives(self, specification: FourierSpecification) -> Array:
         """The average square of the derivative in each column, over the folds."""
@@ -159,8 +173,7 @@ class Pilot:
             tested |= held_out
             solutions.append((statistics, solution))
         weights = self.weights[tested]
-        error = float(np.average(wrong[tested], weights=weights))
-        return Trial(losses[tested], weights, error, penalty, solutions)
+        return Trial(losses[tested], weights, wrong[tested], penalty, solutions)
 
 
 def _folds(n_rows: int, seed: int) -> list[NDArray[np.bool_]]:

@@ -221,8 +221,8 @@ class Search:
 
     def _wins(self, one: Tried, other: Tried) -> bool:
         """Whether one is better than a simpler one, by more than a part of the standard error."""
-        gain, error = one.trial.gain_over(other.trial)
-        return gain > error * (1.0 if self.pilot.n_rows < FEW_ROWS else CAUTION)
+        caution = 1.0 if self.pilot.n_rows < FEW_ROWS else CAUTION
+        return one.trial.beats(other.trial, caution)
 
 
 def is_wide_text(rows: Any) -> bool:
