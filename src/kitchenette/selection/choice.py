@@ -138,4 +138,6 @@ def _what(chosen: dict[str, Any]) -> str:
     if chosen["scales"] == "unit rows":
         return f"A {chosen['kernel']} kernel of rows divided by their norms"
     width = f"a length scale of {chosen['width']:.2g} median distances"
-    return f"The {chosen['kernel']} kernel with {chosen['scales']} scales and {width}"
+    scales = chosen["scales"]
+    scales = f"scales {scales}" if scales.startswith("learned") else f"{scales} scales"
+    return f"The {chosen['kernel']} kernel with {scales} and {width}"
