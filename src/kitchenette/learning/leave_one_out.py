@@ -7,10 +7,11 @@ exact, so one factor of the Gram matrix predicts every sampled row by a model th
 nor any row equal to it (see `row_sample`).
 
 The penalty "auto" is that of the largest evidence, unless another penalty predicts the sampled rows
-better by more than two standard errors of the difference. The evidence assumes that the kernel and
-the Gaussian noise are right; the sampled rows assume nothing, but are few. Generalised
-cross-validation assumes that all rows have the same leverage, which is why outlying or repeated
-rows betray it.
+better by more than two standard errors of the difference, or one if the error falls by a quarter:
+with heavy tails, standard errors are large, and so is what is at stake. The evidence assumes that
+the kernel and the Gaussian noise are right; the sampled rows assume nothing, but are few.
+Generalised cross-validation assumes that all rows have the same leverage, which is why outlying or
+repeated rows betray it.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ LEAST_ROWS = 20  # the errors of fewer rows say nothing
 PER_DECADE = 4  # penalties whose evidence is computed
 SPARSER = 2  # errors are computed for every second one of these
 CONVINCING = 2.0  # standard errors by which another penalty must be better than the evidence's
+MUCH = 0.25  # if the error falls by this part of it, half of them suffice
 CONTRADICTED = 2.0, 0.05  # standard errors, and part of the error, that are worth a warning
 FURTHEST = 8  # decades between the penalty of the largest evidence and the best one
 SMALLEST_PART = 1e-10  # of 1 - h, below which rounding errors decide
@@ -148,8 +150,12 @@ class LeaveOneOut:
     def _corrected(self, favoured: int, errors: Sequence[Array]) -> int:
         """The favoured penalty, or the one of the least error if that is clearly less."""
         best = int(np.argmin([float(self.rows.weights @ error) for error in errors]))
-        mean, deviation = self.difference(errors[favoured], errors[best])
-        return best if mean > CONVINCING * deviation else favoured
+        return best if self._clearly_less(errors[best], errors[favoured]) else favoured
+
+    def _clearly_less(self, errors: Array, others: Array) -> bool:
+        mean, deviation = self.difference(others, errors)
+        total = float(self.rows.weights @ others) / float(self.rows.weights.sum())
+        return mean > (CONVINCING / 2 if mean > MUCH * total else CONVINCING) * deviation
 
     def _chosen_by_steps(self) -> float:
         """From the penalty of the largest evidence by whole decades, while the error falls.
@@ -163,8 +169,7 @@ class LeaveOneOut:
             while abs(step) < FURTHEST:
                 step += direction
                 tried[step] = self.errors(start * 10.0**step)
-                mean, deviation = self.difference(tried[step - direction], tried[step])
-                if mean <= CONVINCING * deviation:
+                if not self._clearly_less(tried[step], tried[step - direction]):
                     break
             if step != direction:
                 break  # it fell in this direction, so it rises in the other one
