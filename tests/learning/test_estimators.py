@@ -85,8 +85,6 @@ NAMES = np.array(["apple", "pear", "quince", "cherry", "plum"])
             fixed_map(64), alpha=1e-3, code="ecoc", code_length=30, decoding="hamming"
         ),
         KernelClassifier(fixed_map(64), alpha=[1e-3, 1], code="hadamard", fit_intercept=False),
-        KernelRegressor(AutoMap(32, random_state=0)),
-        KernelClassifier(AutoMap(32, random_state=0)),
     ],
     expected_failed_checks=lambda estimator: (
         {}
@@ -98,6 +96,17 @@ NAMES = np.array(["apple", "pear", "quince", "cherry", "plum"])
     ),
 )
 def test_scikit_learns_estimator_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(
+    [
+        KernelRegressor(AutoMap(32, random_state=0)),
+        KernelClassifier(AutoMap(32, random_state=0)),
+    ]
+)
+def test_scikit_learns_estimator_checks_of_the_default_map(estimator, check):
     check(estimator)
 
 
