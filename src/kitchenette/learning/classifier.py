@@ -146,8 +146,9 @@ default="onehot"
     merged, and the scores of a row not on other rows. Merging models of different classes gives a
     model of all their classes.
 
-    *Cost.* n_components^2 operations for a row, n_components^3 / 3 for a solution, and three to
-    eight solutions for the choice of alpha. Memory: 4 n_components^2 bytes for the
+    *Cost.* n_components^2 operations for a row, n_components^3 / 3 for a solution. The choice of
+    alpha takes an eigendecomposition, as long as 24 solutions, up to 1024 features, and about
+    eight solutions beyond. Memory: 4 n_components^2 bytes for the
     statistics, up to twice as much again while solving, blocks of 4096 rows, and the features of
     the validation rows, in float64 and twice while solving.
     (`partial_fit` with more than 4096 rows needs a second copy of the statistics.)
