@@ -884,7 +884,7 @@ class Halves(TransformerMixin, BaseEstimator):
         ),
         (
             KernelClassifier(alpha="aic"),
-            "alpha must be a number, a list of numbers, 'gcv' or 'evidence'; got 'aic'",
+            "alpha must be one of 'auto', 'gcv', 'evidence'; got 'aic'",
         ),
         (KernelClassifier(alpha=-1.0), "alpha must be finite and not negative; got -1.0"),
         (KernelClassifier(alpha=[1.0, np.nan]), "alpha must be finite and not negative"),

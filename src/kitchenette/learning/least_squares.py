@@ -305,6 +305,13 @@ class LeastSquares:
         Returns
         -------
         statistics : LeastSquares
+
+        Examples
+        --------
+        >>> from kitchenette import LeastSquares
+        >>> statistics = LeastSquares(1).update([[1.0], [2.0], [4.0]], [1.0, 2.0, 3.0])
+        >>> statistics.reweighted(2.0).count
+        6.0
         """
         if not 0 < factor < np.inf:
             raise ValueError(f"factor must be a positive number; got {factor!r}.")
@@ -328,6 +335,13 @@ class LeastSquares:
         Returns
         -------
         statistics : LeastSquares
+
+        Examples
+        --------
+        >>> from kitchenette import LeastSquares
+        >>> statistics = LeastSquares(2).update([[1.0, 0.0], [2.0, 5.0], [4.0, 1.0]], [1, 2, 3])
+        >>> statistics.leading(1).n_features
+        1
         """
         m = check_count("n_features", n_features)
         if m > self.n_features:

@@ -30,11 +30,12 @@ from kitchenette.learning.least_squares import (
 from kitchenette.learning.leave_one_out import LeaveOneOut
 from kitchenette.learning.model import LinearModel, Validation
 from kitchenette.learning.predictor import Answer, Predictor
+from kitchenette.learning.regularisation import CRITERIA
 from kitchenette.learning.row_sample import RowSample
 from kitchenette.learning.solution import Solution
 from kitchenette.maps.protocol import FittedMap, fit_map, fitted_map, map_difference, thawed
 from kitchenette.maps.registry import automatic_map
-from kitchenette.parameters import ValueParameters, check_count, unchanged_on_error
+from kitchenette.parameters import ValueParameters, check_choice, check_count, unchanged_on_error
 from kitchenette.sketching.random import seed_from
 
 Array = NDArray[np.float64]
@@ -595,12 +596,14 @@ class KernelMachine(ValueParameters, ABC):
             )
         if not hasattr(feature_map, "transform"):
             raise ValueError(
-                "feature_map must be a feature map of kitchenette, or another object with fit and "
-                f"transform that works row by row; got {feature_map!r}."
+                "feature_map must be 'auto', a feature map of kitchenette, or another object with "
+                f"fit and transform that works row by row; got {feature_map!r}."
             )
         if not isinstance(self.fit_intercept, bool | np.bool_):
             raise ValueError(f"fit_intercept must be True or False; got {self.fit_intercept!r}.")
-        if not is_word(self.alpha, "auto"):
+        if isinstance(self.alpha, str):
+            check_choice("alpha", self.alpha, ("auto", *CRITERIA))
+        else:
             checked_alpha(self.alpha)
         check_count("validation_rows", self.validation_rows, 0)
 
