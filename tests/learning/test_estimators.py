@@ -875,7 +875,7 @@ class Halves(TransformerMixin, BaseEstimator):
 @pytest.mark.parametrize(
     ("model", "sentence"),
     [
-        (KernelClassifier("rbf"), "feature_map must be a feature map of kitchenette.*got 'rbf'"),
+        (KernelClassifier("rbf"), "feature_map must be 'auto', a feature map of kitchenette.*got 'rbf'"),
         (KernelClassifier(Fastfood), r"must be an object, not a class: write Fastfood\(\)"),
         (KernelClassifier(Gaussian()), r"not a kernel: write KernelClassifier\(Fastfood\(Gaussian"),
         (
