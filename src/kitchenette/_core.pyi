@@ -170,6 +170,48 @@ def transposed(
     factors: NDArray[np.float64],
     out: NDArray[np.float64],
 ) -> bool: ...
+
+class Loss:
+    def __init__(
+        self, name: str, *, threshold: float = 1.0, level: float = 0.5, width: float = 0.0
+    ) -> None: ...
+    @property
+    def takes_labels(self) -> bool: ...
+    def evaluate(
+        self,
+        outputs: NDArray[np.float64],
+        targets: NDArray[np.float64] | NDArray[np.int32],
+        sample_weight: NDArray[np.float64] | None,
+        factors: NDArray[np.float64],
+        sums: NDArray[np.float64],
+    ) -> float: ...
+
+@overload
+def gradient(
+    operator: Operator32,
+    x: NDArray[np.float32] | Csr32,
+    weights: NDArray[np.float32] | NDArray[np.float64],
+    intercept: NDArray[np.float64],
+    targets: NDArray[np.float64] | NDArray[np.int32],
+    sample_weight: NDArray[np.float64] | None,
+    loss: Loss,
+    outputs: NDArray[np.float64],
+    out: NDArray[np.float64],
+    sums: NDArray[np.float64],
+) -> float: ...
+@overload
+def gradient(
+    operator: Operator64,
+    x: NDArray[np.float64] | Csr64,
+    weights: NDArray[np.float64],
+    intercept: NDArray[np.float64],
+    targets: NDArray[np.float64] | NDArray[np.int32],
+    sample_weight: NDArray[np.float64] | None,
+    loss: Loss,
+    outputs: NDArray[np.float64],
+    out: NDArray[np.float64],
+    sums: NDArray[np.float64],
+) -> float: ...
 @overload
 def finish_features(z: NDArray[np.float32], out: NDArray[np.float32], tail: Tail) -> bool: ...
 @overload
