@@ -11,11 +11,12 @@ namespace {
 
 constexpr Size group = 128;  // rows whose products are added in T
 
-// The number of rows in a block of features: as many as fit the outer cache, in whole groups if
-// possible, but enough to be worth a pass over the weights.
+// The number of rows in a block of features: as many groups as fit a part of the outer cache, but
+// enough rows to be worth a pass over the weights.
 template <class T> Size block_rows(Size n_rows, Size stride) {
     const Size fit = wide_bytes / (stride * static_cast<Size>(sizeof(T)));
-    return std::min(n_rows, fit >= group ? fit / group * group : std::max(fit, Size{32}));
+    const Size rows = fit >= 4 * group ? fit / (4 * group) * group : std::min(fit, group);
+    return std::min(n_rows, std::max(rows, Size{32}));
 }
 
 // out += z' factors with all threads, for the features z of a block.
@@ -75,26 +76,25 @@ template <class T> void PackedWeights<T>::add_products(const VectorCode<T>& code
                               weights_.data() + begin * n_targets_, n_targets_, sums);
 }
 
-template <class T>
-void PackedWeights<T>::multiply(const VectorCode<T>& code, const T* z, Size z_stride, Size n_rows,
-                                const double* intercept, double* out, Size stride) const {
+template <class T> void PackedWeights<T>::multiply(const VectorCode<T>& code, const T* z,
+                                                   Size z_stride, Size n_rows,
+                                                   const double* intercept, double* out,
+                                                   Size stride, double* sums) const {
     // A task is a chunk of some rows, so that its weights are read once for many rows.
     const Size n_groups = ceil_divide(n_rows, group), n_sums = n_rows * n_targets_;
     const Size work = n_sums * first_feature(n_chunks()) / 16;
-    std::vector<double> sums(static_cast<std::size_t>(n_chunks() * n_sums), 0.0);
     parallel<T>(n_chunks() * n_groups, work, 0, [&](Size task, T*) {
         const Size chunk = task / n_groups, row = task % n_groups * group;
-        add_products(code, chunk, z + row * z_stride + first_feature(chunk), z_stride,
-                     std::min(group, n_rows - row),
-                     sums.data() + chunk * n_sums + row * n_targets_);
+        const Size count = std::min(group, n_rows - row);
+        double* mine = sums + chunk * n_sums + row * n_targets_;
+        std::fill(mine, mine + count * n_targets_, 0.0);
+        add_products(code, chunk, z + row * z_stride + first_feature(chunk), z_stride, count, mine);
     });
+    for (Size chunk = 1; chunk < n_chunks(); ++chunk)
+        for (Size i = 0; i < n_sums; ++i) sums[i] += sums[chunk * n_sums + i];
     for (Size r = 0; r < n_rows; ++r)
-        for (Size c = 0; c < n_targets_; ++c) {
-            double total = 0;
-            for (Size chunk = 0; chunk < n_chunks(); ++chunk)
-                total += sums[static_cast<std::size_t>(chunk * n_sums + r * n_targets_ + c)];
-            out[r * stride + c] = total + intercept[c];
-        }
+        for (Size c = 0; c < n_targets_; ++c)
+            out[r * stride + c] = sums[r * n_targets_ + c] + intercept[c];
 }
 
 // ---------------------------------------------------------------- features times weights
@@ -119,12 +119,19 @@ template <class T> Pace Linear<T>::unit_pace(const VectorCode<T>& code) const {
 template <class T> bool Linear<T>::run(const Rows<T>& rows, double* out, Size stride) const {
     const VectorCode<T>& code = vector_code<T>();
     const Pace pace = unit_pace(code);
-    const bool fine = Units(rows.n_rows, pace).count() >= 2 * max_threads()
+    const bool many = Units(rows.n_rows, pace).count() >= 2 * max_threads();
+    const bool fine = many && features_->resumes() && has_resident_weights()
                           ? run_by_units(code, rows, pace, out, stride)
                           : run_by_blocks(code, rows, out, stride);
     bool finite = true;
     for (Size r = 0; r < rows.n_rows; ++r) finite &= are_finite(out + r * stride, n_targets());
     return fine && finite;
+}
+
+// True if the weights stay in a thread's cache while it computes unit after unit.
+template <class T> bool Linear<T>::has_resident_weights() const {
+    const Size count = features_->n_features() * n_targets();
+    return count * static_cast<Size>(sizeof(T)) <= (Size{1} << 20);
 }
 
 template <class T> bool Linear<T>::run_by_units(const VectorCode<T>& code, const Rows<T>& rows,
@@ -171,13 +178,14 @@ template <class T> bool Linear<T>::run_by_blocks(const VectorCode<T>& code, cons
     const Size n_features = features_->n_features(), z_stride = padded_stride(n_features);
     const Size block = block_rows<T>(rows.n_rows, z_stride);
     const AlignedBuffer<T> z(block * z_stride);
+    const AlignedBuffer<double> sums(weights_.n_chunks() * block * n_targets());
     bool fine = true;
     for (Size row = 0; row < rows.n_rows; row += block) {
         const Size count = std::min(block, rows.n_rows - row);
         fine &= features_->run(code, some_rows(rows, row, count),
                                output_to(z.data(), z_stride, n_features));
         weights_.multiply(code, z.data(), z_stride, count, intercept_.data(), out + row * stride,
-                          stride);
+                          stride, sums.data());
     }
     return fine;
 }
@@ -213,6 +221,7 @@ double add_gradient(const Operator<T>& features, const Rows<T>& rows, const Weig
     const PackedWeights<T> packed(features, weights, n_targets);
     const AlignedBuffer<T> z(block * stride);
     const AlignedBuffer<T> factors(block * n_targets);
+    const AlignedBuffer<double> parts(packed.n_chunks() * block * n_targets);
     bool fine = true;
     double sum = 0;
     for (Size row = 0; row < rows.n_rows; row += block) {
@@ -220,7 +229,7 @@ double add_gradient(const Operator<T>& features, const Rows<T>& rows, const Weig
         double* f = outputs + row * n_targets;
         fine &= features.run(code, some_rows(rows, row, count),
                              output_to(z.data(), stride, n_features));
-        packed.multiply(code, z.data(), stride, count, intercept, f, n_targets);
+        packed.multiply(code, z.data(), stride, count, intercept, f, n_targets, parts.data());
         sum += add_losses(loss, targets_from(targets, row, n_targets), f, count, n_targets,
                           factors.data(), sums);
         add_transposed_block(code, z.data(), stride, count, n_features, factors.data(), n_targets,

@@ -32,9 +32,10 @@ template <class T> class PackedWeights {
     void add_products(const VectorCode<T>& code, Size chunk, const T* z, Size z_stride, Size n_rows,
                       double* sums) const;
 
-    // out = features times weights + intercept with all threads, for the features z of a block.
+    // out = features times weights + intercept with all threads, for the features z of a block;
+    // sums is scratch memory for n_chunks() numbers per row and target.
     void multiply(const VectorCode<T>& code, const T* z, Size z_stride, Size n_rows,
-                  const double* intercept, double* out, Size stride) const;
+                  const double* intercept, double* out, Size stride, double* sums) const;
 
   private:
     static constexpr Size stretch = 4096 / static_cast<Size>(sizeof(T));
@@ -58,6 +59,7 @@ template <class T> class Linear {
 
   private:
     Pace unit_pace(const VectorCode<T>& code) const;
+    bool has_resident_weights() const;
     bool run_by_units(const VectorCode<T>& code, const Rows<T>& rows, const Pace& pace, double* out,
                       Size stride) const;
     bool run_by_blocks(const VectorCode<T>& code, const Rows<T>& rows, double* out,

@@ -172,6 +172,11 @@ template <class T> Size Concatenation<T>::work() const {
     return work;
 }
 
+template <class T> bool Concatenation<T>::resumes() const {
+    return std::all_of(operators_.begin(), operators_.end(),
+                       [](const auto& one) { return one->resumes(); });
+}
+
 template <class T> Pace Concatenation<T>::pace(const Code& code) const {
     Pace common{1, 0, 1};
     for (const auto& one : operators_) {

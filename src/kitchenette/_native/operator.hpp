@@ -47,6 +47,9 @@ template <class T> class Operator {
     virtual Size first_feature(Size part) const = 0;  // of part n_parts: n_features
     virtual Size work() const = 0;                    // numbers per row, to weigh the work
 
+    // False if writing part after part (see Piece::continued) repeats work that they share.
+    virtual bool resumes() const { return true; }
+
     // The methods below take the vector code as an argument, because scratch memory must fit the
     // code that uses it, even if another instruction set is selected meanwhile.
     using Code = VectorCode<T>;
@@ -128,6 +131,7 @@ template <class T> class Chain : public Operator<T> {
     Size n_parts() const override { return second_->n_parts(); }
     Size first_feature(Size part) const override { return second_->first_feature(part); }
     Size work() const override { return first_->work() + second_->work(); }
+    bool resumes() const override { return false; }  // units of the second may be smaller
     Pace pace(const Code& code) const override;
     bool run(const Code& code, const Rows<T>& rows, const Output<T>& out) const override;
 
@@ -149,6 +153,7 @@ template <class T> class Concatenation : public Operator<T> {
     Size n_parts() const override { return first_parts_.back(); }
     Size first_feature(Size part) const override;
     Size work() const override;
+    bool resumes() const override;
     Pace pace(const Code& code) const override;
     bool run(const Code& code, const Rows<T>& rows, const Output<T>& out) const override;
 

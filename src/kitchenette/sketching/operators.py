@@ -62,6 +62,28 @@ class Operator(ABC):
         """
         return BlockwiseLinear(self, weights, intercept)
 
+    def add_transposed(self, rows: Any, factors: NDArray[Any], out: NDArray[np.float64]) -> bool:
+        """Add features' factors to ``out``.
+
+        Parameters
+        ----------
+        rows : ndarray or sparse CSR matrix of shape (n_rows, n_columns)
+            Rows in the precision of the operator.
+        factors : ndarray of shape (n_rows, n_targets)
+        out : ndarray of float64 of shape (n_features, n_targets)
+
+        Returns
+        -------
+        fine : bool
+            False if a number is not finite; ``out`` is then invalid.
+        """
+        R = np.asarray(factors, dtype=self.dtype)
+        for some, Z in _feature_blocks(self, rows):
+            if Z is None:
+                return False
+            out += Z.T @ R[some]
+        return bool(np.isfinite(out).all())
+
     def gradient(
         self,
         rows: Any,
@@ -150,6 +172,10 @@ class NativeOperator(Operator):
 
     def linear(self, weights: ArrayLike, intercept: ArrayLike) -> Linear:
         return NativeLinear(self, weights, intercept)
+
+    def add_transposed(self, rows: Any, factors: NDArray[Any], out: NDArray[np.float64]) -> bool:
+        numbers = np.ascontiguousarray(factors, dtype=self.dtype)
+        return _core.transposed(self.native, native_rows(rows), numbers, out)
 
     def gradient(
         self,
