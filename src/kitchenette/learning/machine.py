@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -21,18 +22,22 @@ from kitchenette.files.registry import Budget, checked_state, constructed, store
 from kitchenette.kernels import Kernel
 from kitchenette.learning.accumulation import MOST_ROWS, accumulate, batch, features
 from kitchenette.learning.importance import importance
+from kitchenette.learning.iterative import Settings, learn
 from kitchenette.learning.least_squares import (
     LeastSquares,
     check_memory,
     checked_alpha,
+    checked_penalties,
     checked_weights,
 )
 from kitchenette.learning.leave_one_out import LeaveOneOut
 from kitchenette.learning.model import LinearModel, Validation
+from kitchenette.learning.passes import FeatureRows
 from kitchenette.learning.predictor import Answer, Predictor
 from kitchenette.learning.regularisation import CRITERIA
 from kitchenette.learning.row_sample import RowSample
 from kitchenette.learning.solution import Solution
+from kitchenette.learning.warm_start import Earlier
 from kitchenette.maps.protocol import FittedMap, fit_map, fitted_map, map_difference, thawed
 from kitchenette.maps.registry import automatic_map
 from kitchenette.parameters import ValueParameters, check_choice, check_count, unchanged_on_error
@@ -41,6 +46,16 @@ from kitchenette.sketching.random import seed_from
 Array = NDArray[np.float64]
 PREDICTED_ROWS = 1 << 14  # the size of the blocks in which data other than arrays is converted
 VARIANCE_NUMBERS = 1 << 20  # the number of features in a block of `variances`
+
+
+ONE_PASS_FEATURES = 8192  # up to which solver="auto" takes one pass
+ONE_PASS = {"solver_": "onepass", "loss_": "squared", "n_iter_": 1}
+SOLVERS = ("auto", "onepass", "iterative")
+
+
+def is_criterion(alpha: Any) -> bool:
+    """Whether a penalty is to be chosen by a criterion of the statistics."""
+    return isinstance(alpha, str) and alpha in CRITERIA
 
 
 def is_word(value: Any, word: str) -> bool:
@@ -63,13 +78,7 @@ def solved(name: str, doc: str) -> property:
     """A read-only attribute of the solved model, which does not exist before it is solved."""
 
     def get(self: KernelMachine) -> Any:
-        model = self.solved_model()
-        if model is None:
-            raise AttributeError(
-                f"{name}_ is not there: rows came or went since this {type(self).__name__} was "
-                "solved. Call solve() first."
-            )
-        return self.shaped(getattr(model, name))
+        return self.shaped(getattr(self._solved_or_error(f"{name}_"), name))
 
     return property(get, doc=doc)
 
@@ -85,9 +94,17 @@ class KernelMachine(ValueParameters, ABC):
     alpha: Any
     fit_intercept: Any
     validation_rows: Any
+    loss: Any
+    solver: Any
+    max_iter: Any
+    tol: Any
+    warm_start: Any
     random_state: Any
     verbose: Any
     feature_map_: Any
+    loss_: str
+    solver_: str
+    n_iter_: int
     statistics_: LeastSquares | None
     seed_: int
     n_features_in_: int
@@ -98,13 +115,32 @@ class KernelMachine(ValueParameters, ABC):
     _samples: dict[int, RowSample | None]
     _posterior: tuple[int, Solution] | None  # version and solution with its factor; not pickled
     task: ClassVar[str]  # "classification" or "regression"
+    losses: ClassVar[tuple[str, ...]]  # the names of the losses that it has
     # The attributes that the first batch sets in a subclass, and their types in model files.
     target_attributes: ClassVar[dict[str, Any]]
 
     alpha_ = solved("alpha", "The penalty that was used.")
     coef_ = solved("coef", "The weights of the features.")
     intercept_ = solved("intercept", "The constants.")
-    log_marginal_likelihood_ = solved("log_marginal_likelihood", "The log density of the targets.")
+
+    @property
+    def log_marginal_likelihood_(self) -> float:
+        """The log density of the targets."""
+        found = self._solved_or_error("log_marginal_likelihood_").log_marginal_likelihood
+        if np.isnan(found):
+            raise AttributeError(
+                "log_marginal_likelihood_ is not there: an iterative solver does not compute it."
+            )
+        return found
+
+    def _solved_or_error(self, name: str) -> LinearModel:
+        model = self.solved_model()
+        if model is None:
+            raise AttributeError(
+                f"{name} is not there: rows came or went since this {type(self).__name__} was "
+                "solved. Call solve() first."
+            )
+        return model
 
     @property
     def validation_score_(self) -> float:
@@ -127,7 +163,7 @@ class KernelMachine(ValueParameters, ABC):
     # ------------------------------------------------------------ learning
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the feature map and learn from all rows, in one pass over blocks of them.
+        """Fit the feature map and learn from all rows.
 
         Parameters
         ----------
@@ -145,22 +181,121 @@ class KernelMachine(ValueParameters, ABC):
         """
         with unchanged_on_error(self):
             self._check_parameters()
+            earlier = self._earlier()
             self._forget()
-            self._begin(X, y, sample_weight)
+            self._begin(X, y, sample_weight, iterates=self.iterates, earlier=earlier)
             self.solve()  # at once, so that errors are raised by `fit`
         return self
 
-    def _begin(self, X: Any, y: Any, sample_weight: Any) -> None:
-        """Fit the feature map on the first batch and learn from it."""
+    def _begin(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        *,
+        iterates: Callable[[int], bool] | None = None,
+        earlier: Earlier | None = None,
+    ) -> None:
+        """Fit the feature map on the first batch and learn from it.
+
+        ``iterates`` says for a number of features whether the solver is iterative, which needs all
+        rows at once; by default it is not.
+        """
         X, targets, weights = self._checked_batch(X, y, sample_weight, first=True)
         feature_map = self._unfitted_map(self.seed_)
-        if isinstance(getattr(feature_map, "n_components", None), int):
-            check_memory(feature_map.n_components)
+        n_components = getattr(feature_map, "n_components", None)
+        if isinstance(n_components, int) and (iterates is None or not iterates(n_components)):
+            check_memory(n_components)
         feature_map = fit_map(feature_map, X, self.decoded(targets), weights)
         # A copy, so that the model stays as it is if somebody fits the map on more rows.
         fitted = fitted_map(feature_map, X).for_inference()
-        learned = self.learned(fitted, X, targets, weights)
+        if iterates is not None and iterates(fitted.n_features_out_):
+            learned = self.learned_iteratively(fitted, X, targets, weights, self.loss, earlier)
+        else:
+            learned = self.learned(fitted, X, targets, weights) | ONE_PASS
         self.__dict__.update(learned, feature_map_=feature_map, _fitted=fitted)
+
+    def iterates(self, n_features: int) -> bool:
+        """Whether `fit` learns iteratively for this number of features."""
+        if self.loss != "squared" or self.solver != "auto":
+            return bool(self.loss != "squared" or self.solver == "iterative")
+        return n_features > ONE_PASS_FEATURES and not is_criterion(self.alpha)
+
+    def check_one_pass(self, action: str) -> None:
+        """Refuse what needs statistics if the parameters ask for an iterative solver."""
+        if self.loss != "squared" or self.solver == "iterative":
+            raise ValueError(
+                f"{action} needs the statistics of one pass over the rows, which exist for "
+                f"loss='squared' and solver='onepass' or 'auto'; got loss={self.loss!r} and "
+                f"solver={self.solver!r}."
+            )
+
+    def learned_iteratively(
+        self,
+        fitted: FittedMap,
+        X: Any,
+        targets: Any,
+        weights: Array | None,
+        loss: str,
+        earlier: Earlier | None,
+    ) -> dict[str, Any]:
+        """The attributes that hold what is learned in many passes over all rows."""
+        weights = np.ones(X.shape[0]) if weights is None else weights
+        if not weights.any():
+            raise ValueError("All weights are zero: there is no row to learn from.")
+        rows = FeatureRows(fitted, X, targets, self, weights)
+        settings = Settings(
+            None if is_word(self.alpha, "auto") else checked_penalties("alpha", self.alpha, "")[()],
+            bool(self.fit_intercept),
+            self.max_iter,
+            float(self.tol),
+            self.validation_rows,
+            (lambda line: print(f"{type(self).__name__}, {line}", flush=True))
+            if self.verbose
+            else None,
+        )
+        start = None if earlier is None else earlier.start(fitted, X, loss)
+        found = learn(rows, loss, settings, level=getattr(self, "quantile", 0.5), start=start)
+        outputs = self.expanded(found.outputs)
+        held_out = found.held_out
+        validation = self.validated_by(
+            loss, outputs, targets[held_out], weights[held_out] if held_out.size else np.empty(0)
+        )
+        single = fitted.operator(fitted.rows(take(X, slice(0, 1)))).dtype == np.float32
+        model = LinearModel(
+            self.expanded(found.coef),
+            self.expanded(found.intercept[None])[0],
+            found.alpha,
+            np.nan,
+            bool(self.fit_intercept),
+            bool(single),
+            0,
+            validation,
+        )
+        return {
+            "statistics_": None,
+            "_samples": {},
+            "_model": model,
+            "_posterior": None,
+            "solver_": "iterative",
+            "loss_": loss,
+            "n_iter_": found.n_iter,
+        }
+
+    def _earlier(self) -> Earlier | None:
+        """The model before this fit, if it is to be the start of the next one."""
+        if not self.warm_start or vars(self).get("_model") is None:
+            return None
+        model = self.solved_model()
+        return None if model is None else Earlier(self._fitted, model, self.loss_, self.reduced)
+
+    def expanded(self, outputs: Array) -> Array:
+        """The columns of the targets from those that the solver works with."""
+        return outputs
+
+    def reduced(self, outputs: Array) -> Array:
+        """The inverse of `expanded`."""
+        return outputs
 
     def learned(
         self, fitted: FittedMap, X: Any, targets: Any, weights: Array | None
@@ -262,6 +397,7 @@ class KernelMachine(ValueParameters, ABC):
         400
         """
         with unchanged_on_error(self):
+            self._known()
             self._continue(X, y, sample_weight, remove=True)
         return self
 
@@ -426,9 +562,14 @@ class KernelMachine(ValueParameters, ABC):
         """The statistics; an error if the model was saved without them."""
         self._check_fitted()
         if self.statistics_ is None:
+            why = (
+                f"learned by an iterative solver (loss {self.loss_!r}), which has no statistics"
+                if self.solver_ == "iterative"
+                else "saved without its statistics"
+            )
             raise ValueError(
-                "This model was saved without its statistics: it predicts, but it cannot learn "
-                "from more rows, merge with others, or tell how sure a prediction is."
+                f"This model was {why}: it predicts, but it cannot learn from more rows, merge "
+                "with others, or tell how sure a prediction is."
             )
         return self.statistics_
 
@@ -606,6 +747,21 @@ class KernelMachine(ValueParameters, ABC):
         else:
             checked_alpha(self.alpha)
         check_count("validation_rows", self.validation_rows, 0)
+        check_choice("loss", self.loss, self.losses)
+        check_choice("solver", self.solver, SOLVERS)
+        check_count("max_iter", self.max_iter)
+        if not isinstance(self.tol, numbers.Real) or not 0 <= float(self.tol) < 1:
+            raise ValueError(f"tol must be a number from 0 to below 1; got {self.tol!r}.")
+        if self.solver == "onepass" and self.loss != "squared":
+            raise ValueError(
+                f"solver='onepass' is for loss='squared'; loss={self.loss!r} needs many passes: "
+                "use solver='auto'."
+            )
+        if (self.loss != "squared" or self.solver == "iterative") and is_criterion(self.alpha):
+            raise ValueError(
+                f"alpha={self.alpha!r} needs the statistics of solver='onepass' with the squared "
+                "loss; an iterative solver takes a number, several of them, or 'auto'."
+            )
 
     # ------------------------------------------------------------ copies and files
 
@@ -687,6 +843,9 @@ class KernelMachine(ValueParameters, ABC):
         return state
 
     fitted_types: ClassVar[dict[str, Any]] = {
+        "solver_": (str, type(None)),
+        "loss_": (str, type(None)),
+        "n_iter_": (int, type(None)),
         "feature_map_": object,
         "statistics_": (LeastSquares, type(None)),
         "seed_": int,
@@ -709,6 +868,10 @@ class KernelMachine(ValueParameters, ABC):
             del fitted["feature_names_in_"]
         elif fitted["feature_names_in_"].shape != (fitted["n_features_in_"],):
             raise ValueError("feature_names_in_ must be as many as the columns.")
+        if fitted["solver_"] is None:  # a file of an older version
+            fitted |= ONE_PASS
+        if fitted["solver_"] not in ("onepass", "iterative") or fitted["loss_"] not in cls.losses:
+            raise ValueError("solver_ and loss_ must be among those that there are.")
         feature_map = thawed(fitted["feature_map_"])
         if not isinstance(feature_map, FittedMap):
             raise ValueError("feature_map_ must be a feature map.")
@@ -767,6 +930,12 @@ class KernelMachine(ValueParameters, ABC):
     @abstractmethod
     def validated(self, held_out: LeaveOneOut, solution: Solution) -> Validation:
         """What rows that were held out say about a solution."""
+
+    @abstractmethod
+    def validated_by(
+        self, loss: str, outputs: Array, targets: NDArray[Any], weights: Array
+    ) -> Validation:
+        """What held-out rows with these outputs and encoded targets say; there may be none."""
 
     @abstractmethod
     def shaped(self, values: Any) -> Any:
