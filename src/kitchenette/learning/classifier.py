@@ -19,11 +19,12 @@ from sklearn.utils.multiclass import check_classification_targets
 from kitchenette.data.rows import take
 from kitchenette.files.registry import storable
 from kitchenette.learning.accumulation import batch
+from kitchenette.learning.base import Array
 from kitchenette.learning.calibration import Calibration
 from kitchenette.learning.codes import DECODINGS, OutputCode
 from kitchenette.learning.least_squares import LeastSquares
 from kitchenette.learning.leave_one_out import LeaveOneOut
-from kitchenette.learning.machine import Array, KernelMachine, combined, is_word, replaced
+from kitchenette.learning.machine import KernelMachine, combined, is_word, replaced
 from kitchenette.learning.model import Validation
 from kitchenette.learning.predictor import Predictor
 from kitchenette.learning.row_sample import RowSample
