@@ -58,15 +58,18 @@ class PrincipalComponents(LinearFunction):
     @classmethod
     def of(cls, statistics: LeastSquares, n_components: int, whiten: bool) -> Self:
         """The components of the rows seen, of which there must be at least two."""
-        # Eigenvalues below the rounding errors of the Gram matrix are zero.
-        cutoff = statistics.equations(True).resolution
         version, gram, n_rows = statistics.version, statistics.gram, statistics.n_rows
         total = float(gram.diagonal().sum())
         values, vectors = leading_eigenvectors(gram, n_components)
+        # Eigenvalues below the rounding errors of the Gram matrix, or of the subtraction of the
+        # mean, are zero.
+        eps = np.finfo(np.float32 if statistics.has_float32 else np.float64).eps
+        shift = statistics.count * np.square(4 * eps * statistics.feature_mean).sum()
+        cutoff = max(statistics.equations(True).resolution * total, float(shift))
         return cls(
             components=np.ascontiguousarray(vectors.T),
             mean=statistics.feature_mean.copy(),
-            eigenvalues=np.where(values > cutoff * total, values, 0.0),
+            eigenvalues=np.where(values > cutoff, values, 0.0),
             total=total,
             divisor=statistics.count * (n_rows - 1) / n_rows,
             whiten=whiten,
@@ -226,14 +229,14 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureLearne
     >>> from kitchenette import Fastfood, KernelPCA
     >>> from kitchenette.kernels import Gaussian
     >>> X, y = make_circles(1000, factor=0.3, noise=0.05, random_state=0)
-    >>> pca = KernelPCA(1, Fastfood(Gaussian(0.6), random_state=0))
+    >>> pca = KernelPCA(1, Fastfood(Gaussian(0.4), random_state=0))
     >>> inner = pca.fit_transform(X)[:, 0] > 0
     >>> bool(np.mean(inner == y) > 0.99 or np.mean(inner != y) > 0.99)
     True
 
     Rows may come in batches:
 
-    >>> batches = KernelPCA(1, Fastfood(Gaussian(0.6), random_state=0))
+    >>> batches = KernelPCA(1, Fastfood(Gaussian(0.4), random_state=0))
     >>> for start in range(0, 1000, 100):
     ...     batches = batches.partial_fit(X[start : start + 100])
     >>> np.allclose(batches.transform(X), pca.transform(X))
