@@ -1,4 +1,4 @@
-"""The base class of both estimators: a feature map, statistics of its features, a solution."""
+"""The base class of regressor and classifier: targets, penalties and validation rows."""
 
 from __future__ import annotations
 
