@@ -532,6 +532,11 @@ def test_what_is_not_there_yet_gets_a_sentence():
         KernelPCA().fit(X[:1])
 
 
+def test_the_kernel_is_that_of_the_map():
+    with pytest.raises(TypeError, match=r"no parameter kernel; use .*feature_map=Fastfood\(Gauss"):
+        KernelPCA(kernel="rbf")
+
+
 def test_merging_what_differs_gets_a_sentence():
     X = rows()
     model = KernelPCA(2, fixed_map()).fit(X)

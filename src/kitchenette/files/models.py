@@ -93,8 +93,8 @@ def _for_inference(model: Any) -> Any:
         return FrozenEstimator(_for_inference(model.estimator))
     if isinstance(model, type) or not hasattr(model, "for_inference"):
         raise ModelFileError(
-            "statistics=False is for a KernelRegressor, a KernelClassifier, a KernelPCA or a feature "
-            f"map; got {described(model)}."
+            "statistics=False is for a KernelRegressor, KernelClassifier or KernelPCA, or a "
+            f"feature map; got {described(model)}."
         )
     return model.for_inference()
 
