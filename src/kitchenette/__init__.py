@@ -18,7 +18,7 @@ from importlib.metadata import version
 from kitchenette import kernels, metrics
 from kitchenette._config import choose_instruction_set, show_config
 from kitchenette.files import ModelFileError, load, save
-from kitchenette.learning import KernelClassifier, KernelRegressor, LeastSquares
+from kitchenette.learning import KernelClassifier, KernelPCA, KernelRegressor, LeastSquares
 from kitchenette.maps import (
     SRHT,
     TEFM,
@@ -42,6 +42,7 @@ __all__ = [
     "CRAFTMap",
     "Fastfood",
     "KernelClassifier",
+    "KernelPCA",
     "KernelRegressor",
     "LeastSquares",
     "ModelFileError",

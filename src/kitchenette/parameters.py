@@ -16,7 +16,7 @@ SYNONYMS = {
     "sigma": "a kernel's length_scale, as in Fastfood(Gaussian(1.5))",
     "C": "alpha = 1 / (2 * C)",
     "n_features": "n_components",
-    "kernel": "a feature map of that kernel, as in KernelRegressor(Fastfood(Gaussian()))",
+    "kernel": "a feature map of that kernel, as in feature_map=Fastfood(Gaussian())",
     "n_components": "a feature map of that size, as in KernelRegressor(Fastfood(n_components=64))",
     "transform": "projection",
 }

@@ -42,7 +42,7 @@ from kitchenette import (
 )
 from kitchenette.comparison import first_difference
 from kitchenette.kernels import Exponential, Gaussian, Polynomial
-from kitchenette.learning import OutputCode, accumulation, machine
+from kitchenette.learning import OutputCode, accumulation, base, machine
 from kitchenette.learning.model import LinearModel
 from kitchenette.maps.protocol import FittedMap, thawed
 from kitchenette.sketching.dense import matrix_product
@@ -285,7 +285,7 @@ def test_predictions_do_not_depend_on_the_rows_beside(monkeypatch):
     np.testing.assert_allclose(
         np.concatenate([model.predict(X[i : i + 1]) for i in range(9)]), whole[:9], rtol=1e-12
     )
-    monkeypatch.setattr(machine, "PREDICTED_ROWS", 20)
+    monkeypatch.setattr(base, "PREDICTED_ROWS", 20)
     assert np.array_equal(model.predict(sp.csr_array(X)), whole)
 
 
@@ -875,7 +875,10 @@ class Halves(TransformerMixin, BaseEstimator):
 @pytest.mark.parametrize(
     ("model", "sentence"),
     [
-        (KernelClassifier("rbf"), "feature_map must be 'auto', a feature map of kitchenette.*got 'rbf'"),
+        (
+            KernelClassifier("rbf"),
+            "feature_map must be 'auto', a feature map of kitchenette.*got 'rbf'",
+        ),
         (KernelClassifier(Fastfood), r"must be an object, not a class: write Fastfood\(\)"),
         (KernelClassifier(Gaussian()), r"not a kernel: write KernelClassifier\(Fastfood\(Gaussian"),
         (

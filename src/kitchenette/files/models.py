@@ -38,9 +38,9 @@ def save(model: Any, path: str | os.PathLike[str], *, statistics: bool = True) -
     Parameters
     ----------
     model : object
-        A feature map, a `KernelRegressor` or `KernelClassifier`, `LeastSquares` statistics, an
-        `OutputCode`, a kernel, an object of a class of your own that was registered with
-        `kitchenette.files.storable`, or a scikit-learn `FrozenEstimator` around one of these;
+        A feature map, a `KernelRegressor`, `KernelClassifier` or `KernelPCA`, `LeastSquares`
+        statistics, an `OutputCode`, a kernel, an object of a class of your own that was registered
+        with `kitchenette.files.storable`, or a scikit-learn `FrozenEstimator` around one of these;
         fitted or not. A ``random_state`` that is a generator is stored as the ``seed_`` it gave.
     path : str or path-like
         The name of the file, by custom with the ending ``.safetensors``.
@@ -93,8 +93,8 @@ def _for_inference(model: Any) -> Any:
         return FrozenEstimator(_for_inference(model.estimator))
     if isinstance(model, type) or not hasattr(model, "for_inference"):
         raise ModelFileError(
-            "statistics=False is for a KernelRegressor, a KernelClassifier or a feature map; got "
-            f"{described(model)}."
+            "statistics=False is for a KernelRegressor, KernelClassifier or KernelPCA, or a "
+            f"feature map; got {described(model)}."
         )
     return model.for_inference()
 

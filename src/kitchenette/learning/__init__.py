@@ -1,7 +1,8 @@
-"""Statistics of features, the solvers on them, output codes, and the two estimators."""
+"""Statistics of features, the solvers on them, output codes, and the estimators."""
 
 from kitchenette.learning.classifier import KernelClassifier
 from kitchenette.learning.codes import OutputCode
+from kitchenette.learning.kernel_pca import KernelPCA
 from kitchenette.learning.least_squares import LeastSquares
 from kitchenette.learning.predictor import Predictor
 from kitchenette.learning.regressor import KernelRegressor
@@ -9,6 +10,7 @@ from kitchenette.learning.solution import Solution
 
 __all__ = [
     "KernelClassifier",
+    "KernelPCA",
     "KernelRegressor",
     "LeastSquares",
     "OutputCode",

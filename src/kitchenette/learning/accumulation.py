@@ -44,6 +44,23 @@ class Targets(Protocol):
         """Numbers, one row per target, that are equal for equal targets of any batch."""
 
 
+class NoTargets:
+    """One column of zeros in place of targets, for statistics of features alone."""
+
+    @staticmethod
+    def of(n_rows: int) -> Array:
+        """The targets of so many rows, which take no memory."""
+        return np.broadcast_to(np.zeros(1), (n_rows, 1))
+
+    def columns(self, targets: NDArray[Any]) -> Array:
+        """The zeros."""
+        return targets
+
+    def target_numbers(self, targets: NDArray[Any]) -> Array:
+        """The zeros."""
+        return targets
+
+
 def features(fitted: FittedMap, X: Any, memory: NDArray[Any] | None = None) -> NDArray[Any]:
     """The features of rows, written to ``memory`` if it is large enough."""
     return _written(fitted, fitted.rows(X), memory)

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
-from sklearn.base import ClassifierMixin, clone
+from sklearn.base import ClassifierMixin
 from sklearn.utils import check_array, column_or_1d, compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
@@ -19,13 +19,14 @@ from sklearn.utils.multiclass import check_classification_targets
 from kitchenette.data.rows import take
 from kitchenette.files.registry import storable
 from kitchenette.learning.accumulation import batch
+from kitchenette.learning.base import Array
 from kitchenette.learning.calibration import Calibration
 from kitchenette.learning.codes import DECODINGS, OutputCode
 from kitchenette.learning.least_squares import LeastSquares
 from kitchenette.learning.leave_one_out import LeaveOneOut
 from kitchenette.learning.machine import (
     ONE_PASS,
-    Array,
+    ONE_PASS_FEATURES,
     KernelMachine,
     combined,
     is_word,
@@ -506,6 +507,7 @@ default="onehot"
         loss: str,
         earlier: Earlier | None,
     ) -> dict[str, Any]:
+        unbalanced = weights
         if self._is_balanced:
             counts = np.bincount(targets, minlength=self.classes_.size)
             factors = counts.sum() / np.maximum(counts * np.count_nonzero(counts), 1)
@@ -513,7 +515,7 @@ default="onehot"
         if loss != "auto":
             learned = super().learned_iteratively(fitted, X, targets, weights, loss, earlier)
             return learned | {"_by_class": None}
-        return self._of_the_better_loss(fitted, X, targets, weights, earlier)
+        return self._of_the_better_loss(fitted, X, targets, weights, earlier, unbalanced)
 
     def _of_the_better_loss(
         self,
@@ -522,25 +524,24 @@ default="onehot"
         targets: Any,
         weights: Array | None,
         earlier: Earlier | None,
+        unbalanced: Array | None,
     ) -> dict[str, Any]:
         """What is learned with the squared or the logistic loss.
 
-        The logistic loss must predict more validation rows than the squared one, which is faster
-        and has statistics.
+        Both are tried on the same held-out rows. The logistic loss must predict more of them than
+        the squared one, which is faster and has statistics.
         """
-        models = {}
-        for loss in ("squared", "logistic"):
-            one = clone(self).set_params(loss=loss, random_state=self.seed_)
-            one.__dict__.update(self.__dict__ | {"loss": loss})
-            if one.iterates(fitted.n_features_out_):
-                learned = one.learned_iteratively(fitted, X, targets, weights, loss, earlier)
-            else:
-                learned = one.learned(fitted, X, targets, weights) | ONE_PASS
-            one.__dict__.update(learned, _fitted=fitted)
-            models[loss] = learned | {"_model": one._current()}
-        scores = {loss: found["_model"].validation.score for loss, found in models.items()}
-        better = (scores["logistic"] or 0.0) > (scores["squared"] or 0.0)
-        return models["logistic" if better else "squared"]
+        learn = super().learned_iteratively
+        found = {
+            loss: learn(fitted, X, targets, weights, loss, earlier)
+            for loss in ("squared", "logistic")
+        }
+        scores = {loss: learned["_model"].validation.score for loss, learned in found.items()}
+        if (scores["logistic"] or 0.0) > (scores["squared"] or 0.0):
+            return found["logistic"] | {"_by_class": None}
+        if self.solver == "iterative" or fitted.n_features_out_ > ONE_PASS_FEATURES:
+            return found["squared"] | {"_by_class": None}
+        return self.learned(fitted, X, targets, unbalanced) | ONE_PASS
 
     def _class_scores(self, outputs: Array, loss: str | None = None) -> Array:
         """The scores of all classes, also of two."""

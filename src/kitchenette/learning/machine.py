@@ -1,31 +1,26 @@
-"""The base class of both estimators: a feature map, statistics of its features, a solution."""
+"""The base class of regressor and classifier: targets, penalties and validation rows."""
 
 from __future__ import annotations
 
 import numbers
 import warnings
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
-from copy import copy
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.frozen import FrozenEstimator
-from sklearn.utils import Tags, check_consistent_length, get_tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils import Tags, check_consistent_length
 
-from kitchenette.data.rows import refuse_what_is_not_numbers, slices, table, take
-from kitchenette.files.registry import Budget, checked_state, constructed, stored_parameters
-from kitchenette.kernels import Kernel
+from kitchenette.data.rows import slices, table, take
+from kitchenette.files.registry import checked_state
 from kitchenette.learning.accumulation import MOST_ROWS, accumulate, batch, features
+from kitchenette.learning.base import Array, FeatureLearner
 from kitchenette.learning.importance import importance
 from kitchenette.learning.iterative import Settings, learn
 from kitchenette.learning.least_squares import (
     LeastSquares,
-    check_memory,
     checked_alpha,
     checked_penalties,
     checked_weights,
@@ -38,13 +33,11 @@ from kitchenette.learning.regularisation import CRITERIA
 from kitchenette.learning.row_sample import RowSample
 from kitchenette.learning.solution import Solution
 from kitchenette.learning.warm_start import Earlier
-from kitchenette.maps.protocol import FittedMap, fit_map, fitted_map, map_difference, thawed
+from kitchenette.maps.protocol import FittedMap
 from kitchenette.maps.registry import automatic_map
-from kitchenette.parameters import ValueParameters, check_choice, check_count, unchanged_on_error
+from kitchenette.parameters import check_choice, check_count, unchanged_on_error
 from kitchenette.sketching.random import seed_from
 
-Array = NDArray[np.float64]
-PREDICTED_ROWS = 1 << 14  # the size of the blocks in which data other than arrays is converted
 VARIANCE_NUMBERS = 1 << 20  # the number of features in a block of `variances`
 
 
@@ -83,14 +76,13 @@ def solved(name: str, doc: str) -> property:
     return property(get, doc=doc)
 
 
-class KernelMachine(ValueParameters, ABC):
+class KernelMachine(FeatureLearner):
     """A linear model of random features, learned from their statistics.
 
     A subclass converts targets to columns of numbers, in `encode` and `columns`, and predicted
     columns back to targets.
     """
 
-    feature_map: Any
     alpha: Any
     fit_intercept: Any
     validation_rows: Any
@@ -101,19 +93,19 @@ class KernelMachine(ValueParameters, ABC):
     warm_start: Any
     random_state: Any
     verbose: Any
-    feature_map_: Any
     loss_: str
     solver_: str
     n_iter_: int
-    statistics_: LeastSquares | None
-    seed_: int
-    n_features_in_: int
-    _fitted: FittedMap  # feature_map_ with the interface of a FittedMap
-    _model: LinearModel | None  # may be of an earlier version of the statistics
     # The sample of rows for a version of the statistics. During a change it is there for the
     # version before and after, so that an interrupt cannot part it from the statistics.
     _samples: dict[int, RowSample | None]
     _posterior: tuple[int, Solution] | None  # version and solution with its factor; not pickled
+    model_class = LinearModel
+    default_map = "'auto'"
+    abilities = (
+        "predicts",
+        "learn from more rows, merge with others, or tell how sure a prediction is",
+    )
     task: ClassVar[str]  # "classification" or "regression"
     losses: ClassVar[tuple[str, ...]]  # the names of the losses that it has
     # The attributes that the first batch sets in a subclass, and their types in model files.
@@ -154,9 +146,6 @@ class KernelMachine(ValueParameters, ABC):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        feature_map = self._unfitted_map(0)
-        if hasattr(feature_map, "transform") and not isinstance(feature_map, type):
-            tags.input_tags = get_tags(feature_map).input_tags
         tags.target_tags.required = True
         return tags
 
@@ -202,13 +191,12 @@ class KernelMachine(ValueParameters, ABC):
         rows at once; by default it is not.
         """
         X, targets, weights = self._checked_batch(X, y, sample_weight, first=True)
-        feature_map = self._unfitted_map(self.seed_)
-        n_components = getattr(feature_map, "n_components", None)
-        if isinstance(n_components, int) and (iterates is None or not iterates(n_components)):
-            check_memory(n_components)
-        feature_map = fit_map(feature_map, X, self.decoded(targets), weights)
-        # A copy, so that the model stays as it is if somebody fits the map on more rows.
-        fitted = fitted_map(feature_map, X).for_inference()
+        feature_map, fitted = self._fitted_maps(
+            X,
+            self.decoded(targets),
+            weights,
+            has_statistics=lambda n_features: iterates is None or not iterates(n_features),
+        )
         if iterates is not None and iterates(fitted.n_features_out_):
             learned = self.learned_iteratively(fitted, X, targets, weights, self.loss, earlier)
         else:
@@ -416,27 +404,7 @@ class KernelMachine(ValueParameters, ABC):
         self : object
             This model, as if fitted on the rows of both, with its own parameters.
         """
-        self._known()
-        if type(other) is not type(self):
-            raise ValueError(
-                f"{type(self).__name__} merges with models of its class; got "
-                f"{type(other).__name__}."
-            )
-        other._known()
-        names = [vars(model).get("feature_names_in_", np.empty(0)) for model in (self, other)]
-        if self.n_features_in_ != other.n_features_in_ or not np.array_equal(*names):
-            raise ValueError(
-                "Cannot merge models of different columns: n_features_in_ or feature_names_in_ "
-                "differs."
-            )
-        difference = map_difference(self._fitted, other._fitted)
-        if difference is not None:
-            raise ValueError(
-                "Cannot merge models whose feature maps differ, as their statistics are of "
-                f"different features (the first difference is in {difference!r}). Give the "
-                "map a random_state, and if it depends on data, fit it once on a sample and "
-                "pass it to every model as sklearn.frozen.FrozenEstimator(feature_map)."
-            )
+        self._check_mergeable(other)
         self.merge_statistics(other)
         return self
 
@@ -467,12 +435,6 @@ class KernelMachine(ValueParameters, ABC):
         """
         self._current()
         return self
-
-    def _current(self) -> LinearModel:
-        model = self.solved_model()
-        if model is None:
-            model = self._model = self._solved()
-        return model
 
     def _solved(self) -> LinearModel:
         statistics, version, held_out = self._known(), self._known().version, self._held_out()
@@ -531,15 +493,6 @@ class KernelMachine(ValueParameters, ABC):
             )
         return model.validation
 
-    def solved_model(self) -> LinearModel | None:
-        """The solved model, or None if it is out of date."""
-        self._check_fitted()
-        model = self._model
-        fresh = model is not None and (
-            self.statistics_ is None or model.version == self.statistics_.version
-        )
-        return model if fresh else None
-
     def _posterior_solution(self) -> Solution:
         """The solution with the factor of the Gram matrix, computed again because it is large."""
         known, model = self._known(), self._current()
@@ -554,44 +507,12 @@ class KernelMachine(ValueParameters, ABC):
             self._posterior = model.version, found
         return self._posterior[1]
 
-    def _check_fitted(self) -> None:
-        if "statistics_" not in vars(self):
-            check_is_fitted(self, "statistics_")
-
-    def _known(self) -> LeastSquares:
-        """The statistics; an error if the model was saved without them."""
-        self._check_fitted()
-        if self.statistics_ is None:
-            why = (
-                f"learned by an iterative solver (loss {self.loss_!r}), which has no statistics"
-                if self.solver_ == "iterative"
-                else "saved without its statistics"
-            )
-            raise ValueError(
-                f"This model was {why}: it predicts, but it cannot learn from more rows, merge "
-                "with others, or tell how sure a prediction is."
-            )
-        return self.statistics_
-
-    def _forget(self) -> None:
-        for name in [name for name in vars(self) if name.endswith("_")]:
-            delattr(self, name)
+    def _why_without_statistics(self) -> str:
+        if self.solver_ == "iterative":
+            return f"learned by an iterative solver (loss {self.loss_!r}), without statistics"
+        return super()._why_without_statistics()
 
     # ------------------------------------------------------------ predicting
-
-    def outputs(self, X: Any) -> tuple[Array, np.dtype[Any]]:
-        """Predictions of all target columns in float64, and the precision of the features."""
-        model, fitted = self._current(), self._fitted
-        X = self._checked(X)
-        n_rows = X.shape[0]
-        out = np.empty((n_rows, model.coef.shape[1]))
-        # Data that is not an array is converted in blocks.
-        size = n_rows if isinstance(X, np.ndarray) else PREDICTED_ROWS
-        for part in slices(n_rows, size):
-            rows = fitted.rows(take(X, part))
-            if not model.predict(fitted, rows, out[part]):
-                raise ValueError(fitted.overflow(rows))
-        return out, fitted.operator(rows).dtype
 
     def variances(self, X: Any) -> Array:
         """Variances of new observations, noise included."""
@@ -615,32 +536,6 @@ class KernelMachine(ValueParameters, ABC):
             np.dtype(dtype),
             answer,
             vars(self).get("feature_names_in_"),
-        )
-
-    def _checked(self, X: Any, *, reset: bool = False) -> Any:
-        """Check the names and the number of columns; the map checks the values."""
-        if (
-            not reset
-            and type(X) is np.ndarray
-            and X.ndim == 2
-            and X.shape[0] > 0
-            and X.shape[1] == self.n_features_in_
-            and X.dtype.kind in "fiub"
-            and "feature_names_in_" not in vars(self)
-        ):
-            return X  # the general checks take longer than predicting a few rows
-        refuse_what_is_not_numbers(X)
-        if hasattr(X, "columns"):
-            # A data frame stays one: the map may need its names and types, and converts blocks.
-            X = validate_data(self, X, reset=reset, skip_check_array=True)
-            if X.shape[0] == 0:
-                raise ValueError(
-                    f"Found array with 0 sample(s) (shape={X.shape}) while a minimum of 1 is "
-                    f"required by {type(self).__name__}."
-                )
-            return X
-        return validate_data(
-            self, X, reset=reset, accept_sparse="csr", dtype=None, ensure_all_finite=False
         )
 
     # ------------------------------------------------------------ explaining
@@ -724,22 +619,7 @@ class KernelMachine(ValueParameters, ABC):
         return self.feature_map
 
     def _check_parameters(self) -> None:
-        feature_map = self._unfitted_map(0)
-        if isinstance(feature_map, Kernel):
-            raise ValueError(
-                "feature_map must be a feature map, not a kernel: write "
-                f"{type(self).__name__}(Fastfood({feature_map!r})), or another map of this kernel."
-            )
-        if isinstance(feature_map, type):
-            raise ValueError(
-                "feature_map must be an object, not a class: write "
-                f"{feature_map.__name__}() with parentheses."
-            )
-        if not hasattr(feature_map, "transform"):
-            raise ValueError(
-                "feature_map must be 'auto', a feature map of kitchenette, or another object with "
-                f"fit and transform that works row by row; got {feature_map!r}."
-            )
+        self._check_feature_map()
         if not isinstance(self.fit_intercept, bool | np.bool_):
             raise ValueError(f"fit_intercept must be True or False; got {self.fit_intercept!r}.")
         if isinstance(self.alpha, str):
@@ -786,106 +666,50 @@ class KernelMachine(ValueParameters, ABC):
         >>> len(pickle.dumps(small)) < 0.1 * len(pickle.dumps(model))
         True
         """
-        self.solve()
-        copied = copy(self)
-        fitted = self._fitted.for_inference()
-        feature_map: Any = self.feature_map_
-        if isinstance(thawed(feature_map), FittedMap):
-            frozen = isinstance(feature_map, FrozenEstimator)
-            feature_map = FrozenEstimator(fitted) if frozen else fitted
-        copied.__dict__.update(
-            statistics_=None,
-            feature_map_=feature_map,
-            _fitted=fitted,
-            _samples={},
-            _posterior=None,
-        )
-        if isinstance(self.feature_map, FrozenEstimator):
-            copied.feature_map = feature_map
-        elif self.feature_map is not None:
-            copied.feature_map = clone(self.feature_map, safe=False)
+        copied = self._without_statistics()
+        copied.__dict__.update(_samples={}, _posterior=None)
         return copied
 
     def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = super().__getstate__()
+        state = super().__getstate__()
         if "_model" not in state:
             return state
-        samples = {0: self._sample()}
-        return {**state, "_posterior": None, "_model": self.solved_model(), "_samples": samples}
+        return {**state, "_posterior": None, "_samples": {0: self._sample()}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         # Versions of statistics are counted from zero again in a copy.
-        model, statistics = vars(self).get("_model"), vars(self).get("statistics_")
+        statistics = vars(self).get("statistics_")
         if statistics is not None:
             self._samples = {statistics.version: self._samples[0]}
-        if model is not None and statistics is not None:
-            self._model = model.renumbered(statistics.version)
 
     def to_file(self) -> dict[str, Any]:
         """Parameters and fitted attributes, for a model file."""
-        state: dict[str, Any] = {"parameters": stored_parameters(self)}
-        if "statistics_" in vars(self):
-            names = (*self.fitted_types, *self.target_attributes)
-            state["fitted"] = {name: vars(self)[name] for name in names if name in vars(self)}
-            current = thawed(self.feature_map_)
-            if isinstance(current, FittedMap):
-                # The map may have been fitted on more rows.
-                replaced = map_difference(current, self._fitted) is not None
-            else:
-                # A pipeline is stored as the numbers that its steps consist of.
-                frozen = isinstance(self.feature_map_, FrozenEstimator)
-                replaced = not frozen and hasattr(self._fitted, "to_file")
-            if replaced:
-                state["fitted"]["feature_map_"] = self._fitted
-            state["fitted"]["model"] = self.solved_model()
+        state = super().to_file()
+        if "fitted" in state:
             state["fitted"]["sample"] = self._sample()
         return state
 
-    fitted_types: ClassVar[dict[str, Any]] = {
-        "solver_": (str, type(None)),
-        "loss_": (str, type(None)),
-        "n_iter_": (int, type(None)),
-        "feature_map_": object,
-        "statistics_": (LeastSquares, type(None)),
-        "seed_": int,
-        "n_features_in_": int,
-        "feature_names_in_": (np.ndarray, type(None)),
-    }
-
     @classmethod
-    def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:
-        """A model from the untrusted values of a model file."""
-        state = checked_state(state, {"parameters": dict, "fitted": (dict, type(None))})
-        made = constructed(cls, state["parameters"])
-        if state["fitted"] is None:
-            return made
-        types = {**cls.fitted_types, **cls.target_attributes}
-        types |= {"model": (LinearModel, type(None)), "sample": (RowSample, type(None))}
-        fitted = checked_state(state["fitted"], types)
-        model, sample, statistics = fitted.pop("model"), fitted.pop("sample"), fitted["statistics_"]
-        if fitted["feature_names_in_"] is None:
-            del fitted["feature_names_in_"]
-        elif fitted["feature_names_in_"].shape != (fitted["n_features_in_"],):
-            raise ValueError("feature_names_in_ must be as many as the columns.")
-        if fitted["solver_"] is None:  # a file of an older version
-            fitted |= ONE_PASS
-        if fitted["solver_"] not in ("onepass", "iterative") or fitted["loss_"] not in cls.losses:
+    def fitted_types(cls) -> dict[str, Any]:
+        """The names of the fitted attributes that are stored, and their types."""
+        names = {"solver_": str, "loss_": str, "n_iter_": int}
+        optional = {name: (kind, type(None)) for name, kind in names.items()}  # in older files
+        return {**super().fitted_types(), **cls.target_attributes, **optional}
+
+    def restore(self, fitted: dict[str, Any]) -> None:
+        """Set fitted attributes from the untrusted values of a model file."""
+        fitted = dict(fitted)
+        types = {"sample": (RowSample, type(None))}
+        sample = checked_state({"sample": fitted.pop("sample", None)}, types)["sample"]
+        super().restore(fitted)
+        if self.solver_ is None:
+            self.__dict__.update(ONE_PASS)
+        if self.solver_ not in SOLVERS[1:] or self.loss_ not in self.losses:
             raise ValueError("solver_ and loss_ must be among those that there are.")
-        feature_map = thawed(fitted["feature_map_"])
-        if not isinstance(feature_map, FittedMap):
-            raise ValueError("feature_map_ must be a feature map.")
-        feature_map = feature_map.for_inference()
-        if statistics is None and model is None:
-            raise ValueError("there are neither statistics nor weights.")
-        if model is not None and statistics is not None:
-            model = model.renumbered(statistics.version)
-        samples = {} if statistics is None else {statistics.version: sample}
-        made.__dict__.update(
-            fitted, _fitted=feature_map, _samples=samples, _model=model, _posterior=None
-        )
-        made.check_restored()
-        return made
+        statistics = self.statistics_
+        self._samples = {} if statistics is None else {statistics.version: sample}
+        self._posterior = None
 
     def check_restored(self) -> None:
         """Refuse fitted attributes that are not consistent."""
@@ -899,10 +723,7 @@ class KernelMachine(ValueParameters, ABC):
             shapes.append((sample.features.shape[1], sample.targets.shape[1]))
         if len({*shapes}) > 1:
             raise ValueError("statistics, sample and weights must have the same shape.")
-        if self._fitted.n_features_out_ != shapes[0][0]:
-            raise ValueError("feature_map_ must have as many features as the statistics.")
-        if getattr(self._fitted, "n_features_in_", 0) != self.n_features_in_:
-            raise ValueError("feature_map_ must have as many columns as the model.")
+        super().check_restored()
         self.check_targets(shapes[0][1])
 
     def weighted(self, targets: NDArray[Any], weights: Array | None) -> Array | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Self
@@ -67,9 +68,49 @@ class Validation:
             raise ValueError("spread must be a number for each target.")
 
 
+class LinearFunction(ABC):
+    """A linear function of features, computed from statistics of a certain version.
+
+    Subclasses are frozen dataclasses.
+    """
+
+    coef: Any  # the weights, shape (n_features, n_targets)
+    intercept: Any  # the constants, shape (n_targets,)
+    version: int
+
+    def renumbered(self, version: int) -> Self:
+        """The same function for statistics with another version number."""
+        changed: Self = replace(self, version=version)  # type: ignore[type-var]
+        return changed
+
+    def predict(self, fitted: FittedMap, rows: Any, out: Array) -> bool:
+        """Features times weights, plus the intercept; False if a number is not finite."""
+        operator = fitted.operator(rows)
+        known, linear = self._linear.get(operator.dtype.name, (None, None))
+        if known is not operator:
+            cheaper, weights = operator.collapse(self.coef)
+            linear = cheaper.linear(weights, self.intercept)
+            self._linear[operator.dtype.name] = operator, linear
+        return bool(linear.write(rows, out))
+
+    @cached_property
+    def _linear(self) -> dict[str, tuple[Any, Any]]:
+        return {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.to_file()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+    def to_file(self) -> dict[str, Any]:
+        """All values, for a model file."""
+        return {item.name: getattr(self, item.name) for item in fields(self)}  # type: ignore[arg-type]
+
+
 @storable
 @dataclass(frozen=True, eq=False)
-class LinearModel:
+class LinearModel(LinearFunction):
     """The weights of a linear model of features, and the penalty they were computed with.
 
     Attributes
@@ -117,37 +158,9 @@ class LinearModel:
             validation,
         )
 
-    def renumbered(self, version: int) -> Self:
-        """The same model for statistics with another version number."""
-        return replace(self, version=version)
-
-    def predict(self, fitted: FittedMap, rows: Any, out: Array) -> bool:
-        """Features times weights, plus the intercept; False if a number is not finite."""
-        operator = fitted.operator(rows)
-        known, linear = self._linear.get(operator.dtype.name, (None, None))
-        if known is not operator:
-            cheaper, weights = operator.collapse(self.coef)
-            linear = cheaper.linear(weights, self.intercept)
-            self._linear[operator.dtype.name] = operator, linear
-        return bool(linear.write(rows, out))
-
-    @cached_property
-    def _linear(self) -> dict[str, tuple[Any, Any]]:
-        return {}
-
     def __post_init__(self) -> None:
         for array in (self.coef, self.intercept):
             array.flags.writeable = False
-
-    def __getstate__(self) -> dict[str, Any]:
-        return self.to_file()
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-
-    def to_file(self) -> dict[str, Any]:
-        """All values, for a model file."""
-        return {item.name: getattr(self, item.name) for item in fields(self)}
 
     @classmethod
     def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:

@@ -58,10 +58,15 @@ class PackedSymmetric:
     def add_to_diagonal(self, shift: float) -> None:
         self.values[self._diagonal_positions()] += shift
 
+    def triangle(self) -> Array:
+        """The lower triangle in a full matrix in Fortran order; what is above it has no meaning."""
+        matrix, _ = lapack.dtfttr(self.order, self.values, transr="N", uplo="L")
+        return np.asfortranarray(matrix)
+
     def full(self) -> Array:
         """The lower triangle as a full matrix in Fortran order, with zeros above it."""
-        matrix, _ = lapack.dtfttr(self.order, self.values, transr="N", uplo="L")
-        return np.tril(matrix) if self.order > 1 else np.asfortranarray(matrix)
+        matrix = self.triangle()
+        return np.tril(matrix) if self.order > 1 else matrix
 
     def leading(self, order: int) -> Self:
         """The leading principal submatrix of this order."""

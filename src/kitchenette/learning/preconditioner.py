@@ -155,7 +155,8 @@ def shifted_factor(
     with one_blas_thread(matrix.shape[0]):
         while True:
             dtype = np.float32 if single else np.float64
-            shifted = np.asfortranarray(matrix + shift * np.eye(matrix.shape[0]), dtype=dtype)
+            shifted: NDArray[Any] = np.array(matrix, dtype=dtype, order="F")
+            shifted[np.diag_indices_from(shifted)] += shift
             try:
                 return cho_factor(shifted, lower=True, overwrite_a=True, check_finite=False), shift
             except LinAlgError:

@@ -14,8 +14,9 @@ from sklearn.utils import Tags, check_array
 
 from kitchenette.data.rows import refuse_what_is_not_numbers
 from kitchenette.files.registry import storable
+from kitchenette.learning.base import Array
 from kitchenette.learning.leave_one_out import LeaveOneOut
-from kitchenette.learning.machine import Array, KernelMachine, combined
+from kitchenette.learning.machine import KernelMachine, combined
 from kitchenette.learning.model import Validation
 from kitchenette.learning.predictor import Predictor
 from kitchenette.learning.solution import Solution

@@ -1,0 +1,308 @@
+"""The base class of all estimators that learn from statistics of the features of a map."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from copy import copy
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import Tags, get_tags
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from kitchenette.data.rows import refuse_what_is_not_numbers, slices, take
+from kitchenette.files.registry import Budget, checked_state, constructed, stored_parameters
+from kitchenette.kernels import Kernel
+from kitchenette.learning.least_squares import LeastSquares, check_memory
+from kitchenette.learning.model import LinearFunction
+from kitchenette.maps.protocol import FittedMap, fit_map, fitted_map, map_difference, thawed
+from kitchenette.parameters import ValueParameters
+
+Array = NDArray[np.float64]
+PREDICTED_ROWS = 1 << 14  # the size of the blocks in which data other than arrays is converted
+
+
+class FeatureLearner(ValueParameters, ABC):
+    """A feature map, statistics of its features, and what is computed from them when needed.
+
+    What is computed is a `LinearFunction` of the features. A subclass computes it in `_solved`.
+    """
+
+    feature_map: Any
+    feature_map_: Any
+    statistics_: LeastSquares | None
+    seed_: int
+    n_features_in_: int
+    _fitted: FittedMap  # feature_map_ with the interface of a FittedMap
+    _model: Any  # a LinearFunction, perhaps of an earlier version of the statistics, or None
+    model_class: ClassVar[type[LinearFunction]]
+    default_map: ClassVar[str]  # the parameter that stands for the default map
+    map_keyword: ClassVar[str] = ""  # what is written before a map in the call of the class
+    # What a model without statistics can do, and what it cannot, for an error message.
+    abilities: ClassVar[tuple[str, str]]
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        feature_map = self._unfitted_map(0)
+        if hasattr(feature_map, "transform") and not isinstance(feature_map, type):
+            tags.input_tags = get_tags(feature_map).input_tags
+        return tags
+
+    # ------------------------------------------------------------ the feature map
+
+    @abstractmethod
+    def _unfitted_map(self, seed: int) -> Any:
+        """The map as given, or the default map with this seed."""
+
+    def _check_feature_map(self) -> None:
+        """Refuse a parameter that is not a map."""
+        feature_map = self._unfitted_map(0)
+        if isinstance(feature_map, Kernel):
+            raise ValueError(
+                f"feature_map must be a feature map, not a kernel: write {type(self).__name__}("
+                f"{self.map_keyword}Fastfood({feature_map!r})), or another map of this kernel."
+            )
+        if isinstance(feature_map, type):
+            raise ValueError(
+                "feature_map must be an object, not a class: write "
+                f"{feature_map.__name__}() with parentheses."
+            )
+        if not hasattr(feature_map, "transform"):
+            raise ValueError(
+                f"feature_map must be {self.default_map}, a feature map of kitchenette, or another "
+                f"object with fit and transform that works row by row; got {feature_map!r}."
+            )
+
+    def _fitted_maps(
+        self,
+        X: Any,
+        y: NDArray[Any] | None,
+        weights: Array | None,
+        *,
+        has_statistics: Callable[[int], bool] = lambda n_features: True,
+    ) -> tuple[Any, FittedMap]:
+        """The map fitted on a first batch, as a transformer and as a `FittedMap`.
+
+        If statistics of its features are to be collected, their memory is checked first.
+        """
+        feature_map = self._unfitted_map(self.seed_)
+        n_components = getattr(feature_map, "n_components", None)
+        if isinstance(n_components, int) and has_statistics(n_components):
+            check_memory(n_components)
+        feature_map = fit_map(feature_map, X, y, weights)
+        # A copy, so that the model stays as it is if somebody fits the map on more rows.
+        return feature_map, fitted_map(feature_map, X).for_inference()
+
+    # ------------------------------------------------------------ statistics and the solution
+
+    @abstractmethod
+    def _solved(self) -> LinearFunction:
+        """What the statistics give, with their version."""
+
+    def _current(self) -> Any:
+        """The solved model, which is computed if it is out of date."""
+        model = self.solved_model()
+        if model is None:
+            model = self._model = self._solved()
+        return model
+
+    def solved_model(self) -> Any:
+        """The solved model, or None if it is out of date."""
+        self._check_fitted()
+        model = self._model
+        fresh = model is not None and (
+            self.statistics_ is None or model.version == self.statistics_.version
+        )
+        return model if fresh else None
+
+    def _check_fitted(self) -> None:
+        """Refuse a model that is not fitted."""
+        if "statistics_" not in vars(self):
+            check_is_fitted(self, "statistics_")
+
+    def _known(self) -> LeastSquares:
+        """The statistics; an error if the model was saved without them."""
+        self._check_fitted()
+        if self.statistics_ is None:
+            can, cannot = self.abilities
+            why = self._why_without_statistics()
+            raise ValueError(f"This model was {why}: it {can}, but it cannot {cannot}.")
+        return self.statistics_
+
+    def _why_without_statistics(self) -> str:
+        """How the statistics came to be missing."""
+        return "saved without its statistics"
+
+    def _forget(self) -> None:
+        """Remove all fitted attributes."""
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)
+
+    def _check_mergeable(self, other: Any) -> None:
+        """Refuse to merge with another object than a fitted model of the same features."""
+        self._known()
+        if type(other) is not type(self):
+            raise ValueError(
+                f"{type(self).__name__} merges with models of its class; got "
+                f"{type(other).__name__}."
+            )
+        other._known()
+        names = [vars(model).get("feature_names_in_", np.empty(0)) for model in (self, other)]
+        if self.n_features_in_ != other.n_features_in_ or not np.array_equal(*names):
+            raise ValueError(
+                "Cannot merge models of different columns: n_features_in_ or feature_names_in_ "
+                "differs."
+            )
+        difference = map_difference(self._fitted, other._fitted)
+        if difference is not None:
+            raise ValueError(
+                "Cannot merge models whose feature maps differ, as their statistics are of "
+                f"different features (the first difference is in {difference!r}). Give the "
+                "map a random_state, and if it depends on data, fit it once on a sample and "
+                "pass it to every model as sklearn.frozen.FrozenEstimator(feature_map)."
+            )
+
+    # ------------------------------------------------------------ rows
+
+    def outputs(self, X: Any) -> tuple[Array, np.dtype[Any]]:
+        """The linear function of rows in float64, and the precision of the features."""
+        model, fitted = self._current(), self._fitted
+        X = self._checked(X)
+        n_rows = X.shape[0]
+        out = np.empty((n_rows, model.intercept.size))
+        # Data that is not an array is converted in blocks.
+        size = n_rows if isinstance(X, np.ndarray) else PREDICTED_ROWS
+        for part in slices(n_rows, size):
+            rows = fitted.rows(take(X, part))
+            if not model.predict(fitted, rows, out[part]):
+                raise ValueError(fitted.overflow(rows))
+        return out, fitted.operator(rows).dtype
+
+    def _checked(self, X: Any, *, reset: bool = False) -> Any:
+        """Check the names and the number of columns; the map checks the values."""
+        if (
+            not reset
+            and type(X) is np.ndarray
+            and X.ndim == 2
+            and X.shape[0] > 0
+            and X.shape[1] == self.n_features_in_
+            and X.dtype.kind in "fiub"
+            and "feature_names_in_" not in vars(self)
+        ):
+            return X  # the general checks take longer than predicting a few rows
+        refuse_what_is_not_numbers(X)
+        if hasattr(X, "columns"):
+            # A data frame stays one: the map may need its names and types, and converts blocks.
+            X = validate_data(self, X, reset=reset, skip_check_array=True)
+            if X.shape[0] == 0:
+                raise ValueError(
+                    f"Found array with 0 sample(s) (shape={X.shape}) while a minimum of 1 is "
+                    f"required by {type(self).__name__}."
+                )
+            return X
+        return validate_data(
+            self, X, reset=reset, accept_sparse="csr", dtype=None, ensure_all_finite=False
+        )
+
+    # ------------------------------------------------------------ copies and files
+
+    def _without_statistics(self) -> Self:
+        """A solved copy without statistics."""
+        self._current()
+        copied = copy(self)
+        fitted = self._fitted.for_inference()
+        feature_map: Any = self.feature_map_
+        if isinstance(thawed(feature_map), FittedMap):
+            frozen = isinstance(feature_map, FrozenEstimator)
+            feature_map = FrozenEstimator(fitted) if frozen else fitted
+        copied.__dict__.update(statistics_=None, feature_map_=feature_map, _fitted=fitted)
+        if isinstance(self.feature_map, FrozenEstimator):
+            copied.feature_map = feature_map
+        elif self.feature_map is not None:
+            copied.feature_map = clone(self.feature_map, safe=False)
+        return copied
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        return {**state, "_model": self.solved_model()} if "_model" in state else state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        # Versions of statistics are counted from zero again in a copy.
+        model, statistics = vars(self).get("_model"), vars(self).get("statistics_")
+        if model is not None and statistics is not None:
+            self._model = model.renumbered(statistics.version)
+
+    def to_file(self) -> dict[str, Any]:
+        """Parameters and fitted attributes, for a model file."""
+        state: dict[str, Any] = {"parameters": stored_parameters(self)}
+        if "statistics_" in vars(self):
+            names = self.fitted_types()
+            state["fitted"] = {name: vars(self)[name] for name in names if name in vars(self)}
+            current = thawed(self.feature_map_)
+            if isinstance(current, FittedMap):
+                # The map may have been fitted on more rows.
+                replaced = map_difference(current, self._fitted) is not None
+            else:
+                # A pipeline is stored as the numbers that its steps consist of.
+                frozen = isinstance(self.feature_map_, FrozenEstimator)
+                replaced = not frozen and hasattr(self._fitted, "to_file")
+            if replaced:
+                state["fitted"]["feature_map_"] = self._fitted
+            state["fitted"]["model"] = self.solved_model()
+        return state
+
+    @classmethod
+    def fitted_types(cls) -> dict[str, Any]:
+        """The names of the fitted attributes that are stored, and their types."""
+        return {
+            "feature_map_": object,
+            "statistics_": (LeastSquares, type(None)),
+            "seed_": int,
+            "n_features_in_": int,
+            "feature_names_in_": (np.ndarray, type(None)),
+        }
+
+    @classmethod
+    def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:
+        """A model from the untrusted values of a model file."""
+        state = checked_state(state, {"parameters": dict, "fitted": (dict, type(None))})
+        made = constructed(cls, state["parameters"])
+        if state["fitted"] is not None:
+            made.restore(state["fitted"])
+            made.check_restored()
+        return made
+
+    def restore(self, fitted: dict[str, Any]) -> None:
+        """Set fitted attributes from the untrusted values of a model file."""
+        types = {**self.fitted_types(), "model": (self.model_class, type(None))}
+        values = checked_state(fitted, types)
+        model, statistics = values.pop("model"), values["statistics_"]
+        if values["feature_names_in_"] is None:
+            del values["feature_names_in_"]
+        elif values["feature_names_in_"].shape != (values["n_features_in_"],):
+            raise ValueError("feature_names_in_ must be as many as the columns.")
+        feature_map = thawed(values["feature_map_"])
+        if not isinstance(feature_map, FittedMap):
+            raise ValueError("feature_map_ must be a feature map.")
+        if statistics is None and model is None:
+            raise ValueError("there are neither statistics nor weights.")
+        if model is not None and statistics is not None:
+            model = model.renumbered(statistics.version)
+        self.__dict__.update(values, _fitted=feature_map.for_inference(), _model=model)
+
+    def check_restored(self) -> None:
+        """Refuse fitted attributes that are not consistent."""
+        sizes = {self._fitted.n_features_out_}
+        if self.statistics_ is not None:
+            sizes.add(self.statistics_.n_features)
+        if self._model is not None:
+            sizes.add(self._model.coef.shape[0])
+        if len(sizes) > 1:
+            raise ValueError("feature_map_ must have as many features as the statistics.")
+        if getattr(self._fitted, "n_features_in_", 0) != self.n_features_in_:
+            raise ValueError("feature_map_ must have as many columns as the model.")

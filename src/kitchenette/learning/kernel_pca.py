@@ -1,0 +1,482 @@
+"""Kernel principal components from statistics of random features."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import Tags
+
+from kitchenette.data.rows import counting_rows, table
+from kitchenette.files.registry import Budget, checked_state, storable
+from kitchenette.learning.accumulation import MOST_ROWS, NoTargets, accumulate, batch
+from kitchenette.learning.base import Array, FeatureLearner
+from kitchenette.learning.eigenvectors import leading_eigenvectors
+from kitchenette.learning.least_squares import LeastSquares, checked_weights
+from kitchenette.learning.model import LinearFunction
+from kitchenette.maps.fastfood import Fastfood
+from kitchenette.maps.protocol import FittedMap
+from kitchenette.parameters import check_count, unchanged_on_error
+from kitchenette.sketching.random import seed_from
+
+
+@storable
+@dataclass(frozen=True, eq=False)
+class PrincipalComponents(LinearFunction):
+    """The leading eigenvectors of a centred Gram matrix, as a linear function of features.
+
+    Attributes
+    ----------
+    components : ndarray of shape (n_components, n_features)
+        The eigenvectors.
+    mean : ndarray of shape (n_features,)
+        The mean of the features.
+    eigenvalues : ndarray of shape (n_components,)
+        In descending order.
+    total : float
+        The sum of all eigenvalues.
+    divisor : float
+        Eigenvalues divided by it are variances.
+    whiten : bool
+        Whether the components are scaled to a variance of one.
+    version : int
+        The version of the statistics.
+    """
+
+    components: Array
+    mean: Array
+    eigenvalues: Array
+    total: float
+    divisor: float
+    whiten: bool
+    version: int
+
+    @classmethod
+    def of(cls, statistics: LeastSquares, n_components: int, whiten: bool) -> Self:
+        """The components of the rows seen, of which there must be at least two."""
+        version, gram, n_rows = statistics.version, statistics.gram, statistics.n_rows
+        total = float(gram.diagonal().sum())
+        values, vectors = leading_eigenvectors(gram, n_components)
+        # Eigenvalues below the rounding errors of the Gram matrix, or of the subtraction of the
+        # mean, are zero.
+        eps = np.finfo(np.float32 if statistics.has_float32 else np.float64).eps
+        shift = statistics.count * np.square(4 * eps * statistics.feature_mean).sum()
+        cutoff = max(statistics.equations(True).resolution * total, float(shift))
+        return cls(
+            components=np.ascontiguousarray(vectors.T),
+            mean=statistics.feature_mean.copy(),
+            eigenvalues=np.where(values > cutoff, values, 0.0),
+            total=total,
+            divisor=statistics.count * (n_rows - 1) / n_rows,
+            whiten=whiten,
+            version=version,
+        )
+
+    def __post_init__(self) -> None:
+        for array in (self.components, self.mean, self.eigenvalues):
+            array.flags.writeable = False
+
+    @property
+    def explained_variance(self) -> Array:
+        """The variance of the rows in the direction of each component."""
+        return self.eigenvalues / self.divisor
+
+    @property
+    def explained_variance_ratio(self) -> Array:
+        """The variance in the direction of each component, divided by that in all directions."""
+        return self.eigenvalues / self.total if self.total > 0 else np.zeros_like(self.eigenvalues)
+
+    @cached_property
+    def coef(self) -> Array:
+        if not self.whiten:
+            return self.components.T
+        scales = np.zeros_like(self.eigenvalues)
+        positive = self.eigenvalues > 0
+        scales[positive] = 1 / np.sqrt(self.explained_variance[positive])
+        return self.components.T * scales
+
+    @cached_property
+    def intercept(self) -> Array:
+        return -self.mean @ self.coef
+
+    @classmethod
+    def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:
+        """Components from the untrusted values of a model file."""
+        types = {
+            "components": np.ndarray,
+            "mean": np.ndarray,
+            "eigenvalues": np.ndarray,
+            "total": float,
+            "divisor": float,
+            "whiten": bool,
+            "version": int,
+        }
+        made = cls(**checked_state(state, types))
+        for name, n_axes in (("components", 2), ("mean", 1), ("eigenvalues", 1)):
+            array = getattr(made, name)
+            if array.dtype != np.float64 or array.ndim != n_axes or not np.isfinite(array).all():
+                raise ValueError(f"{name} must be finite, of type float64, with {n_axes} axes.")
+        if made.components.shape != (made.eigenvalues.size, made.mean.size):
+            raise ValueError("components must have an eigenvalue for each row.")
+        if made.eigenvalues.min(initial=0) < 0:
+            raise ValueError("eigenvalues must not be negative.")
+        if not (0 <= made.total < np.inf and 0 < made.divisor < np.inf):
+            raise ValueError("total and divisor must be finite and positive.")
+        return made
+
+
+def solved(name: str, doc: str) -> property:
+    """A read-only attribute that is computed when it is first needed after new rows."""
+    return property(lambda self: getattr(self.solved_components(), name), doc=doc)
+
+
+@storable
+class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureLearner):
+    """Kernel principal component analysis, in one pass over any number of rows.
+
+    Principal components of the features of a map, which approximate those of its kernel. The matrix
+    of all pairs of rows, which `sklearn.decomposition.KernelPCA` needs, is never computed: rows are
+    summed up in statistics whose size does not depend on their number, so it can go on learning
+    from batches, and those of different rows can be merged.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        The number of components; at most the number of features of the map, and less than that of
+        rows.
+    feature_map : transformer or None, default=None
+        The map, which decides the kernel: a map of this package, any scikit-learn transformer that
+        treats rows one by one, a pipeline, or a fitted map in a `sklearn.frozen.FrozenEstimator`.
+        None is ``Fastfood()``: 1024 features of a Gaussian kernel whose length scale is the median
+        distance of rows. Columns of different units need a scaler before it.
+    whiten : bool, default=False
+        Whether to divide each component by its standard deviation, so that all have a variance of
+        one. Components without variance are zero.
+    random_state : int, NumPy generator or None, default=None
+        The seed of the default map. None draws one; see ``seed_``.
+    verbose : bool, default=False
+        Show progress while rows are learned: a bar if rich is installed, lines if not.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_map_features)
+        The directions of largest variance in the space of the features: orthonormal, in descending
+        order of variance, with the sign that makes the largest entry positive.
+    mean_ : ndarray of shape (n_map_features,)
+        The mean of the features.
+    eigenvalues_ : ndarray of shape (n_components,)
+        The largest eigenvalues of the centred kernel matrix, as in scikit-learn's KernelPCA.
+    explained_variance_ : ndarray of shape (n_components,)
+        The variance of each component, ``eigenvalues_ / (n - 1)``, as in scikit-learn's PCA.
+    explained_variance_ratio_ : ndarray of shape (n_components,)
+        The same divided by the variance of all features together.
+    feature_map_ : transformer
+        The fitted map.
+    statistics_ : LeastSquares
+        The sufficient statistics of the rows seen; ``statistics_.n_rows`` is their number. Its one
+        target is zero.
+    seed_ : int
+        The seed that was used.
+    n_features_in_ : int
+        The number of columns of the data.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        The names of the columns, if there are any.
+
+    See Also
+    --------
+    sklearn.decomposition.KernelPCA : The exact components, for up to some thousand rows.
+    sklearn.decomposition.IncrementalPCA : Batches for linear components, approximately.
+    TEFM : A feature map that consists of whitened components of another map.
+
+    Notes
+    -----
+    *Model.* With features z(x) whose inner products approximate a kernel k, mean m and
+    G = sum over the rows of (z - m)(z - m)', the components are eigenvectors v of G, and
+    `transform` gives v'(z(x) - m). The eigenvalues of G that are not zero are those of the centred
+    kernel matrix of the features, and the projections of the rows equal those of scikit-learn's
+    KernelPCA with this kernel, up to signs. A random feature map has an error of about
+    1 / sqrt(n_map_features) in each entry of the kernel matrix, so directions whose eigenvalues
+    differ by more than n / sqrt(n_map_features) are those of the exact kernel.
+
+    *Weights* say how much rows matter relative to each other: multiplying all of them changes
+    only ``eigenvalues_``. The variances are G / (sum of weights) times n / (n - 1) for n
+    rows.
+
+    *Batches.* `partial_fit` and `merge` only update the statistics, exactly; the components are
+    computed when they are next needed, and then cached. A map that depends on data is fitted on the
+    first batch.
+
+    *Cost.* n_map_features^2 operations for a row, and 4 n_map_features^2 bytes, three times that
+    while the components are computed. Few components take tens to hundreds of products with G,
+    by Lanczos' method; more than a tenth of the features take a full eigendecomposition.
+    `transform` takes n_components * n_map_features operations for a row in addition to its
+    features, which are never all in memory.
+
+    References
+    ----------
+    Schölkopf, Smola and Müller, Nonlinear component analysis as a kernel eigenvalue problem, 1998.
+
+    Lopez-Paz, Sra, Smola, Ghahramani and Schölkopf, Randomized nonlinear component analysis, 2014.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import make_circles
+    >>> from kitchenette import Fastfood, KernelPCA
+    >>> from kitchenette.kernels import Gaussian
+    >>> X, y = make_circles(1000, factor=0.3, noise=0.05, random_state=0)
+    >>> pca = KernelPCA(1, Fastfood(Gaussian(0.4), random_state=0))
+    >>> inner = pca.fit_transform(X)[:, 0] > 0
+    >>> bool(np.mean(inner == y) > 0.99 or np.mean(inner != y) > 0.99)
+    True
+
+    Rows may come in batches:
+
+    >>> batches = KernelPCA(1, Fastfood(Gaussian(0.4), random_state=0))
+    >>> for start in range(0, 1000, 100):
+    ...     batches = batches.partial_fit(X[start : start + 100])
+    >>> np.allclose(batches.transform(X), pca.transform(X))
+    True
+    """
+
+    n_components: Any
+    whiten: Any
+    random_state: Any
+    verbose: Any
+    model_class = PrincipalComponents
+    default_map = "None"
+    map_keyword = "feature_map="
+    abilities = "transforms rows", "learn from more of them, or merge with others"
+
+    components_ = solved("components", "The directions of largest variance.")
+    mean_ = solved("mean", "The mean of the features.")
+    eigenvalues_ = solved("eigenvalues", "The largest eigenvalues of the centred kernel matrix.")
+    explained_variance_ = solved("explained_variance", "The variances of the components.")
+    explained_variance_ratio_ = solved(
+        "explained_variance_ratio", "The parts of the variance that the components explain."
+    )
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        feature_map: Any = None,
+        *,
+        whiten: bool = False,
+        random_state: Any = None,
+        verbose: bool = False,
+    ):
+        self.n_components = n_components
+        self.feature_map = feature_map
+        self.whiten = whiten
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    # ------------------------------------------------------------ learning
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the feature map and compute components of all rows, in one pass over blocks of them.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
+            Rows, as the feature map takes them.
+        y : ignored
+        sample_weight : array-like of shape (n_rows,), optional
+            Nonnegative weights. Rows of weight zero are ignored.
+
+        Returns
+        -------
+        self : KernelPCA
+            The fitted transformer.
+        """
+        with unchanged_on_error(self):
+            self._check_parameters()
+            self._forget()
+            self._begin(X, sample_weight)
+            self.solve()  # at once, so that errors are raised by `fit`
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn from more rows.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
+            Rows; the feature map is fitted on the rows of the first call.
+        y : ignored
+        sample_weight : array-like of shape (n_rows,), optional
+            Weights, as in `fit`.
+
+        Returns
+        -------
+        self : KernelPCA
+            This transformer.
+        """
+        with unchanged_on_error(self):
+            self._check_parameters()
+            first = "statistics_" not in vars(self)
+            (self._begin if first else self._continue)(X, sample_weight)
+        return self
+
+    def merge(self, other: KernelPCA) -> Self:
+        """Add the rows of another transformer, which is not changed.
+
+        Parameters
+        ----------
+        other : KernelPCA
+            Fitted with an equal feature map. To share a map that depends on data, fit it once and
+            pass it to both in a `sklearn.frozen.FrozenEstimator`.
+
+        Returns
+        -------
+        self : KernelPCA
+            This transformer, as if fitted on the rows of both, with its own parameters.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kitchenette import Fastfood, KernelPCA
+        >>> from kitchenette.kernels import Gaussian
+        >>> X = np.random.default_rng(0).normal(size=(500, 3))
+        >>> feature_map = Fastfood(Gaussian(2.0), n_components=64, random_state=0)
+        >>> here, there = (KernelPCA(2, feature_map).fit(part) for part in (X[:200], X[200:]))
+        >>> here.merge(there).statistics_.n_rows
+        500
+        """
+        self._check_mergeable(other)
+        self._known().merge(other._known())
+        return self
+
+    def solve(self) -> Self:
+        """Compute the components, unless they are up to date.
+
+        `fit`, `transform` and the attributes call it. Call it before the transformer is shared by
+        threads, or to choose when the time is spent.
+
+        Returns
+        -------
+        self : KernelPCA
+            This transformer.
+        """
+        self._current()
+        return self
+
+    def _begin(self, X: Any, sample_weight: Any) -> None:
+        """Fit the feature map on the first batch and learn from it."""
+        X, weights = self._checked_batch(X, sample_weight, first=True)
+        X, weights = counting_rows(X, weights)
+        self.seed_ = seed_from(self.random_state)
+        feature_map, fitted = self._fitted_maps(X, None, weights)
+        self._check_size(fitted.n_features_out_)
+        statistics = self._accumulated(fitted, X, weights)
+        self.__dict__.update(
+            statistics_=statistics, feature_map_=feature_map, _fitted=fitted, _model=None
+        )
+
+    def _continue(self, X: Any, sample_weight: Any) -> None:
+        """Add rows; the statistics change in a single last step."""
+        statistics = self._known()
+        X, weights = self._checked_batch(X, sample_weight, first=False)
+        if weights is not None and not weights.any():
+            return
+        X, weights = counting_rows(X, weights)
+        if X.shape[0] > MOST_ROWS:
+            statistics.merge(self._accumulated(self._fitted, X, weights))
+            return
+        targets = NoTargets.of(X.shape[0])
+        rows = batch(self._fitted, X, targets, NoTargets(), weights, with_keys=False)
+        statistics.update(rows.Z, rows.Y, rows.weights)
+
+    def _checked_batch(
+        self, X: Any, sample_weight: Any, *, first: bool
+    ) -> tuple[Any, Array | None]:
+        X = table(self._checked(X, reset=first))
+        return X, None if sample_weight is None else checked_weights(sample_weight, X.shape[0])
+
+    def _accumulated(self, fitted: FittedMap, X: Any, weights: Array | None) -> LeastSquares:
+        title = type(self).__name__ if self.verbose else None
+        targets = NoTargets.of(X.shape[0])
+        return accumulate(fitted, X, targets, NoTargets(), weights, n_sampled=0, title=title)[0]
+
+    def _solved(self) -> PrincipalComponents:
+        statistics = self._known()
+        self._check_size(statistics.n_features)
+        if statistics.n_rows <= self.n_components:
+            raise ValueError(
+                f"n_components={self.n_components} needs at least {self.n_components + 1} rows, as "
+                f"n rows span n - 1 directions from their mean; got n_samples={statistics.n_rows}."
+            )
+        return PrincipalComponents.of(statistics, self.n_components, bool(self.whiten))
+
+    # ------------------------------------------------------------ using it
+
+    def transform(self, X: Any) -> NDArray[Any]:
+        """Project rows on the components.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
+            Rows.
+
+        Returns
+        -------
+        projections : ndarray of shape (n_rows, n_components)
+            float32 if the features of the map are, which those of float32 rows usually are, else
+            float64.
+        """
+        projections, dtype = self.outputs(X)
+        return projections.astype(dtype, copy=False)
+
+    def solved_components(self) -> PrincipalComponents:
+        """The components, computed if they are out of date; an AttributeError before `fit`."""
+        if "statistics_" not in vars(self):
+            raise AttributeError(f"This {type(self).__name__} is not fitted yet; call fit first.")
+        components: PrincipalComponents = self._current()
+        return components
+
+    @property
+    def _n_features_out(self) -> int:  # used by scikit-learn's mixin
+        return int(self.solved_components().eigenvalues.size)
+
+    def for_inference(self) -> Self:
+        """A copy that only transforms, without statistics and therefore far smaller.
+
+        Returns
+        -------
+        transformer : KernelPCA
+            It cannot learn from more rows or merge.
+        """
+        return self._without_statistics()
+
+    # ------------------------------------------------------------ parameters and files
+
+    def _unfitted_map(self, seed: int) -> Any:
+        return Fastfood(random_state=seed) if self.feature_map is None else self.feature_map
+
+    def _check_parameters(self) -> None:
+        check_count("n_components", self.n_components)
+        if not isinstance(self.whiten, bool | np.bool_):
+            raise ValueError(f"whiten must be True or False; got {self.whiten!r}.")
+        self._check_feature_map()
+
+    def _check_size(self, n_features: int) -> None:
+        if self.n_components > n_features:
+            raise ValueError(
+                f"n_components={self.n_components} is more than the {n_features} features of the "
+                "map, which have no more directions. Use a map with more features."
+            )
+
+    def check_restored(self) -> None:
+        """Refuse fitted attributes that are not consistent."""
+        super().check_restored()
+        if self.statistics_ is not None and self.statistics_.n_targets != 1:
+            raise ValueError("the statistics must have one target.")
