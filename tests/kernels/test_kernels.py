@@ -409,7 +409,7 @@ def test_bessel_materns_median_gives_it_the_gaussians_curvature():
 
 @pytest.mark.parametrize("map_kind", [Fastfood, RandomKitchenSinks])
 def test_the_median_is_resolved_in_fit_from_a_seeded_sample(map_kind):
-    X = rows(5000, 4)
+    X = rows(3000, 4)
     fitted = map_kind(n_components=8, random_state=0).fit(X)
     assert fitted.kernel == Gaussian()
     exact = np.median(pdist(X))
