@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property, update_wrapper
+from functools import cached_property
 from hashlib import blake2b
 from types import MethodType
 from typing import Any, ClassVar, Self
@@ -43,7 +43,7 @@ class _NeedsValidationRows:
 
     def __init__(self, method: Callable[..., Array]):
         self._method = method
-        update_wrapper(self, method)
+        self.__doc__ = method.__doc__
 
     def __get__(self, model: KernelClassifier | None, owner: type) -> Callable[..., Array]:
         if model is None:

@@ -68,7 +68,7 @@ class Choice:
         >>> X = np.random.default_rng(0).normal(size=(100, 2))
         >>> choice = choose(X, X[:, 0], n_components=32, random_state=0)  # doctest: +SKIP
         >>> choice.plot().get_xlabel()  # doctest: +SKIP
-        'width'
+        'length scale / median distance'
         """
         if ax is None:
             from matplotlib import pyplot
