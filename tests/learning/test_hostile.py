@@ -13,7 +13,6 @@ from kitchenette import KernelClassifier, KernelRegressor
 QUICK = (
     "two_rows",
     "only_constant_columns",
-    "nearly_duplicated_rows",
     "heavy_tailed_columns_and_targets",
 )
 LEAST_R2 = -0.05

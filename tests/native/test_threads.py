@@ -63,6 +63,7 @@ def test_callers_at_the_same_time_get_the_same_bits():
 
 
 @FORKS
+@pytest.mark.slow  # a quick test follows
 def test_a_forked_child_has_threads_of_its_own():
     # Children of children too, and a parent that goes on.
     assert (
