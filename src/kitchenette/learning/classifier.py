@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
+from types import MethodType
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils import check_array, column_or_1d, compute_class_weight
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
 from kitchenette.data.rows import take
@@ -43,13 +43,27 @@ from kitchenette.parameters import check_choice, check_count, unchanged_on_error
 CODES = ("onehot", "ecoc", "hadamard")
 
 
-def _keeps_validation_rows(model: KernelClassifier) -> bool:
-    if model.validation_rows == 0 and model.loss != "logistic":
-        raise AttributeError(
-            "There are no probabilities with validation_rows=0, because they are calibrated on "
-            "these rows."
-        )
-    return True
+class _NeedsValidationRows:
+    """A method that exists only if validation rows are kept.
+
+    Like `sklearn.utils.metaestimators.available_if`, but the error that a user sees gives the
+    reason, and not only the error that it was raised from.
+    """
+
+    def __init__(self, method: Callable[..., Array]):
+        self._method = method
+        self.__doc__ = method.__doc__
+
+    def __get__(self, model: KernelClassifier | None, owner: type) -> Callable[..., Array]:
+        if model is None:
+            return self._method
+        if model.validation_rows == 0 and model.loss != "logistic":
+            raise AttributeError(
+                f"{owner.__name__} has no {self._method.__name__} with validation_rows=0, because "
+                "probabilities are calibrated on these rows. Keep some, 2000 for example, or "
+                "use loss='logistic'."
+            )
+        return MethodType(self._method, model)
 
 
 @storable
@@ -351,7 +365,7 @@ default="onehot"
         outputs, _ = self.outputs(X)
         return Labels(self.classes_, self._scores())(outputs)
 
-    @available_if(_keeps_validation_rows)  # type: ignore[untyped-decorator]
+    @_NeedsValidationRows
     def predict_proba(self, X: Any) -> Array:
         """Probabilities of the classes.
 
@@ -373,7 +387,7 @@ default="onehot"
             calibration = Calibration.unfitted(self.classes_.size)
         return calibration(self._class_scores(outputs))
 
-    @available_if(_keeps_validation_rows)  # type: ignore[untyped-decorator]
+    @_NeedsValidationRows
     def predict_log_proba(self, X: Any) -> Array:
         """The logarithms of `predict_proba`.
 

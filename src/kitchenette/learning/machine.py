@@ -378,9 +378,9 @@ class KernelMachine(FeatureLearner):
         Examples
         --------
         >>> import numpy as np
-        >>> from kitchenette import KernelRegressor
+        >>> from kitchenette import Fastfood, KernelRegressor
         >>> X = np.random.default_rng(0).normal(size=(500, 3))
-        >>> model = KernelRegressor(random_state=0).fit(X, X[:, 0])
+        >>> model = KernelRegressor(Fastfood(random_state=0)).fit(X, X[:, 0])
         >>> model.downdate(X[:100], X[:100, 0]).statistics_.n_rows
         400
         """
@@ -425,9 +425,9 @@ class KernelMachine(FeatureLearner):
         Examples
         --------
         >>> import numpy as np
-        >>> from kitchenette import KernelRegressor
+        >>> from kitchenette import Fastfood, KernelRegressor
         >>> X = np.random.default_rng(0).normal(size=(500, 3))
-        >>> model = KernelRegressor(random_state=0)
+        >>> model = KernelRegressor(Fastfood(random_state=0))
         >>> for part in (X[:200], X[200:]):
         ...     model = model.partial_fit(part, part[:, 0])
         >>> model.solve().alpha_ > 0
@@ -575,9 +575,9 @@ class KernelMachine(FeatureLearner):
         Examples
         --------
         >>> import numpy as np
-        >>> from kitchenette import KernelRegressor
+        >>> from kitchenette import Fastfood, KernelRegressor
         >>> X = np.random.default_rng(0).normal(size=(500, 3))
-        >>> model = KernelRegressor(random_state=0).fit(X, 2 * X[:, 1] + X[:, 2])
+        >>> model = KernelRegressor(Fastfood(random_state=0)).fit(X, 3 * X[:, 1] + X[:, 2])
         >>> model.importance(X).round(1)
         array([0. , 0.7, 0.3])
         """
@@ -599,6 +599,17 @@ class KernelMachine(FeatureLearner):
         Returns
         -------
         ax : matplotlib Axes
+            With a bar for each column, the most important one on top.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kitchenette import Fastfood, KernelRegressor
+        >>> X = np.random.default_rng(0).normal(size=(500, 3))
+        >>> model = KernelRegressor(Fastfood(random_state=0)).fit(X, X[:, 1])
+        >>> ax = model.plot_importance(X, most=2)  # doctest: +SKIP
+        >>> len(ax.patches)  # doctest: +SKIP
+        2
         """
         if ax is None:
             from matplotlib import pyplot
@@ -657,9 +668,9 @@ class KernelMachine(FeatureLearner):
         --------
         >>> import pickle
         >>> import numpy as np
-        >>> from kitchenette import KernelRegressor
+        >>> from kitchenette import Fastfood, KernelRegressor
         >>> X = np.random.default_rng(0).normal(size=(500, 3))
-        >>> model = KernelRegressor(random_state=0).fit(X, X[:, 0])
+        >>> model = KernelRegressor(Fastfood(random_state=0)).fit(X, X[:, 0])
         >>> small = model.for_inference()
         >>> bool(np.array_equal(small.predict(X), model.predict(X)))
         True
