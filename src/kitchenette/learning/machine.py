@@ -23,7 +23,7 @@ from kitchenette.learning.accumulation import MOST_ROWS, accumulate, batch, feat
 from kitchenette.learning.importance import importance
 from kitchenette.learning.least_squares import (
     LeastSquares,
-    check_memory,
+    check_learning_memory,
     checked_alpha,
     checked_weights,
 )
@@ -155,7 +155,13 @@ class KernelMachine(ValueParameters, ABC):
         X, targets, weights = self._checked_batch(X, y, sample_weight, first=True)
         feature_map = self._unfitted_map(self.seed_)
         if isinstance(getattr(feature_map, "n_components", None), int):
-            check_memory(feature_map.n_components)
+            # Before the map is fitted, the precision of its features is not known.
+            check_learning_memory(
+                feature_map.n_components,
+                np.float32,
+                n_rows=X.shape[0],
+                n_sampled=self.validation_rows,
+            )
         feature_map = fit_map(feature_map, X, self.decoded(targets), weights)
         # A copy, so that the model stays as it is if somebody fits the map on more rows.
         fitted = fitted_map(feature_map, X).for_inference()
@@ -343,7 +349,8 @@ class KernelMachine(ValueParameters, ABC):
         alpha, n_observations = self.alpha, self._n_observations()
         if is_word(alpha, "auto"):
             alpha = self._automatic_penalty(held_out, n_observations)
-        solution = statistics.solve(
+        known = None if held_out is None else held_out.solution(checked_alpha(alpha))
+        solution = known or statistics.solve(
             alpha, fit_intercept=self.fit_intercept, n_observations=n_observations
         )
         validation = Validation()
