@@ -35,7 +35,8 @@ STORAGES = ("float64", "float32")
 LARGE_ORDER = 16_384  # the statistics of more float32 features, above 1 GB, are kept in float32
 BLOCK_ROWS = 4097  # of a product in the native core
 ADDED_ROWS = 256  # that are summed before they are added to a Gram matrix, if batches are small
-STORED_RESOLUTION = 1e-7
+STORED_RESOLUTION = 1e-8  # of one addition to a Gram matrix in float32, times sqrt(n_features)
+FACTOR_RESOLUTION = 3e-8  # smaller penalties, relative to the trace, need a factor in float64
 SMALLEST_SQUARES = 1e-28  # a sum of squares of which float32 keeps all digits of small parts
 
 
@@ -102,14 +103,14 @@ class LeastSquares:
     multiplied in float64, in twice the time.
 
     *Storage in float32.* Sums of up to 4096 rows are added in float64 and rounded to float32. The
-    error of an entry is then about 2e-8 sqrt(rows / 4096) of it, if batches are not smaller. Such
-    errors are independent, so the error of the matrix, relative to its trace, falls as
-    1 / sqrt(n_features): with 16,384 features it is below 1e-9 at 10^5 rows and FLOATERR at 10^6.
-    So the penalties that the criteria choose among, down to 1e-8 times the trace, are the same as
-    for float64. The factor is computed in float32, too, in half the time, and the weights are
-    refined by products with the Gram matrix in float64 until they are those of the stored
-    statistics. A penalty that is too small for a factor is raised, with a warning. The estimators
-    store in float32 if the features are float32 and more than 16,384.
+    errors of entries are independent, so that of the whole matrix, relative to its trace, is about
+    1e-8 sqrt(batches / n_features) for batches of up to 4096 rows: 5e-10 for 16,384 features and
+    10^5 rows, and 1.2e-9 for 10^6 rows. The factor is computed in float32, too, in half the time,
+    and the weights are refined by products with the Gram matrix in float64 until they are those
+    of the stored statistics. The criteria choose among penalties of 3e-8 times the trace or more.
+    At this bound the effective degrees of freedom are known to some percent, and all else better.
+    Smaller penalties can be given, but one that is too small for a factor is raised, with a
+    warning. The estimators store in float32 if the features are float32 and more than 16,384.
 
     *Cost.* n_features^2 operations per row, on one triangle, which is stored in
     rectangular full packed format: 4 n_features^2 bytes in total, or 2 n_features^2 in float32, and
@@ -156,9 +157,7 @@ class LeastSquares:
             {f"the Gram matrix in {storage}": statistics},
             "Use fewer features.",
         )
-        self._statistics = _core.Statistics(
-            n_features, n_targets, single_gram=storage == "float32"
-        )
+        self._statistics = _core.Statistics(n_features, n_targets, single_gram=storage == "float32")
 
     @classmethod
     def _of(cls, statistics: _core.Statistics) -> Self:
@@ -429,8 +428,8 @@ class LeastSquares:
         Notes
         -----
         Up to 1024 features the criteria are exact, and minimised between 1e-8 (about 1e-13 for
-        float64 features; 1e-6 if there are no more rows than features) and 1000 times the trace
-        of G. For more features Newton's method finds the minimum to within a tenth of a decade,
+        float64 features; 3e-8 for storage in float32; 1e-6 if there are no more rows than features)
+        and 1000 times the trace of G. For more features Newton's method finds the minimum to within a tenth of a decade,
         usually with one to three Cholesky factors. The evidence is then exact as well; the
         effective number of parameters in "gcv" is estimated with a standard error of at most
         sqrt(edf) / 4.
@@ -499,7 +498,8 @@ class LeastSquares:
             resolution = FLOAT32_RESOLUTION * max(1.0, FLOAT32_FEATURES / self.n_features)
             resolution *= max(1.0, np.sqrt(FLOAT32_ROWS / self.n_rows))
         if self.storage == "float32":
-            resolution = max(resolution, stored_resolution(self.n_features, self.n_rows))
+            stored = stored_resolution(self.n_features, self.n_rows)
+            resolution = max(resolution, stored, FACTOR_RESOLUTION)
             self._check_range()
         gram, cross = self.gram, self.cross
         target_squares = np.diagonal(self.target_gram).copy()
@@ -686,10 +686,10 @@ def check_learning_memory(
 def stored_resolution(n_features: int, n_rows: int) -> float:
     """The rounding error of a Gram matrix that is stored in float32, divided by its trace.
 
-    Every sum of `ADDED_ROWS` rows or fewer is rounded to float32. The errors of the entries are
-    independent, with a standard deviation of at most eps / sqrt(12) of the largest entry each. The
-    norm of a symmetric matrix of such numbers is 2 sqrt(n_features) times their deviation, and the
-    largest entry about the trace over n_features.
+    Every sum of rows that is added is rounded to float32. The errors of the entries are independent,
+    with standard deviations of about eps / 6 of the largest entry. The norm of a symmetric matrix
+    of such numbers is 2 sqrt(n_features) times their deviation, and the largest entry about the
+    trace over n_features.
     """
     additions = max(1.0, n_rows / ADDED_ROWS)
     return STORED_RESOLUTION * float(np.sqrt(additions / n_features))

@@ -199,7 +199,9 @@ class LeaveOneOut:
         inverse = choose(self._equations, "evidence")
         start = inverse.alpha
         if isinstance(inverse, ShiftedCholesky) and not self._equations.gram.is_float32:
-            inverse.weights = None  # so that they are the same bits as those of `LeastSquares.solve`
+            inverse.weights = (
+                None  # so that they are the same bits as those of `LeastSquares.solve`
+            )
         with one_blas_thread(self._equations.gram.order):
             self._solution(start, inverse)
         tried = {0: self.errors(start)}

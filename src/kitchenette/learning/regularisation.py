@@ -234,7 +234,6 @@ class _Tries:
             self.lowest, self.best = height, inverse
         return _Attempt(self, inverse, w, p, trial)
 
-
     def found(self) -> ShiftedCholesky | None:
         """The best one of all attempts, with its factor, or None if all failed."""
         if self.best is not self.latest and self.best and self.latest:
