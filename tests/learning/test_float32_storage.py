@@ -129,7 +129,7 @@ def test_only_a_gram_matrix_may_be_float32():
 def test_numbers_beyond_float32_are_refused():
     Z, Y, _ = problem(D=3)
     statistics = LeastSquares(3, 2, storage="float32")
-    with pytest.raises(ValueError, match=r"too large for sums of squares in float32: .* e?\+?"):
+    with pytest.raises(ValueError, match="too large for sums of squares in float32"):
         statistics.update(1e16 * Z, Y)
     assert statistics.n_rows == 0
     tiny = LeastSquares(3, 2, storage="float32").update(1e-18 * Z.astype(np.float64), Y)
@@ -159,7 +159,7 @@ def test_the_rounding_error_of_the_storage_is_as_documented(D, n, batch):
     found = spectral_norm(error + np.tril(error, -1).T)
     documented = 1e-8 * np.sqrt(n / batch / D)
     assert 0.3 * documented < found < 1.3 * documented
-    assert found < 1.3 * stored_resolution(D, n)
+    assert found < stored_resolution(D, n)
 
 
 # ---------------------------------------------------------------- solutions
@@ -312,15 +312,15 @@ def test_what_does_not_fit_is_refused_with_the_bytes_it_needs(monkeypatch):
     learning = least_squares.check_learning_memory
     learning(32_768, np.float32, n_rows=60_000, n_sampled=2000)  # 4.6 GB
     sentence = (
-        "Learning from 65536 features would take 17.7 GB of memory (8.59 GB for the Gram matrix and "
-        "8.59 GB for its factor, or blocks of rows and 524 MB for the validation rows); there are "
+        "Learning from 65536 features would take 17.7 GB of memory (8.59 GB for the Gram matrix "
+        "and 8.59 GB for its factor, or blocks of rows and 524 MB for the validation rows); there are "
         "10 GB. Use fewer features, float32 data, or solver='iterative', which keeps no statistics."
     )
     with pytest.raises(MemoryError, match=re.escape(sentence)):
         learning(65_536, np.float32, n_rows=60_000, n_sampled=2000)
-    with pytest.raises(MemoryError, match=r"34.4 GB for the Gram matrix|17.2 GB for the Gram"):
+    with pytest.raises(MemoryError, match=r"17\.2 GB for the Gram matrix"):
         learning(65_536, np.float64, n_rows=60_000, n_sampled=2000)
-    with pytest.raises(MemoryError, match="Statistics of 60000 features would take 14.4 GB"):
+    with pytest.raises(MemoryError, match=r"Statistics of 60000 features would take 14\.4 GB"):
         LeastSquares(60_000)
     monkeypatch.setattr(memory, "memory_limit", lambda: None)
     learning(10**9, np.float64, n_rows=1, n_sampled=0)

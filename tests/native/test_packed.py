@@ -79,7 +79,7 @@ def test_indefinite_matrices_have_no_factor(order, dtype):
 def test_arrays_that_do_not_fit_are_refused():
     values, b = np.zeros(15), np.zeros((5, 2), order="F")
     for order in (4, 6, 0, -1, 2**31, 2**62):
-        with pytest.raises(ValueError, match="order|packed"):
+        with pytest.raises(ValueError, match=r"order|packed"):
             _core.packed_cholesky(values, order, blas=BLAS)
     with pytest.raises(ValueError, match="as many rows"):
         _core.packed_substitute(values, 5, np.zeros((4, 2), order="F"), transposed=False, blas=BLAS)

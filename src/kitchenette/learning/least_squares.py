@@ -35,7 +35,7 @@ STORAGES = ("float64", "float32")
 LARGE_ORDER = 16_384  # the statistics of more float32 features, above 1 GB, are kept in float32
 BLOCK_ROWS = 4097  # of a product in the native core
 ADDED_ROWS = 256  # that are summed before they are added to a Gram matrix, if batches are small
-STORED_RESOLUTION = 1e-8  # of one addition to a Gram matrix in float32, times sqrt(n_features)
+STORED_RESOLUTION = 3e-8  # of one addition to a Gram matrix in float32, times sqrt(n_features)
 FACTOR_RESOLUTION = 3e-8  # smaller penalties, relative to the trace, need a factor in float64
 SMALLEST_SQUARES = 1e-28  # a sum of squares of which float32 keeps all digits of small parts
 
@@ -103,22 +103,22 @@ class LeastSquares:
     multiplied in float64, in twice the time.
 
     *Storage in float32.* Sums of up to 4096 rows are added in float64 and rounded to float32. The
-    errors of entries are independent, so that of the whole matrix, relative to its trace, is about
-    1e-8 sqrt(batches / n_features) for batches of up to 4096 rows: 5e-10 for 16,384 features and
-    10^5 rows, and 1.2e-9 for 10^6 rows. The factor is computed in float32, too, in half the time,
-    and the weights are refined by products with the Gram matrix in float64 until they are those
+    errors of entries are independent, so that of the whole matrix, relative to its trace, is at
+    most about 3e-8 sqrt(batches / n_features) for batches of up to 4096 rows, and a third of that
+    for Fourier features: 4e-10 for 16,384 of them and 10^5 rows, and 1.2e-9 for 10^6 rows. The
+    factor is computed in float32, too, in half the time, and the weights are refined by products with the Gram matrix in float64 until they are those
     of the stored statistics. The criteria choose among penalties of 3e-8 times the trace or more.
     At this bound the effective degrees of freedom are known to some percent, and all else better.
     Smaller penalties can be given, but one that is too small for a factor is raised, with a
     warning. The estimators store in float32 if the features are float32 and more than 16,384.
 
     *Cost.* n_features^2 operations per row, on one triangle, which is stored in
-    rectangular full packed format: 4 n_features^2 bytes in total, or 2 n_features^2 in float32, and
-    a block of 4096 rows and
-    tiles of products while updating. A batch should have a few hundred rows, because each batch
-    reads and writes the whole Gram matrix once. A solution takes n_features^3 / 3 operations
-    and as many bytes again; choosing alpha takes one to three solutions. In float32, 32,768
-    features take 4.3 GB for both, and 65,536 take 17 GB. With AVX2 or AVX-512 the
+    rectangular full packed format: 4 n_features^2 bytes in total, or 2 n_features^2 in float32,
+    and a block of 4096 rows and tiles of products while updating. A batch should have a few hundred
+    rows, because each batch reads and writes the whole Gram matrix once. A solution takes
+    n_features^3 / 3 operations and as many bytes again (without intercept, twice as many); choosing
+    alpha takes one to three solutions. In float32, 32,768 features take 4.3 GB for both, and 65,536
+    take 17 GB. What does not fit is refused before it starts. With AVX2 or AVX-512 the
     products are computed by native code; otherwise by SciPy's BLAS, which is limited to one
     thread meanwhile, because several native threads call it for separate tiles.
 
@@ -429,10 +429,10 @@ class LeastSquares:
         -----
         Up to 1024 features the criteria are exact, and minimised between 1e-8 (about 1e-13 for
         float64 features; 3e-8 for storage in float32; 1e-6 if there are no more rows than features)
-        and 1000 times the trace of G. For more features Newton's method finds the minimum to within a tenth of a decade,
-        usually with one to three Cholesky factors. The evidence is then exact as well; the
-        effective number of parameters in "gcv" is estimated with a standard error of at most
-        sqrt(edf) / 4.
+        and 1000 times the trace of G. For more features Newton's method finds the minimum to within
+        a tenth of a decade, usually with one to three Cholesky factors. The evidence is then exact
+        as well; the effective number of parameters in "gcv" is estimated with a standard error of
+        at most sqrt(edf) / 4.
         See `kitchenette.learning.regularisation`.
 
         Examples
@@ -686,10 +686,11 @@ def check_learning_memory(
 def stored_resolution(n_features: int, n_rows: int) -> float:
     """The rounding error of a Gram matrix that is stored in float32, divided by its trace.
 
-    Every sum of rows that is added is rounded to float32. The errors of the entries are independent,
-    with standard deviations of about eps / 6 of the largest entry. The norm of a symmetric matrix
-    of such numbers is 2 sqrt(n_features) times their deviation, and the largest entry about the
-    trace over n_features.
+    Every sum of rows that is added is rounded to float32. The errors of the entries are
+    independent, with a standard deviation of eps / 8 of the entries for each addition, as the sums
+    grow. The norm of a symmetric matrix of such numbers is 2 sqrt(n_features) times their
+    deviation, and the largest entries are about the trace over n_features. If most entries are
+    smaller than the diagonal, as for Fourier features, the error is a third of this bound.
     """
     additions = max(1.0, n_rows / ADDED_ROWS)
     return STORED_RESOLUTION * float(np.sqrt(additions / n_features))

@@ -75,6 +75,6 @@ def _dots(A: Array, B: Array) -> Array:
 
 
 def _ratios(a: Array, b: Array) -> Array:
-    """a / b, or zero where b is."""
+    """A / b, or zero where b is."""
     ratios: Array = np.divide(a, b, out=np.zeros_like(a), where=b > 0)
     return ratios

@@ -17,8 +17,8 @@ estimated with PROBES random sign vectors (Hutchinson). The standard error of ed
 sqrt(2 min(edf, n_features - edf) / PROBES): below 8 for an edf of 1000, which changes "gcv" by
 less than 2e-4 relatively for 10^5 rows or more. "evidence" needs traces for its derivatives only.
 
-Of a Gram matrix in float32, one factor at a time is kept; if the best alpha was not the last one that
-was tried, it is factored once more.
+Of a Gram matrix in float32, one factor at a time is kept; if the best alpha was not the last one
+that was tried, it is factored once more.
 """
 
 from __future__ import annotations

@@ -243,7 +243,8 @@ class SampleBuilder:
         part = RowSample.of(self._size, keys[chosen], Z[chosen], Y[chosen], some)
         self._parts.append(part)
         self._waiting += part.n_sampled
-        if self._waiting > 2 * self._size:
+        # Features may be large, so that rows are not left waiting for long.
+        if 4 * self._waiting > 5 * self._size:
             self.finish()
 
     def finish(self) -> RowSample:
