@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from kitchenette.data.rows import refuse_what_is_not_numbers, slices, take
 from kitchenette.files.registry import Budget, checked_state, constructed, stored_parameters
 from kitchenette.kernels import Kernel
-from kitchenette.learning.least_squares import LeastSquares, check_memory
+from kitchenette.learning.least_squares import LeastSquares, check_learning_memory
 from kitchenette.learning.model import LinearFunction
 from kitchenette.maps.protocol import FittedMap, fit_map, fitted_map, map_difference, thawed
 from kitchenette.parameters import ValueParameters
@@ -82,17 +82,20 @@ class FeatureLearner(ValueParameters, ABC):
         X: Any,
         y: NDArray[Any] | None,
         weights: Array | None,
-        *,
-        has_statistics: Callable[[int], bool] = lambda n_features: True,
+        check: Callable[[int], None] | None = None,
     ) -> tuple[Any, FittedMap]:
         """The map fitted on a first batch, as a transformer and as a `FittedMap`.
 
-        If statistics of its features are to be collected, their memory is checked first.
+        ``check`` is called before with the number of features, to refuse too many; by default
+        it is the memory of their statistics that is checked.
         """
         feature_map = self._unfitted_map(self.seed_)
         n_components = getattr(feature_map, "n_components", None)
-        if isinstance(n_components, int) and has_statistics(n_components):
-            check_memory(n_components)
+        if isinstance(n_components, int) and check is not None:
+            check(n_components)
+        elif isinstance(n_components, int):
+            # Before the map is fitted, the precision of its features is not known.
+            check_learning_memory(n_components, np.float32, n_rows=X.shape[0], n_sampled=0)
         feature_map = fit_map(feature_map, X, y, weights)
         # A copy, so that the model stays as it is if somebody fits the map on more rows.
         return feature_map, fitted_map(feature_map, X).for_inference()

@@ -194,10 +194,13 @@ default="onehot"
 
     *Cost.* n_components^2 operations for a row, n_components^3 / 3 for a solution. The choice of
     alpha takes an eigendecomposition, as long as 24 solutions, up to 1024 features, and about
-    eight solutions beyond. Memory: 4 n_components^2 bytes for the
-    statistics, up to twice as much again while solving, blocks of 4096 rows, and the features of
-    the validation rows, in float64 and twice while solving.
-    (`partial_fit` with more than 4096 rows needs a second copy of the statistics.)
+    four solutions beyond. Memory: 4 n_components^2 bytes for the statistics, up to twice as much
+    again while solving, blocks of 4096 rows, and the features of the validation rows, in float64
+    and twice while solving. Above 16,384 features of float32 data the statistics are kept in
+    float32, and memory is saved elsewhere: 2 n_components^2 bytes, as much again while solving, and
+    the features of the validation rows once; see `LeastSquares`. What does not fit is refused
+    before it starts. (`partial_fit` with more than 4096 rows needs a second copy of the
+    statistics.)
 
     References
     ----------

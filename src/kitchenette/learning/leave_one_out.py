@@ -34,8 +34,10 @@ from kitchenette.learning.row_sample import RowSample
 from kitchenette.learning.solution import (
     Eigendecomposition,
     NormalEquations,
+    ShiftedCholesky,
     ShiftedEigen,
     ShiftedInverse,
+    Solution,
     shifted_inverse,
     solution,
 )
@@ -50,6 +52,8 @@ CONTRADICTED = 2.0, 0.05  # standard errors, and part of the error, that are wor
 FURTHEST = 8  # decades between the penalty of the largest evidence and the best one
 LARGEST_PRODUCT = 256  # columns of a product that gives the outputs for several penalties
 SMALLEST_PART = 1e-10  # of 1 - h, below which rounding errors decide
+MANY_FEATURES = 16_384  # above which rows are taken some at a time
+SOME_ROWS = 128
 
 
 class LeaveOneOut:
@@ -70,9 +74,11 @@ class LeaveOneOut:
         self._scale = np.where(variances > 0, variances, 1.0)
         self._eigen: Eigendecomposition | None = None
         self._rotated = self._cross = np.empty((0, 0))
+        # Solutions by Cholesky factors, without these, and the outputs of the rows.
+        self._solved: dict[float, tuple[Solution, Array]] = {}
 
-    def _centred(self) -> Array:
-        centred = self.rows.features.astype(np.float64)
+    def _centred(self, rows: slice = slice(None)) -> Array:
+        centred = self.rows.features[rows].astype(np.float64)
         centred -= self._equations.feature_mean
         return centred
 
@@ -92,10 +98,7 @@ class LeaveOneOut:
         with one_blas_thread(self._equations.gram.order):
             if self._eigen is not None:
                 return next(self._by_eigenvectors([alpha]))
-            inverse: ShiftedInverse = shifted_inverse(self._equations, alpha)
-            centred = self._centred()
-            fitted = centred @ solution(self._equations, inverse).coef
-            return self._left_out(fitted, inverse.squared_lengths(centred))
+            return self._solution(alpha)[1]
 
     def _by_eigenvectors(self, alphas: Sequence[float]) -> Iterator[Array]:
         """The predictions for several penalties, by few products of large matrices."""
@@ -118,6 +121,33 @@ class LeaveOneOut:
         residuals /= np.maximum(1 - leverage, SMALLEST_PART)[:, None]
         outputs: Array = rows.targets - residuals
         return outputs
+
+    def solution(self, alpha: str | Array) -> Solution | None:
+        """The solution for one given penalty; None for others, or if there are few features."""
+        if isinstance(alpha, str) or alpha.ndim > 0:
+            return None
+        if self._equations.gram.order <= EXACT_FEATURES:
+            return None
+        with one_blas_thread(self._equations.gram.order):
+            return self._solution(float(alpha))[0]
+
+    def _solution(
+        self, alpha: float, inverse: ShiftedInverse | None = None
+    ) -> tuple[Solution, Array]:
+        """The solution and the predictions for a penalty, by a factor that may be known."""
+        if alpha not in self._solved:
+            inverse = shifted_inverse(self._equations, alpha) if inverse is None else inverse
+            found = solution(self._equations, inverse)
+            fitted, lengths = np.empty(self.rows.targets.shape), np.empty(self.rows.n_sampled)
+            many = self._equations.gram.order > MANY_FEATURES
+            for some in slices(self.rows.n_sampled, SOME_ROWS if many else self.rows.n_sampled):
+                centred = self._centred(some)
+                fitted[some] = centred @ found.coef
+                lengths[some] = inverse.squared_lengths(centred)
+            if isinstance(inverse, ShiftedCholesky):
+                inverse.drop_factor(self._equations)
+            self._solved[alpha] = found, self._left_out(fitted, lengths)
+        return self._solved[alpha]
 
     def errors(self, alpha: float) -> Array:
         """Squared errors in units of the variance, summed over the targets."""
@@ -177,7 +207,14 @@ class LeaveOneOut:
 
         Each step takes a Cholesky factor.
         """
-        start = choose(self._equations, "evidence").alpha
+        inverse = choose(self._equations, "evidence")
+        start = inverse.alpha
+        if isinstance(inverse, ShiftedCholesky) and not self._equations.gram.is_float32:
+            inverse.weights = (
+                None  # so that they are the same bits as those of `LeastSquares.solve`
+            )
+        with one_blas_thread(self._equations.gram.order):
+            self._solution(start, inverse)
         tried = {0: self.errors(start)}
         for direction in (1, -1):
             step = 0

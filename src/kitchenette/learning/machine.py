@@ -21,6 +21,7 @@ from kitchenette.learning.importance import importance
 from kitchenette.learning.iterative import Settings, learn
 from kitchenette.learning.least_squares import (
     LeastSquares,
+    check_learning_memory,
     checked_alpha,
     checked_penalties,
     checked_weights,
@@ -191,12 +192,15 @@ class KernelMachine(FeatureLearner):
         rows at once; by default it is not.
         """
         X, targets, weights = self._checked_batch(X, y, sample_weight, first=True)
-        feature_map, fitted = self._fitted_maps(
-            X,
-            self.decoded(targets),
-            weights,
-            has_statistics=lambda n_features: iterates is None or not iterates(n_features),
-        )
+
+        def check(n_features: int) -> None:
+            # Before the map is fitted, the precision of its features is not known.
+            if iterates is None or not iterates(n_features):
+                check_learning_memory(
+                    n_features, np.float32, n_rows=X.shape[0], n_sampled=self.validation_rows
+                )
+
+        feature_map, fitted = self._fitted_maps(X, self.decoded(targets), weights, check)
         if iterates is not None and iterates(fitted.n_features_out_):
             learned = self.learned_iteratively(fitted, X, targets, weights, self.loss, earlier)
         else:
@@ -441,7 +445,8 @@ class KernelMachine(FeatureLearner):
         alpha, n_observations = self.alpha, self._n_observations()
         if is_word(alpha, "auto"):
             alpha = self._automatic_penalty(held_out, n_observations)
-        solution = statistics.solve(
+        known = None if held_out is None else held_out.solution(checked_alpha(alpha))
+        solution = known or statistics.solve(
             alpha, fit_intercept=self.fit_intercept, n_observations=n_observations
         )
         validation = Validation()

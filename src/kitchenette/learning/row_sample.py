@@ -253,7 +253,8 @@ class SampleBuilder:
         self._last_key = part.last_key
         self._parts.append(part)
         self._waiting += part.n_sampled
-        if self._waiting > 2 * self._size:
+        # Features may be large, so that rows are not left waiting for long.
+        if 4 * self._waiting > 5 * self._size:
             self.finish()
 
     def finish(self) -> RowSample:
