@@ -111,7 +111,7 @@ def test_gradients_are_those_of_the_loss(simd, name, dtype):
     rng = np.random.default_rng(1)
     for kind in ("fastfood sincos", "concatenation"):
         operator = operators(dtype)[kind]
-        for n, k in [(1, 1), (1, 3), (17, 1), (17, 2), (300, 10)]:
+        for n, k in [(1, 1), (1, 3), (17, 1), (17, 2), (300, 10), (300, 50)]:
             check(operator, name, n, k, dtype, rng)
 
 
@@ -393,7 +393,7 @@ rng = np.random.default_rng(0)
 for dtype in (np.float32, np.float64):
     wide = draw_fastfood(8000, D_IN, 0, dtype).operator(_core.Tail("sincos", 0.02), 16000)
     for operator in [*operators(dtype).values(), wide]:
-        for n, k in [(5, 2), (100, 3), (900, 4)]:
+        for n, k in [(5, 2), (100, 3), (900, 4), (900, 40)]:
             labels = rng.integers(k, size=n, dtype=np.int32)
             weights = matrix(operator.n_features, k, np.float64)
             parts = np.empty((n, k)), np.zeros((operator.n_features, k)), np.zeros(k)

@@ -257,6 +257,18 @@ def test_transposed_products_add_to_what_is_there(simd, dtype, n, k):
             assert error.max() < 1e3 * np.finfo(dtype).eps
 
 
+def test_transposed_products_of_operators_that_are_not_native():
+    fourier = draw_fourier(150, D_IN, 0, np.float64).operator(_core.Tail("sincos"), 300)
+    native = operators(np.float64)["fastfood sincos"]
+    X, factors = some_rows(50, np.float64), matrix(50, 3, np.float64)
+    for operator in (fourier, native):
+        out = np.ones((operator.n_features, 3))
+        assert operator.add_transposed(X, factors, out)
+        np.testing.assert_allclose(out - 1, features(operator, X).T @ factors, atol=1e-10)
+        bad = np.where(np.arange(50)[:, None] == 40, np.nan, X)
+        assert not operator.add_transposed(bad, factors, out)
+
+
 def operator_rows(X):
     rows = sp.csr_array(X)
     return rows.data, rows.indices.astype(np.int32), rows.indptr.astype(np.int64), X.shape[1]

@@ -7,8 +7,10 @@
 #include <nanobind/stl/variant.h>
 
 #include <cmath>
+#include <limits>
 #include <string>
 
+#include "blocks.hpp"
 #include "feature_products.hpp"
 #include "operator_bindings.hpp"
 
@@ -172,8 +174,12 @@ void bind_losses(nb::module_& m) {
                 require_aligned(factors.data());
                 require_sums(sums, n_targets);
                 nb::gil_scoped_release release;
-                return add_losses(self, all, outputs.data(), n_rows, n_targets, factors.data(),
-                                  sums.data());
+                double total = 0;
+                add_losses(self, all, outputs.data(), n_rows, n_targets, factors.data(),
+                           sums.data(), total);
+                const bool fine = std::isfinite(total) && are_finite(sums.data(), n_targets) &&
+                                  are_finite(outputs.data(), n_rows * n_targets);
+                return fine ? total : std::numeric_limits<double>::quiet_NaN();
             },
             "outputs"_a.noconvert(), "targets"_a.noconvert(), "sample_weight"_a.noconvert().none(),
             "factors"_a.noconvert(), "sums"_a.noconvert());

@@ -9,14 +9,21 @@
 namespace kitchenette {
 namespace {
 
-constexpr Size group = 128;  // rows whose products are added in T
+// The number of rows whose products with features are added in T, before their sum is added in
+// double precision to one number per feature and target. With many targets these numbers exceed
+// the caches, so that they are added to less often.
+Size rows_of_group(Size n_targets) {
+    return n_targets <= 32 ? 64 : 128;
+}
 
-// The number of rows in a block of features: as many groups as fit a part of the outer cache, but
-// enough rows to be worth a pass over the weights.
-template <class T> Size block_rows(Size n_rows, Size stride) {
-    const Size fit = wide_bytes / (stride * static_cast<Size>(sizeof(T)));
-    const Size rows = fit >= 4 * group ? fit / (4 * group) * group : std::min(fit, group);
-    return std::min(n_rows, std::max(rows, Size{32}));
+// The number of rows in a block of features, which fit the threads' caches if possible: a multiple
+// of the group, so that results do not depend on it, but fewer if a group is wider than any cache.
+template <class T> Size rows_of_block(Size n_rows, Size stride, Size n_targets) {
+    constexpr Size cache_bytes = Size{1} << 20;
+    const Size group = rows_of_group(n_targets), row_bytes = stride * static_cast<Size>(sizeof(T));
+    if (64 * row_bytes > 2 * wide_bytes) return std::min(n_rows, Size{32});
+    const Size bytes = std::min(wide_bytes, cache_bytes * max_threads());
+    return std::min(n_rows, std::max(Size{1}, bytes / row_bytes / group) * group);
 }
 
 // out += z' factors with all threads, for the features z of a block.
@@ -24,6 +31,7 @@ template <class T> void add_transposed_block(const VectorCode<T>& code, const T*
                                              Size n_rows, Size n_features, const T* factors,
                                              Size n_targets, double* out) {
     constexpr Size columns = 512;  // features that a thread multiplies at a time
+    const Size group = rows_of_group(n_targets);
     parallel<T>(ceil_divide(n_features, columns), n_rows * n_features * n_targets / 8, 0,
                 [&](Size task, T*) {
                     const Size first = task * columns;
@@ -81,6 +89,7 @@ template <class T> void PackedWeights<T>::multiply(const VectorCode<T>& code, co
                                                    const double* intercept, double* out,
                                                    Size stride, double* sums) const {
     // A task is a chunk of some rows, so that its weights are read once for many rows.
+    constexpr Size group = 64;
     const Size n_groups = ceil_divide(n_rows, group), n_sums = n_rows * n_targets_;
     const Size work = n_sums * first_feature(n_chunks()) / 16;
     parallel<T>(n_chunks() * n_groups, work, 0, [&](Size task, T*) {
@@ -176,7 +185,7 @@ template <class T> bool Linear<T>::run_by_units(const VectorCode<T>& code, const
 template <class T> bool Linear<T>::run_by_blocks(const VectorCode<T>& code, const Rows<T>& rows,
                                                  double* out, Size stride) const {
     const Size n_features = features_->n_features(), z_stride = padded_stride(n_features);
-    const Size block = block_rows<T>(rows.n_rows, z_stride);
+    const Size block = rows_of_block<T>(rows.n_rows, z_stride, n_targets());
     const AlignedBuffer<T> z(block * z_stride);
     const AlignedBuffer<double> sums(weights_.n_chunks() * block * n_targets());
     bool fine = true;
@@ -196,7 +205,7 @@ template <class T> bool add_transposed(const Operator<T>& features, const Rows<T
                                        const T* factors, Size n_targets, double* out) {
     const VectorCode<T>& code = vector_code<T>();
     const Size n_features = features.n_features(), stride = padded_stride(n_features);
-    const Size block = block_rows<T>(rows.n_rows, stride);
+    const Size block = rows_of_block<T>(rows.n_rows, stride, n_targets);
     const AlignedBuffer<T> z(block * stride);
     bool fine = true;
     for (Size row = 0; row < rows.n_rows; row += block) {
@@ -217,7 +226,7 @@ double add_gradient(const Operator<T>& features, const Rows<T>& rows, const Weig
                     const Targets& targets, double* outputs, double* out, double* sums) {
     const VectorCode<T>& code = vector_code<T>();
     const Size n_features = features.n_features(), stride = padded_stride(n_features);
-    const Size block = block_rows<T>(rows.n_rows, stride);
+    const Size block = rows_of_block<T>(rows.n_rows, stride, n_targets);
     const PackedWeights<T> packed(features, weights, n_targets);
     const AlignedBuffer<T> z(block * stride);
     const AlignedBuffer<T> factors(block * n_targets);
@@ -230,12 +239,13 @@ double add_gradient(const Operator<T>& features, const Rows<T>& rows, const Weig
         fine &= features.run(code, some_rows(rows, row, count),
                              output_to(z.data(), stride, n_features));
         packed.multiply(code, z.data(), stride, count, intercept, f, n_targets, parts.data());
-        sum += add_losses(loss, targets_from(targets, row, n_targets), f, count, n_targets,
-                          factors.data(), sums);
+        add_losses(loss, targets_from(targets, row, n_targets), f, count, n_targets, factors.data(),
+                   sums, sum);
         add_transposed_block(code, z.data(), stride, count, n_features, factors.data(), n_targets,
                              out);
     }
-    fine &= are_finite(out, n_features * n_targets);
+    fine &= std::isfinite(sum) && are_finite(sums, n_targets) &&
+            are_finite(outputs, rows.n_rows * n_targets) && are_finite(out, n_features * n_targets);
     return fine ? sum : std::numeric_limits<double>::quiet_NaN();
 }
 

@@ -78,6 +78,11 @@ template <class T> void add_dot_products(const T* features, Size stride, Size n_
     for (; r < n_rows; ++r) add.template operator()<1>(r);
 }
 
+// sums += numbers.
+template <class T> KITCHENETTE_INLINE void add_numbers(const T* numbers, Size n, double* sums) {
+    for (Size i = 0; i < n; ++i) sums[i] += static_cast<double>(numbers[i]);
+}
+
 // products[c][f] = the sum over the rows of feature f times factor c, for `Vectors` vectors of
 // features, or for the `count` features of a single vector.
 template <int Vectors, int Targets, class T>
@@ -114,7 +119,7 @@ template <class T> void add_outer_products(const T* features, Size stride, Size 
     const auto add = [&]<int Vectors>(Size f) {
         constexpr Size width = Vectors * N;
         const Size count = n_features - f < width ? n_features - f : width;
-        T products[panel * width];
+        T products[panel * width], transposed[panel * width];
         for (Size first = 0; first < n_targets; first += panel) {
             const Size targets = n_targets - first < panel ? n_targets - first : panel;
             for_target_groups(targets, [&]<int Targets>(Size c) {
@@ -122,12 +127,22 @@ template <class T> void add_outer_products(const T* features, Size stride, Size 
                                              factors + first + c, n_targets, products + c * width,
                                              width);
             });
-            for (Size k = 0; k < count; ++k)
-                for (Size c = 0; c < targets; ++c)
-                    sums[(f + k) * n_targets + first + c] +=
-                        static_cast<double>(products[c * width + k]);
+            for (Size c = 0; c < targets; ++c)
+                for (Size k = 0; k < width; ++k)
+                    transposed[k * targets + c] = products[c * width + k];
+            if (targets == n_targets) {
+                add_numbers(transposed, count * targets, sums + f * n_targets);
+            } else {
+                for (Size k = 0; k < count; ++k)
+                    add_numbers(transposed + k * targets, targets,
+                                sums + (f + k) * n_targets + first);
+            }
         }
     };
+    // Rows are far apart, so no processor foresees which numbers a tile needs.
+    for (Size r = 0; r < n_rows; ++r)
+        for (Size f = 0; f < n_features; f += 64 / static_cast<Size>(sizeof(T)))
+            prefetch(features + r * stride + f);
     Size f = 0;
     if (n_targets == 1)
         for (; f + 8 * N <= n_features; f += 8 * N) add.template operator()<8>(f);

@@ -149,12 +149,11 @@ inline double loss_of_row(const Loss& loss, const Targets& targets, Size row, co
     return 0;
 }
 
-// The sum over the rows of weight times loss. Writes weight times the derivatives with respect to
-// the outputs to `factors`, both of shape (n_rows, n_targets), and adds their sums over the rows to
-// `sums`. Sums run over fixed groups of rows, whatever the number of threads. NaN if a number is
-// not finite.
-template <class T> double add_losses(const Loss& loss, const Targets& targets,
-                                     const double* outputs, Size n_rows, Size n_targets, T* factors,
-                                     double* sums);
+// Adds the sum over the rows of weight times loss to `total`. Writes weight times the derivatives
+// with respect to the outputs to `factors`, both of shape (n_rows, n_targets), and adds their sums
+// over the rows to `sums`. Sums run over fixed groups of 16 rows, whatever the number of threads.
+template <class T> void add_losses(const Loss& loss, const Targets& targets, const double* outputs,
+                                   Size n_rows, Size n_targets, T* factors, double* sums,
+                                   double& total);
 
 }  // namespace kitchenette
