@@ -106,7 +106,8 @@ def against_exact(sizes: list[int]) -> None:
         f"Fitting {COMPONENTS} components, rows of {COLUMNS} float32 columns, a process for each,"
     )
     print(
-        "the better of one and all BLAS threads; 'variance' is the part of the exact kernel's variance of"
+        "the better of one and all BLAS threads; 'variance' is the part of the exact kernel's "
+        "variance of"
     )
     print(f"{NEW_ROWS} new rows that the components explain")
     print(f"{'rows':>6}  {'':30}{'seconds':>9}{'times':>7}{'added MB':>10}{'variance':>10}")
