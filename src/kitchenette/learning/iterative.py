@@ -25,8 +25,15 @@ from sklearn.exceptions import ConvergenceWarning
 from kitchenette.learning.accumulation import Targets
 from kitchenette.learning.conjugate_gradients import ConjugateGradients
 from kitchenette.learning.losses import Huber, Logistic, Loss, Quantile, SquaredHinge
+from kitchenette.learning.memory import check_memory
 from kitchenette.learning.passes import FeatureRows, Moments
-from kitchenette.learning.preconditioner import Preconditioner, SampledRows, sample_size
+from kitchenette.learning.preconditioner import (
+    FEATURE_BYTES,
+    Preconditioner,
+    SampledRows,
+    gram_of_rows,
+    sample_size,
+)
 from kitchenette.learning.quasi_newton import QuasiNewton
 from kitchenette.learning.threads import one_blas_thread
 
@@ -111,6 +118,19 @@ class Learned:
     outputs: Array = field(default_factory=lambda: np.empty((0, 0)))
 
 
+def check_iterative_memory(n_rows: int, n_features: int, n_targets: int) -> None:
+    """Refuse what exceeds the memory before any of it is allocated."""
+    together = max(1, min(PENALTIES, COLUMNS // n_targets))
+    order = min(sample_size(n_rows, n_features), n_features)
+    needed = {
+        "the weights and as many directions": 8 * (6 * together + 4) * n_features * n_targets,
+        "the preconditioner": (4 + 8 * (1 + together)) * order * order,
+        "blocks of features": 2 * FEATURE_BYTES,
+    }
+    advice = "Use fewer features."
+    check_memory(f"Learning from {n_features} features in many passes", needed, advice)
+
+
 def learn(
     rows: FeatureRows, loss: str, settings: Settings, *, level: float = 0.5, start: Any = None
 ) -> Learned:
@@ -153,7 +173,7 @@ class Learner:
         self.training = rows.weighted(np.where(self.is_held_out, 0.0, rows.weights))
         self.held_rows = rows.some(self.held_out) if held_out.size else None
         self.sampled = order[: sample_size(order.size, rows.n_features)]
-        self.pilot = order[:PILOT_ROWS]
+        self.pilot = self.sampled[:PILOT_ROWS]
 
     def _ordered_by_key(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Rows to be learned in the order of their keys, and rows to be held out.
@@ -203,7 +223,9 @@ class Learner:
     def first_guess(self) -> tuple[float, Array]:
         """The penalty of the least leave-one-out error on a few rows, and these errors."""
         some = self.training.some(self.pilot)
-        return pilot_penalty(some.features(), some.columns(), self.settings.fit_intercept)
+        nothing = np.zeros(some.n_features)
+        gram = gram_of_rows(some, nothing, np.ones(some.n_rows)).astype(np.float64)
+        return pilot_penalty(gram, some.columns(), self.settings.fit_intercept)
 
 
 class Patience:
@@ -404,13 +426,13 @@ def warn_of_steps(steps: int, residual: float, tol: float) -> None:
     )
 
 
-def pilot_penalty(Z: NDArray[Any], Y: Array, fit_intercept: bool) -> tuple[float, Array]:
+def pilot_penalty(gram: Array, Y: Array, fit_intercept: bool) -> tuple[float, Array]:
     """The penalty of the least leave-one-out error of kernel ridge regression on a few rows.
 
     Parameters
     ----------
-    Z : ndarray of shape (n_rows, n_features)
-        Features.
+    gram : ndarray of shape (n_rows, n_rows)
+        Inner products of the features.
     Y : ndarray of shape (n_rows, n_targets)
         Target columns.
     fit_intercept : bool
@@ -424,8 +446,9 @@ def pilot_penalty(Z: NDArray[Any], Y: Array, fit_intercept: bool) -> tuple[float
         The errors of models that have not seen the row.
     """
     if fit_intercept:
-        Z, Y = Z - Z.mean(axis=0), Y - Y.mean(axis=0)
-    gram = (Z @ Z.T).astype(np.float64)
+        gram = gram - gram.mean(axis=0)
+        gram -= gram.mean(axis=1, keepdims=True)
+        Y = Y - Y.mean(axis=0)
     with one_blas_thread(gram.shape[0]):
         values, vectors = eigh(gram, overwrite_a=True)
     values = np.maximum(values, 0)

@@ -18,7 +18,7 @@ from kitchenette.files.registry import checked_state
 from kitchenette.learning.accumulation import MOST_ROWS, accumulate, batch, features
 from kitchenette.learning.base import Array, FeatureLearner
 from kitchenette.learning.importance import importance
-from kitchenette.learning.iterative import Settings, learn
+from kitchenette.learning.iterative import Settings, check_iterative_memory, learn
 from kitchenette.learning.least_squares import (
     LeastSquares,
     check_learning_memory,
@@ -199,6 +199,9 @@ class KernelMachine(FeatureLearner):
                 check_learning_memory(
                     n_features, np.float32, n_rows=X.shape[0], n_sampled=self.validation_rows
                 )
+            else:
+                n_targets = self.columns(targets[:1]).shape[1]
+                check_iterative_memory(X.shape[0], n_features, n_targets)
 
         feature_map, fitted = self._fitted_maps(X, self.decoded(targets), weights, check)
         if iterates is not None and iterates(fitted.n_features_out_):

@@ -124,6 +124,11 @@ class FeatureRows:
         self.n_rows = X.shape[0]
         self.n_features = fitted.n_features_out_
 
+    @property
+    def n_targets(self) -> int:
+        """The number of target columns."""
+        return self.kind.columns(self.targets[:1]).shape[1]
+
     def some(self, which: NDArray[np.intp]) -> Self:
         """These rows alone."""
         return type(self)(
@@ -204,7 +209,7 @@ class FeatureRows:
 
     def _target_moments(self, count: float) -> tuple[Array, Array]:
         blocks = list(slices(self.n_rows, PASS_ROWS))
-        mean, squares = np.zeros((2, self.kind.columns(self.targets[:1]).shape[1]))
+        mean, squares = np.zeros((2, self.n_targets))
         for part in blocks:
             mean += self.weights[part] @ self.kind.columns(self.targets[part])
         mean /= max(count, np.finfo(float).tiny)

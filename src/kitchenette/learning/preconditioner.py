@@ -34,9 +34,35 @@ FEATURE_BYTES = 1 << 28  # the size of a block of features while the Gram matrix
 ROWS_PER_FEATURE = 4  # in the sample, if it is the features whose matrix is factored
 LARGEST_ORDER = 4096  # of a matrix that is factored
 BLOCK_ROWS = 2048
+LEAST_ROWS, MOST_FEATURES = 64, 1 << 30  # of a sample, if there are very many features
 ROUNDING = 1e-10  # the smallest penalty relative to the mean of the diagonal
 SMALLEST = float(np.finfo(np.float32).tiny)
 SINGLE = 1e-6  # the penalty relative to the trace above which a factor in float32 suffices
+
+
+def gram_of_rows(rows: FeatureRows, mean: Array, factors: Array) -> NDArray[np.float32]:
+    """Inner products of centred features, times factors of both rows.
+
+    It is computed in blocks, of which two are in memory. float32 suffices for what it is used for.
+    """
+    gram = np.empty((rows.n_rows, rows.n_rows), dtype=np.float32)
+    size = max(1, FEATURE_BYTES // (4 * rows.n_features))
+    blocks = list(slices(rows.n_rows, size))
+
+    def scaled(part: slice) -> NDArray[np.float32]:
+        some = rows.some(np.arange(part.start, part.stop)).features()
+        some -= mean.astype(some.dtype)
+        some *= factors[part, None].astype(some.dtype)
+        return some.astype(np.float32, copy=False)
+
+    for i, part in enumerate(blocks):
+        left = scaled(part)
+        gram[part, part] = left @ left.T
+        for other in blocks[i + 1 :]:
+            product = left @ scaled(other).T
+            gram[part, other] = product
+            gram[other, part] = product.T
+    return gram
 
 
 class SampledRows:
@@ -107,26 +133,8 @@ class SampledRows:
         return builder.finish().gram.full()
 
     @cached_property
-    def _of_rows(self) -> Array:
-        """S S', in blocks of which two fit the memory."""
-        gram = np.empty((self.n_rows, self.n_rows), dtype=np.float32)
-        size = max(1, FEATURE_BYTES // (4 * self.n_features))
-        blocks = list(slices(self.n_rows, size))
-        for i, part in enumerate(blocks):
-            left = self._block(part)
-            gram[part, part] = left @ left.T
-            for other in blocks[i + 1 :]:
-                product = left @ self._block(other).T
-                gram[part, other] = product
-                gram[other, part] = product.T
-        return gram
-
-    def _block(self, part: slice) -> NDArray[np.float32]:
-        # float32 suffices for a preconditioner.
-        some = self._rows.some(np.arange(part.start, part.stop)).features()
-        centred = (some - self._mean).astype(np.float32)
-        centred *= self._factors[part, None].astype(np.float32)
-        return centred
+    def _of_rows(self) -> NDArray[np.float32]:
+        return gram_of_rows(self._rows, self._mean, self._factors)
 
     def curvatures(self, loss: Loss, coef: Array, intercept: Array) -> Array:
         """The curvatures of a loss for these rows in a model of centred features."""
@@ -202,4 +210,4 @@ def sample_size(n_rows: int, n_features: int) -> int:
     """How many rows a preconditioner takes."""
     if n_features <= LARGEST_ORDER:
         return min(n_rows, ROWS_PER_FEATURE * n_features)
-    return min(n_rows, LARGEST_ORDER)
+    return min(n_rows, LARGEST_ORDER, max(LEAST_ROWS, MOST_FEATURES // n_features))
