@@ -153,7 +153,8 @@ default="onehot"
     and twice while solving. Above 16,384 features of float32 data the statistics are kept in
     float32, and memory is saved elsewhere: 2 n_components^2 bytes, as much again while solving, and
     the features of the validation rows once; see `LeastSquares`. What does not fit is refused
-    before it starts. (`partial_fit` with more than 4096 rows needs a second copy of the statistics.)
+    before it starts. (`partial_fit` with more than 4096 rows needs a second copy of the
+    statistics.)
 
     References
     ----------

@@ -106,11 +106,12 @@ class LeastSquares:
     errors of entries are independent, so that of the whole matrix, relative to its trace, is at
     most about 3e-8 sqrt(batches / n_features) for batches of up to 4096 rows, and a third of that
     for Fourier features: 4e-10 for 16,384 of them and 10^5 rows, and 1.2e-9 for 10^6 rows. The
-    factor is computed in float32, too, in half the time, and the weights are refined by products with the Gram matrix in float64 until they are those
-    of the stored statistics. The criteria choose among penalties of 3e-8 times the trace or more.
-    At this bound the effective degrees of freedom are known to some percent, and all else better.
-    Smaller penalties can be given, but one that is too small for a factor is raised, with a
-    warning. The estimators store in float32 if the features are float32 and more than 16,384.
+    factor is computed in float32, too, in half the time, and the weights are refined by products
+    with the Gram matrix in float64 until they are those of the stored statistics. The criteria
+    choose among penalties of 3e-8 times the trace or more. At this bound the effective degrees of
+    freedom are known to some percent, and all else better. Smaller penalties can be given, but one
+    that is too small for a factor is raised, with a warning. The estimators store in float32 if the
+    features are float32 and more than 16,384.
 
     *Cost.* n_features^2 operations per row, on one triangle, which is stored in
     rectangular full packed format: 4 n_features^2 bytes in total, or 2 n_features^2 in float32,
