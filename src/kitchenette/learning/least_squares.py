@@ -676,8 +676,8 @@ def check_learning_memory(
         f"Learning from {n_features} features",
         {
             "the Gram matrix": statistics,
-            # The blocks are freed before the factor is computed.
-            "its factor, or blocks of rows": max(statistics, min(n_rows, BLOCK_ROWS) * row),
+            # The blocks of rows are freed before the factor is computed.
+            "its factor": max(statistics, min(n_rows, BLOCK_ROWS) * row),
             "the validation rows": min(n_rows, n_sampled) * row,
         },
         "Use fewer features, float32 data, or solver='iterative', which keeps no statistics.",
