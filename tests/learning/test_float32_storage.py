@@ -312,10 +312,9 @@ def test_what_does_not_fit_is_refused_with_the_bytes_it_needs(monkeypatch):
     learning = least_squares.check_learning_memory
     learning(32_768, np.float32, n_rows=60_000, n_sampled=2000)  # 4.6 GB
     sentence = (
-        "Learning from 65536 features would take 17.7 GB of memory (8.59 GB for the Gram matrix "
-        "and 8.59 GB for its factor, or blocks of rows and 524 MB for the validation rows); there "
-        "are 10 GB. Use fewer features, float32 data, or solver='iterative', which keeps no "
-        "statistics."
+        "Learning from 65536 features would take 17.7 GB of memory (8.59 GB for the Gram matrix, "
+        "8.59 GB for its factor, 524 MB for the validation rows); there are 10 GB. Use fewer "
+        "features, float32 data, or solver='iterative', which keeps no statistics."
     )
     with pytest.raises(MemoryError, match=re.escape(sentence)):
         learning(65_536, np.float32, n_rows=60_000, n_sampled=2000)

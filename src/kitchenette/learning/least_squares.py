@@ -108,10 +108,10 @@ class LeastSquares:
     for Fourier features: 4e-10 for 16,384 of them and 10^5 rows, and 1.2e-9 for 10^6 rows. The
     factor is computed in float32, too, in half the time, and the weights are refined by products
     with the Gram matrix in float64 until they are those of the stored statistics. The criteria
-    choose among penalties of 3e-8 times the trace or more.
-    At this bound the effective degrees of freedom are known to some percent, and all else better.
-    Smaller penalties can be given, but one that is too small for a factor is raised, with a
-    warning. The estimators store in float32 if the features are float32 and more than 16,384.
+    choose among penalties of 3e-8 times the trace or more. At this bound the effective degrees of
+    freedom are known to some percent, and all else better. Smaller penalties can be given, but one
+    that is too small for a factor is raised, with a warning. The estimators store in float32 if the
+    features are float32 and more than 16,384.
 
     *Cost.* n_features^2 operations per row, on one triangle, which is stored in
     rectangular full packed format: 4 n_features^2 bytes in total, or 2 n_features^2 in float32,
@@ -676,8 +676,8 @@ def check_learning_memory(
         f"Learning from {n_features} features",
         {
             "the Gram matrix": statistics,
-            # The blocks are freed before the factor is computed.
-            "its factor, or blocks of rows": max(statistics, min(n_rows, BLOCK_ROWS) * row),
+            # The blocks of rows are freed before the factor is computed.
+            "its factor": max(statistics, min(n_rows, BLOCK_ROWS) * row),
             "the validation rows": min(n_rows, n_sampled) * row,
         },
         "Use fewer features, float32 data, or solver='iterative', which keeps no statistics.",

@@ -25,7 +25,7 @@ def check_memory(what: str, needed: Mapping[str, int], advice: str) -> None:
     total, limit = sum(needed.values()), memory_limit()
     if limit is None or total <= limit:
         return
-    parts = " and ".join(f"{in_words(size)} for {name}" for name, size in needed.items())
+    parts = ", ".join(f"{in_words(size)} for {name}" for name, size in needed.items())
     raise MemoryError(
         f"{what} would take {in_words(total)} of memory ({parts}); there are {in_words(limit)}. "
         f"{advice}"
