@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import eigh
 from sklearn.decomposition import KernelPCA as ExactKernelPCA
 from threadpoolctl import threadpool_limits
 
@@ -31,6 +32,7 @@ from benchmarks.timing import (
 )
 from kitchenette import KernelPCA
 from kitchenette.kernels import Gaussian
+from kitchenette.learning.eigenvectors import leading_eigenvectors
 
 Rows = NDArray[np.float32]
 
@@ -127,6 +129,27 @@ def against_exact(sizes: list[int]) -> None:
         print()
 
 
+def solving(sizes: list[int]) -> None:
+    print(f"{COMPONENTS} eigenvectors of a Gram matrix, seconds of all processors, one BLAS thread")
+    print(f"{'features':>8}{'ours':>8}{'eigh, subset':>14}{'eigh, all':>11}")
+    for n_features in sizes:
+        gram = ours(n_features).partial_fit(rows(BATCH, 1)).statistics_.gram
+        subset = n_features - COMPONENTS, n_features - 1
+        actions: list[Action] = [
+            partial(leading_eigenvectors, gram, COMPONENTS),
+            partial(eigh, gram.full(), lower=True, subset_by_index=subset),
+            partial(eigh, gram.full(), lower=True, driver="evd"),
+        ]
+        seconds = []
+        with threadpool_limits(1, user_api="blas"):
+            for action in actions:
+                start = process_time()
+                action()
+                seconds.append(process_time() - start)
+        print("{:8}{:8.2f}{:14.2f}{:11.2f}".format(n_features, *seconds))
+    print()
+
+
 def one_pass(n: int) -> tuple[float, float, list[float], float]:
     """Seconds of all processors for learning and for solving, peaks on the way, and the last."""
     model = ours()
@@ -176,6 +199,7 @@ def main() -> None:
     kitchenette.show_config()
     print()
     against_exact([2000] if options.quick else [2000, 5000, 10_000])
+    solving([1024] if options.quick else [1024, 4096])
     a_million(100_000 if options.quick else 1_000_000)
 
 
