@@ -170,6 +170,48 @@ def transposed(
     factors: NDArray[np.float64],
     out: NDArray[np.float64],
 ) -> bool: ...
+
+class Loss:
+    def __init__(
+        self, name: str, *, threshold: float = 1.0, level: float = 0.5, width: float = 0.0
+    ) -> None: ...
+    @property
+    def takes_labels(self) -> bool: ...
+    def evaluate(
+        self,
+        outputs: NDArray[np.float64],
+        targets: NDArray[np.float64] | NDArray[np.int32],
+        sample_weight: NDArray[np.float64] | None,
+        factors: NDArray[np.float64],
+        sums: NDArray[np.float64],
+    ) -> float: ...
+
+@overload
+def gradient(
+    operator: Operator32,
+    x: NDArray[np.float32] | Csr32,
+    weights: NDArray[np.float32] | NDArray[np.float64],
+    intercept: NDArray[np.float64],
+    targets: NDArray[np.float64] | NDArray[np.int32],
+    sample_weight: NDArray[np.float64] | None,
+    loss: Loss,
+    outputs: NDArray[np.float64],
+    out: NDArray[np.float64],
+    sums: NDArray[np.float64],
+) -> float: ...
+@overload
+def gradient(
+    operator: Operator64,
+    x: NDArray[np.float64] | Csr64,
+    weights: NDArray[np.float64],
+    intercept: NDArray[np.float64],
+    targets: NDArray[np.float64] | NDArray[np.int32],
+    sample_weight: NDArray[np.float64] | None,
+    loss: Loss,
+    outputs: NDArray[np.float64],
+    out: NDArray[np.float64],
+    sums: NDArray[np.float64],
+) -> float: ...
 @overload
 def finish_features(z: NDArray[np.float32], out: NDArray[np.float32], tail: Tail) -> bool: ...
 @overload
@@ -177,14 +219,33 @@ def finish_features(z: NDArray[np.float64], out: NDArray[np.float64], tail: Tail
 def products_call_blas() -> bool: ...
 
 class Blas:
-    def __init__(self, sgemm: object, ssyrk: object, dgemm: object, dsyrk: object) -> None: ...
+    def __init__(
+        self,
+        *,
+        sgemm: object,
+        ssyrk: object,
+        strsm: object,
+        spotrf: object,
+        dgemm: object,
+        dsyrk: object,
+        dtrsm: object,
+        dpotrf: object,
+    ) -> None: ...
+
+Packed = NDArray[np.float32] | NDArray[np.float64]
+
+def packed_cholesky(packed: Packed, order: int, *, blas: Blas) -> int: ...
+def packed_substitute(
+    factor: Packed, order: int, b: Packed, *, transposed: bool, blas: Blas
+) -> None: ...
+def packed_inverse_trace(factor: Packed, order: int, *, blas: Blas) -> float: ...
 
 class Statistics:
-    def __init__(self, n_features: int, n_targets: int) -> None: ...
+    def __init__(self, n_features: int, n_targets: int, *, single_gram: bool = False) -> None: ...
     @staticmethod
     def adopt(
         *,
-        gram: NDArray[np.float64],
+        gram: Packed,
         cross: NDArray[np.float64],
         target_gram: NDArray[np.float64],
         feature_mean: NDArray[np.float64],
@@ -206,7 +267,7 @@ class Statistics:
     @property
     def version(self) -> int: ...
     @property
-    def gram(self) -> NDArray[np.float64]: ...
+    def gram(self) -> Packed: ...
     @property
     def cross(self) -> NDArray[np.float64]: ...
     @property
@@ -230,7 +291,13 @@ class Statistics:
 
 class Accumulator:
     def __init__(
-        self, n_features: int, n_targets: int, expected_rows: int, single: bool
+        self,
+        n_features: int,
+        n_targets: int,
+        expected_rows: int,
+        *,
+        single: bool,
+        single_gram: bool = False,
     ) -> None: ...
     def add(
         self,

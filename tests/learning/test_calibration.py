@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.special import softmax
+from scipy.special import expit, softmax
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_digits, make_classification
 from sklearn.ensemble import AdaBoostClassifier, VotingClassifier
 from sklearn.frozen import FrozenEstimator
+from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.model_selection import cross_val_score
 from sklearn.semi_supervised import SelfTrainingClassifier
@@ -17,7 +18,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 import kitchenette
 from kitchenette import Fastfood, KernelClassifier
 from kitchenette.files.registry import Budget
-from kitchenette.learning.calibration import Calibration
+from kitchenette.learning.calibration import Calibration, _increasing
 
 
 def drawn(slope, biases, n_rows=4000, seed=0):
@@ -48,6 +49,26 @@ def test_isotonic_wins_where_the_softmax_is_wrong():
     inside = np.abs(score - 0.5) > 0.1
     raw = np.interp(score, *found.curves[1])
     assert np.abs(raw - truth)[inside].mean() < 0.05
+
+
+@pytest.mark.parametrize("n_rows", [1, 2, 3, 50, 1000])
+@pytest.mark.parametrize("tied", [False, True])
+def test_curves_are_those_of_scikit_learns_isotonic_regression(n_rows, tied):
+    rng = np.random.default_rng(n_rows)
+    scores = rng.normal(size=n_rows)
+    scores = scores.round(1) if tied else scores
+    positive = rng.uniform(size=n_rows) < expit(scores)
+    weights = rng.choice([0.0, 0.3, 1.0, 2.0], size=n_rows)
+    weights[0] = 1
+    peer = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip")
+    peer.fit(scores, positive, weights)
+    found = _increasing(scores, positive, weights)
+    np.testing.assert_allclose(found[0], peer.X_thresholds_)
+    np.testing.assert_allclose(found[1], peer.y_thresholds_, atol=1e-12)
+
+
+def test_rows_without_weight_have_no_curve():
+    assert _increasing(np.arange(3.0), np.array([True, False, True]), np.zeros(3)).shape == (2, 0)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 7])
@@ -90,10 +111,14 @@ def test_few_rows_have_probabilities_too():
 
 def test_without_validation_rows_there_are_no_probabilities():
     model = KernelClassifier(validation_rows=0, random_state=0)
-    assert not hasattr(model, "predict_proba")
-    with pytest.raises(AttributeError) as error:
-        _ = model.predict_proba
-    assert "calibrated on these rows" in str(error.value.__cause__ or error.value)
+    for name in ("predict_proba", "predict_log_proba"):
+        assert not hasattr(model, name)
+        sentence = f"no {name} with validation_rows=0, because .* calibrated on these rows"
+        with pytest.raises(AttributeError, match=sentence):
+            getattr(model, name)
+        assert hasattr(model.set_params(validation_rows=20), name)
+        assert "Parameters" in getattr(KernelClassifier, name).__doc__
+        model.set_params(validation_rows=0)
 
 
 @pytest.mark.parametrize("code", ["onehot", "ecoc", "hadamard"])

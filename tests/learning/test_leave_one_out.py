@@ -11,7 +11,7 @@ from sklearn.linear_model import Ridge
 
 from kitchenette import Fastfood, KernelClassifier, KernelRegressor, LeastSquares
 from kitchenette.kernels import Gaussian
-from kitchenette.learning import regularisation
+from kitchenette.learning import leave_one_out, regularisation
 from kitchenette.learning.leave_one_out import LeaveOneOut
 from kitchenette.learning.row_sample import RowSample, row_keys
 
@@ -43,6 +43,16 @@ def test_predictions_are_those_of_models_without_the_row(fit_intercept, exact):
         ridge = Ridge(0.7, fit_intercept=fit_intercept)
         expected = ridge.fit(Z[others], Y[others], weights[others]).predict(row[None])
         assert outputs[i] == pytest.approx(expected[0], rel=1e-10)
+
+
+@pytest.mark.parametrize("columns", [1, 5, 256])
+def test_predictions_for_several_penalties_are_those_for_each(columns, monkeypatch):
+    monkeypatch.setattr(leave_one_out, "LARGEST_PRODUCT", columns)
+    found = left_out(*problem())
+    alphas = [1e-3, 0.1, 0.7, 20.0, 1e3]
+    expected = [found.outputs(alpha) for alpha in alphas]  # by a Cholesky factor for each
+    found.chosen()
+    np.testing.assert_allclose(list(found._by_eigenvectors(alphas)), expected, rtol=1e-9)
 
 
 def test_equal_rows_are_left_out_together():

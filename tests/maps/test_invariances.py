@@ -154,7 +154,7 @@ def test_instruction_sets_agree_to_rounding(map_and_rows):
             assert not off.any()
 
 
-@pytest.mark.parametrize("d", [50, 300])
+@pytest.mark.parametrize("d", [50, pytest.param(300, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", OPTIONS)
 def test_one_row_alone_has_the_bits_it_has_among_others(simd, name, d):
     X = (np.random.default_rng(0).normal(size=(37, d)) / np.sqrt(d / 50)).astype(np.float32)

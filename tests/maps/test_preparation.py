@@ -26,7 +26,7 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
-from kitchenette import TEFM, CRAFTMap, Fastfood, RandomMaclaurin, TensorSketch
+from kitchenette import TEFM, CRAFTMap, Fastfood, RandomMaclaurin, TensorSketch, _core
 from kitchenette.kernels import Polynomial
 from kitchenette.maps.categories import OneHot
 from kitchenette.maps.preparation import (
@@ -356,6 +356,14 @@ def test_sparse_rows_stay_sparse_and_give_the_bits_of_dense_ones(name, dtype):
         assert linear.write(sparse, outputs[0])
         assert linear.write(X, outputs[1])
         np.testing.assert_array_equal(*outputs)
+        operator, zeros, loss = prepared.operator(X), np.zeros((200, 1)), _core.Loss("squared")
+        gradients, sums = np.zeros((2, last.n_components, 1)), np.zeros((2, 1))
+        for k, rows in enumerate((sparse, X)):
+            arguments = rows, weights, np.zeros(1), zeros, None, loss, outputs[k]
+            assert operator.gradient(*arguments, gradients[k], sums[k]) > 0
+            assert operator.add_transposed(rows, outputs[k], gradients[k])
+        np.testing.assert_array_equal(*gradients)
+        np.testing.assert_array_equal(*sums)
         np.testing.assert_allclose(
             prepared.transform(sparse), pipeline.transform(sparse), atol=1e-4, rtol=1e-4
         )

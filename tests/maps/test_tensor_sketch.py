@@ -142,7 +142,9 @@ def test_the_spectrum_table_names_every_position_once():
 
 
 @pytest.mark.parametrize("norm", [pytest.param(0.3, marks=pytest.mark.slow), 1.0, 3.0])
-@pytest.mark.parametrize("degree", range(1, 11))
+@pytest.mark.parametrize(
+    "degree", [*range(1, 6), *(pytest.param(k, marks=pytest.mark.slow) for k in range(6, 10)), 10]
+)
 @pytest.mark.parametrize("homogeneous", [True, False])
 def test_unbiased_for_every_degree_and_norm(degree, norm, homogeneous):
     X, Y = close_pairs(5, norm=norm, distance=0.5 * norm)
@@ -235,7 +237,14 @@ def test_several_sketches_stand_side_by_side():
     assert np.array_equal(first.buckets_, fitted.buckets_[0])
 
 
-@pytest.mark.parametrize(("n_components", "n_sketches"), [(4, 4), (31, 3), (64, 8)])
+@pytest.mark.parametrize(
+    ("n_components", "n_sketches"),
+    [
+        pytest.param(4, 4, marks=pytest.mark.slow),
+        (31, 3),
+        pytest.param(64, 8, marks=pytest.mark.slow),
+    ],
+)
 def test_the_mean_of_several_sketches_has_the_stated_expectation_and_variance(
     n_components, n_sketches
 ):

@@ -8,12 +8,12 @@ from threading import Barrier
 
 import numpy as np
 import pytest
-from scipy.linalg import cython_blas
+from scipy.linalg import cython_blas, cython_lapack
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from kitchenette import _core
 from kitchenette.learning.packed import PackedSymmetric
-from kitchenette.learning.threads import BLAS, one_blas_thread
+from kitchenette.learning.threads import BLAS, BLAS_NAMES, one_blas_thread
 
 pytestmark = pytest.mark.native
 
@@ -306,7 +306,9 @@ def test_arrays_that_do_not_fit_are_not_adopted():
         ("count", -1.0, ValueError),
         ("count", np.inf, ValueError),
         ("n_rows", -1, ValueError),
-        ("gram", np.zeros(15, np.float32), TypeError),
+        ("gram", np.zeros(14, np.float32), ValueError),
+        ("gram", np.zeros(15, np.float16), TypeError),
+        ("cross", np.zeros((5, 2), np.float32), TypeError),
         ("cross", np.zeros((5, 2), order="F"), TypeError),
         ("gram", read_only, TypeError),
     ]:
@@ -360,10 +362,15 @@ def test_short_vectors_leave_products_to_the_blas(simd):
 
 @pytest.mark.parametrize(
     "changed",
-    [{"sgemm": "dgemm"}, {"ssyrk": "sgemm"}, {"dgemm": "dsyrk"}, {"dsyrk": "ddot"}],
+    [
+        *[{"sgemm": "dgemm"}, {"ssyrk": "sgemm"}, {"dgemm": "dsyrk"}, {"dsyrk": "ddot"}],
+        *[{"strsm": "dtrsm"}, {"dtrsm": "dgemm"}, {"spotrf": "dpotrf"}, {"dpotrf": "dgemm"}],
+    ],
     ids=str,
 )
 def test_other_functions_of_the_blas_are_refused(changed):
-    names = {name: name for name in ("sgemm", "ssyrk", "dgemm", "dsyrk")} | changed
+    exported = {**cython_blas.__pyx_capi__, **cython_lapack.__pyx_capi__}
+    functions = {name: exported[name] for name in BLAS_NAMES}
+    _core.Blas(**functions)
     with pytest.raises(ValueError, match="not the function"):
-        _core.Blas(**{key: cython_blas.__pyx_capi__[name] for key, name in names.items()})
+        _core.Blas(**functions | {key: exported[name] for key, name in changed.items()})

@@ -10,10 +10,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from native_operators import (
+    D_IN,
+    NAMES,
+    TYPES,
+    features,
+    made_srht,
+    matrix,
+    operators,
+    product,
+    some_rows,
+    values,
+)
 
 from kitchenette import _core
 from kitchenette.sketching.combinations import concatenate
-from kitchenette.sketching.count_sketch import draw_buckets, draw_signs, tensor_power_sketch
 from kitchenette.sketching.dense import matrix_product
 from kitchenette.sketching.operators import (
     BlockwiseLinear,
@@ -23,116 +34,11 @@ from kitchenette.sketching.operators import (
     affine,
     chain,
 )
-from kitchenette.sketching.products import draw_hadamard_products, draw_rademacher_products
-from kitchenette.sketching.structured import draw_fastfood, draw_fourier, draw_orthogonal
+from kitchenette.sketching.structured import draw_fourier
 
 pytestmark = pytest.mark.native
 
-D_IN = 11
-TYPES = [np.float32, np.float64]
 TOLERANCE = {np.float32: 2e-4, np.float64: 1e-11}
-
-
-def product(height, width, dtype):
-    return matrix_product(matrix(height, width, dtype), dtype)
-
-
-def power_tail(n, dtype, row_power, degrees=None):
-    degrees = np.resize([2, 1, 0], n) if degrees is None else degrees
-    return _core.Tail(
-        "power",
-        terms=np.ones(n, dtype),
-        degrees=degrees.astype(np.int32),
-        slopes=np.ones(2, dtype),
-        drags=np.zeros(2, dtype),
-        row_power=row_power,
-    )
-
-
-def tails(n, dtype):
-    """All tails, for projections whose arrays have n numbers."""
-    return {
-        "identity": _core.Tail("identity"),
-        "sincos": _core.Tail("sincos", 0.5, unpaired_offset=1.0),
-        "offset": _core.Tail("offset", 0.5, terms=np.linspace(0, 6, n).astype(dtype)),
-        "local": _core.Tail("local", terms=np.zeros(n, dtype), row_weight=0.5),
-        "power": power_tail(n, dtype, 2),
-        "plain power": power_tail(n, dtype, -1),
-        "constant power": power_tail(n, dtype, 0, np.zeros(n)),
-    }
-
-
-def panels(n_frequencies, n_columns, dtype):
-    rng = np.random.default_rng(5)
-    shape = (-(-n_frequencies // 64), n_columns, 64)
-    return rng.normal(size=shape).astype(dtype)
-
-
-def operators(dtype):
-    """One operator of every kind, by name; some have several tails."""
-    made = {}
-    fastfood = draw_fastfood(300, D_IN, 0, dtype)
-    orthogonal = draw_orthogonal(150, D_IN, 0, dtype)
-    for name, tail in tails(fastfood.scales.size, dtype).items():
-        made[f"fastfood {name}"] = fastfood.operator(tail, 299)
-    for name, tail in tails(orthogonal.scales.size, dtype).items():
-        made[f"orthogonal {name}"] = orthogonal.operator(tail, 150)
-    for name in ("identity", "sincos", "offset"):
-        tail = tails(200, dtype)[name]
-        native = _core.dense(tail, panels=panels(200, D_IN, dtype), n_features=199)
-        made[f"dense {name}"] = NativeOperator(native)
-    for draw in (draw_hadamard_products, draw_rademacher_products):
-        for kind, degrees in {
-            "mixed": np.resize([3, 2, 1, 0], 150),
-            "constant": np.zeros(90),
-        }.items():
-            products = draw(degrees.astype(np.int32), np.ones(degrees.size), D_IN, 0, dtype)
-            made[f"{draw.__name__} {kind}"] = products.operator()
-    for degree, D, frequency in [(1, 50, False), (1, 64, True), (2, 50, True), (3, 64, False)]:
-        buckets = draw_buckets(degree, D_IN + 1, D, 0)
-        signs = draw_signs(degree, D_IN + 1, 0) * 0.5
-        sketch = tensor_power_sketch(buckets, signs, D, dtype, frequency=frequency)
-        made[f"tensor sketch {degree} {D} {frequency}"] = sketch.operator(D_IN)
-    made["affine"] = affine(D_IN, 0.5, 2.0, dtype)
-    made["affine constant"] = affine(D_IN, 0.5, 0.0, dtype)
-    made["chain"] = chain(made["fastfood sincos"], made_srht(299, 70, dtype))
-    made["chain of dense"] = chain(made["dense offset"], product(199, 30, dtype))
-    made["concatenation"] = concatenate(
-        [made["affine"], made["fastfood local"], made["chain"]], D_IN
-    )
-    return made
-
-
-def made_srht(n_columns, n, dtype):
-    return draw_hadamard_products(
-        np.ones(n, np.int32), np.full(n, n**-0.5), n_columns, 0, dtype
-    ).operator()
-
-
-def matrix(n_rows, n_columns, dtype):
-    return np.random.default_rng(6).normal(size=(n_rows, n_columns)).astype(dtype)
-
-
-NAMES = list(operators(np.float64))
-
-
-def some_rows(n, dtype, width=D_IN):
-    rng = np.random.default_rng(n)
-    X = rng.normal(size=(n, width)).astype(dtype) / 3
-    X[rng.random(X.shape) < 0.3] = 0
-    return X
-
-
-def features(operator, X):
-    out = np.full((X.shape[0], operator.n_features), np.nan, X.dtype)
-    assert operator.write(X, out)
-    return out
-
-
-def values(linear, X):
-    out = np.full((X.shape[0], linear.n_targets), np.nan)
-    assert linear.write(X, out)
-    return out
 
 
 # ---------------------------------------------------------------- what is not finite
@@ -299,7 +205,7 @@ def test_linear_functions_do_not_depend_on_the_batch(simd, name, dtype):
 SCRIPT = """
 import hashlib
 import numpy as np
-from test_operators import features, matrix, operators, some_rows, values
+from native_operators import features, matrix, operators, some_rows, values
 from kitchenette import _core
 
 digest = hashlib.sha256()
@@ -318,7 +224,7 @@ print(digest.hexdigest())
 
 @pytest.mark.slow
 def test_bits_do_not_depend_on_the_number_of_threads():
-    folders = Path(__file__).parent, Path(_core.__file__).parents[1]
+    folders = Path(__file__).parents[1], Path(_core.__file__).parents[1]
     path = os.pathsep.join(str(folder) for folder in folders)
     digests = set()
     for threads in ("1", "2", "3", "16"):
@@ -349,6 +255,18 @@ def test_transposed_products_add_to_what_is_there(simd, dtype, n, k):
             assert _core.transposed(operator.native, rows, factors, out)
             error = np.abs(out - 1 - Z.T @ factors) / size
             assert error.max() < 1e3 * np.finfo(dtype).eps
+
+
+def test_transposed_products_of_operators_that_are_not_native():
+    fourier = draw_fourier(150, D_IN, 0, np.float64).operator(_core.Tail("sincos"), 300)
+    native = operators(np.float64)["fastfood sincos"]
+    X, factors = some_rows(50, np.float64), matrix(50, 3, np.float64)
+    for operator in (fourier, native):
+        out = np.ones((operator.n_features, 3))
+        assert operator.add_transposed(X, factors, out)
+        np.testing.assert_allclose(out - 1, features(operator, X).T @ factors, atol=1e-10)
+        bad = np.where(np.arange(50)[:, None] == 40, np.nan, X)
+        assert not operator.add_transposed(bad, factors, out)
 
 
 def operator_rows(X):

@@ -11,6 +11,7 @@ from threading import Barrier
 
 import numpy as np
 import pytest
+from core_alone import CORE_ALONE
 from threadpoolctl import threadpool_limits
 
 from kitchenette import _core
@@ -62,6 +63,7 @@ def test_callers_at_the_same_time_get_the_same_bits():
 
 
 @FORKS
+@pytest.mark.slow  # a quick test follows
 def test_a_forked_child_has_threads_of_its_own():
     # Children of children too, and a parent that goes on.
     assert (
@@ -138,7 +140,7 @@ def test_the_environment_limits_the_threads():
 @AFFINITY
 def test_the_affinity_limits_the_threads():
     code = "import os\nos.sched_setaffinity(0, [min(os.sched_getaffinity(0))])\n"
-    code += "from kitchenette import _core\nprint(_core.max_threads())"
+    code += CORE_ALONE + "print(_core.max_threads())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "1"
     assert _core.max_threads() <= len(os.sched_getaffinity(0))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -37,7 +38,12 @@ def room_of(path: Path) -> str:
 
 
 MODULES = sorted(path for path in SOURCE.rglob("*.py") if room_of(path) not in ENTRANCES)
-TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in MODULES}
+
+
+@cache
+def trees() -> dict[Path, ast.Module]:
+    """The parsed modules; parsed when a test needs them, as every worker of pytest imports this."""
+    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in MODULES}
 
 
 def imported(tree: ast.AST, path: Path) -> Iterator[tuple[str, str, int]]:
@@ -71,9 +77,12 @@ def private_definitions(tree: ast.AST) -> Iterator[str]:
                 yield name
 
 
-PRIVATE_OF_ROOM: dict[str, set[str]] = defaultdict(set)
-for module, tree in TREES.items():
-    PRIVATE_OF_ROOM[room_of(module)].update(filter(private, private_definitions(tree)))
+@cache
+def private_of_room() -> dict[str, set[str]]:
+    found: dict[str, set[str]] = defaultdict(set)
+    for module, tree in trees().items():
+        found[room_of(module)].update(filter(private, private_definitions(tree)))
+    return found
 
 
 def place(path: Path, line: int) -> str:
@@ -89,7 +98,7 @@ def test_imports_go_one_way(room):
     allowed = {room, NATIVE} | MAY_IMPORT[room]
     wrong = [
         f"{place(path, line)} imports {target or 'kitchenette'}"
-        for path, tree in TREES.items()
+        for path, tree in trees().items()
         if room_of(path) == room
         for target, _, line in imported(tree, path)
         if target not in allowed
@@ -100,7 +109,7 @@ def test_imports_go_one_way(room):
 def test_no_private_name_is_imported_from_another_room():
     wrong = [
         f"{place(path, line)} imports {name} from {target}"
-        for path, tree in TREES.items()
+        for path, tree in trees().items()
         for target, name, line in imported(tree, path)
         if private(name) and target != room_of(path)
     ]
@@ -109,12 +118,12 @@ def test_no_private_name_is_imported_from_another_room():
 
 def test_no_private_attribute_of_one_room_is_used_in_another():
     wrong = []
-    for path, tree in TREES.items():
+    for path, tree in trees().items():
         room = room_of(path)
         elsewhere = {
             name: other
-            for other, names in PRIVATE_OF_ROOM.items()
-            for name in names - PRIVATE_OF_ROOM[room]
+            for other, names in private_of_room().items()
+            for name in names - private_of_room()[room]
         }
         for node in ast.walk(tree):
             if isinstance(node, ast.Attribute) and node.attr in elsewhere:
@@ -139,7 +148,7 @@ def native_functions(tree: ast.AST) -> Iterator[tuple[str, int]]:
 def test_native_functions_are_called_where_numbers_are_computed_and_nowhere_else():
     wrong = [
         f"{place(path, line)} uses {NATIVE}.{name}"
-        for path, tree in TREES.items()
+        for path, tree in trees().items()
         if room_of(path) not in MAY_CALL_NATIVE
         for name, line in native_functions(tree)
     ]

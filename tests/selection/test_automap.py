@@ -55,7 +55,7 @@ def test_the_choice_is_repeatable(fitted):
     assert again.choice_ == auto.choice_
 
 
-@pytest.mark.parametrize("factor", [1e6, 1e-8])
+@pytest.mark.parametrize("factor", [1e6, pytest.param(1e-8, marks=pytest.mark.slow)])
 def test_the_unit_of_a_column_does_not_matter(factor):
     X = planted(400, 6, seed=2)[0]
     y = np.sin(2 * X[:, 3]) + X[:, 1]

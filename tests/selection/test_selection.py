@@ -120,6 +120,19 @@ def test_choose_reports_and_gives_a_map():
     assert KernelRegressor(choice.feature_map, alpha=1e-3).fit(X, y).score(X, y) > 0.9
 
 
+def test_importances_are_drawn_with_the_largest_on_top():
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("agg")
+    X = np.random.default_rng(0).normal(size=(500, 3))
+    model = KernelRegressor(Fastfood(random_state=0)).fit(X, 3 * X[:, 1] + X[:, 2])
+    ax = model.plot_importance(X, most=2)
+    sizes = [bar.get_width() for bar in ax.patches]
+    assert sizes == sorted(model.importance(X))[1:]
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["2", "1"]
+    assert model.plot_importance(X, ax=ax) is ax
+    matplotlib.pyplot.close(ax.figure)
+
+
 def test_a_choice_draws_itself():
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("agg")

@@ -16,8 +16,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "bindings.hpp"
-#include "operator.hpp"
+#include "operator_bindings.hpp"
 
 using namespace nanobind::literals;
 
@@ -144,31 +143,9 @@ void bind_tails(nb::module_& m) {
 
 // ---------------------------------------------------------------- what Python holds
 
-template <class T> struct OperatorHandle {
-    SharedOperator<T> shared;
-};
-
-template <class T> struct LinearHandle {
-    std::shared_ptr<const Linear<T>> shared;
-};
-
 template <class T, template <class> class Parameters>
 OperatorHandle<T> make_operator(const Parameters<T>& parameters, Keeper& keeper) {
     return {std::make_shared<VectorOperator<T, Parameters>>(parameters, keeper.arrays())};
-}
-
-// Rows that the operator can read.
-template <class T> Rows<T> rows_for(const Operator<T>& features, const AnyRows<T>& x) {
-    const Rows<T> rows = rows_of<T>(x);
-    require(rows.n_columns == features.n_columns(), "x does not have the columns of the operator");
-    return rows;
-}
-
-template <class T> void require_output(const Matrix<T>& out, Size n_rows, Size n_columns) {
-    require(static_cast<Size>(out.shape(0)) == n_rows, "out must have as many rows as x");
-    require(static_cast<Size>(out.shape(1)) == n_columns, "out has the wrong number of columns");
-    require(has_contiguous_rows(out), "the rows of out must be contiguous");
-    require_aligned(out.data());
 }
 
 template <class T> Output<T> output_of(const Matrix<T>& out, Size n_rows, Size n_columns) {
@@ -180,8 +157,7 @@ template <class T> Output<T> output_of(const Matrix<T>& out, Size n_rows, Size n
     return result;
 }
 
-template <class T>
-void bind_classes(nb::module_& m, const char* operator_name, const char* linear_name) {
+template <class T> void bind_class(nb::module_& m, const char* operator_name) {
     nb::class_<OperatorHandle<T>>(m, operator_name)
         .def_prop_ro("n_columns",
                      [](const OperatorHandle<T>& self) { return self.shared->n_columns(); })
@@ -195,23 +171,6 @@ void bind_classes(nb::module_& m, const char* operator_name, const char* linear_
                 const Output<T> target = output_of(out, rows.n_rows, features.n_features());
                 nb::gil_scoped_release release;
                 return features.run(vector_code<T>(), rows, target);
-            },
-            "x"_a.noconvert(), "out"_a.noconvert());
-
-    nb::class_<LinearHandle<T>>(m, linear_name)
-        .def_prop_ro(
-            "n_columns",
-            [](const LinearHandle<T>& self) { return self.shared->features().n_columns(); })
-        .def_prop_ro("n_targets",
-                     [](const LinearHandle<T>& self) { return self.shared->n_targets(); })
-        .def(
-            "write",
-            [](const LinearHandle<T>& self, const AnyRows<T>& x, const Matrix<double>& out) {
-                const Linear<T>& linear = *self.shared;
-                const Rows<T> rows = rows_for(linear.features(), x);
-                require_output(out, rows.n_rows, linear.n_targets());
-                nb::gil_scoped_release release;
-                return linear.run(rows, out.data(), out.stride(0));
             },
             "x"_a.noconvert(), "out"_a.noconvert());
 }
@@ -616,45 +575,6 @@ template <class T> void bind_compositions(nb::module_& m, const char* affine_nam
         "operators"_a);
 }
 
-// ---------------------------------------------------------------- products with features
-
-template <class T, class Weight> void bind_linear(nb::module_& m) {
-    m.def(
-        "linear",
-        [](const OperatorHandle<T>& features, const Table<Weight>& weights,
-           const Vector<const double>& intercept) {
-            const Size n_targets = static_cast<Size>(intercept.size());
-            require(n_targets >= 1, "there must be a target");
-            require(has_shape(weights, features.shared->n_features(), n_targets),
-                    "weights must have a row per feature and a column per target");
-            require_aligned(weights.data());
-            require_aligned(intercept.data());
-            return LinearHandle<T>{std::make_shared<Linear<T>>(features.shared, weights.data(),
-                                                               intercept.data(), n_targets)};
-        },
-        "operator"_a, "weights"_a.noconvert(), "intercept"_a.noconvert());
-}
-
-template <class T> void bind_transposed(nb::module_& m) {
-    m.def(
-        "transposed",
-        [](const OperatorHandle<T>& features, const AnyRows<T>& x, const Table<T>& factors,
-           const nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>& out) {
-            const Rows<T> rows = rows_for(*features.shared, x);
-            const Size n_targets = static_cast<Size>(factors.shape(1));
-            require(static_cast<Size>(factors.shape(0)) == rows.n_rows,
-                    "there must be a row of factors for every row of x");
-            require(static_cast<Size>(out.shape(0)) == features.shared->n_features() &&
-                        static_cast<Size>(out.shape(1)) == n_targets,
-                    "out must have a row per feature and a column per factor");
-            require_aligned(factors.data());
-            require_aligned(out.data());
-            nb::gil_scoped_release release;
-            return add_transposed<T>(*features.shared, rows, factors.data(), n_targets, out.data());
-        },
-        "operator"_a, "x"_a.noconvert(), "factors"_a.noconvert(), "out"_a.noconvert());
-}
-
 // ---------------------------------------------------------------- functions without operators
 
 template <class T> void bind_functions(nb::module_& m) {
@@ -692,7 +612,6 @@ template <class T> void bind_all(nb::module_& m) {
     bind_projections<T>(m);
     bind_products<T>(m);
     bind_tensor_sketch<T>(m);
-    bind_transposed<T>(m);
     bind_functions<T>(m);
 }
 
@@ -700,17 +619,14 @@ template <class T> void bind_all(nb::module_& m) {
 
 void bind_operators(nb::module_& m) {
     bind_tails(m);
-    bind_classes<float>(m, "Operator32", "Linear32");
-    bind_classes<double>(m, "Operator64", "Linear64");
+    bind_class<float>(m, "Operator32");
+    bind_class<double>(m, "Operator64");
     bind_all<float>(m);
     bind_all<double>(m);
     bind_compositions<float>(m, "affine32");
     bind_compositions<double>(m, "affine64");
     bind_preparation<float>(m, "32");
     bind_preparation<double>(m, "64");
-    bind_linear<float, float>(m);
-    bind_linear<float, double>(m);
-    bind_linear<double, double>(m);
 }
 
 }  // namespace kitchenette

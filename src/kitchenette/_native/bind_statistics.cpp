@@ -1,14 +1,17 @@
 // Bindings of the statistics for least squares.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/variant.h>
 
 #include <algorithm>
 #include <cmath>
 #include <memory>
 #include <string>
 #include <utility>
+#include <variant>
 
 #include "bindings.hpp"
+#include "packed.hpp"
 #include "statistics.hpp"
 
 using namespace nanobind::literals;
@@ -18,11 +21,14 @@ namespace {
 
 // ---------------------------------------------------------------- the BLAS
 
-// A function that SciPy's cython_blas exports. Its signature is the name of the capsule; it begins
-// with two letters and some sizes, which must be 32-bit numbers, followed by a pointer to T.
-template <class T, class Function>
-void read_blas_function(const nb::capsule& capsule, int n_sizes, Function& function) {
-    std::string expected = "void (char *, char *, ";
+// A function that SciPy's cython_blas or cython_lapack exports. Its signature is the name of the
+// capsule; it begins with some letters and some sizes, which must be 32-bit numbers, followed by a
+// pointer to T.
+template <class T, class Function> void read_blas_function(const nb::capsule& capsule,
+                                                           int n_letters, int n_sizes,
+                                                           Function& function) {
+    std::string expected = "void (";
+    for (int i = 0; i < n_letters; ++i) expected += "char *, ";
     for (int i = 0; i < n_sizes; ++i) expected += "int *, ";
     const std::string name = capsule.name() ? capsule.name() : "";
     const std::string number = sizeof(T) == sizeof(float) ? "_s *" : "_d *";
@@ -33,53 +39,57 @@ void read_blas_function(const nb::capsule& capsule, int n_sizes, Function& funct
     function = reinterpret_cast<Function>(capsule.data(capsule.name()));
 }
 
-Blas blas_of(const nb::capsule& sgemm, const nb::capsule& ssyrk, const nb::capsule& dgemm,
-             const nb::capsule& dsyrk) {
-    Blas blas;
-    read_blas_function<float>(sgemm, 3, blas.in_single.gemm);
-    read_blas_function<float>(ssyrk, 2, blas.in_single.syrk);
-    read_blas_function<double>(dgemm, 3, blas.in_double.gemm);
-    read_blas_function<double>(dsyrk, 2, blas.in_double.syrk);
-    return blas;
+template <class T> BlasFunctions<T> functions_of(const nb::capsule& gemm, const nb::capsule& syrk,
+                                                 const nb::capsule& trsm,
+                                                 const nb::capsule& potrf) {
+    BlasFunctions<T> functions;
+    read_blas_function<T>(gemm, 2, 3, functions.gemm);
+    read_blas_function<T>(syrk, 2, 2, functions.syrk);
+    read_blas_function<T>(trsm, 4, 2, functions.trsm);
+    read_blas_function<T>(potrf, 1, 1, functions.potrf);
+    return functions;
 }
 
 // ---------------------------------------------------------------- arrays
 
-template <int dimensions> using Array =
-    nb::ndarray<double, nb::ndim<dimensions>, nb::c_contig, nb::device::cpu>;
+template <int dimensions, class T = double> using Array =
+    nb::ndarray<T, nb::ndim<dimensions>, nb::c_contig, nb::device::cpu>;
+using PackedArray = std::variant<Array<1>, Array<1, float>>;
 template <class... Options> using NumPy = nb::ndarray<nb::numpy, Options...>;
 
 // The numbers of a NumPy array, without copying them. The array is released together with the last
 // reference.
-template <int dimensions> Numbers numbers_of(const Array<dimensions>& array,
-                                             std::initializer_list<Size> shape, const char* name) {
+template <class AnyArray, class T = typename AnyArray::Scalar>
+NumbersOf<T> numbers_of(const AnyArray& array, std::initializer_list<Size> shape,
+                        const char* name) {
     Size i = 0;
     for (const Size length : shape)
         if (static_cast<Size>(array.shape(i++)) != length)
             throw std::invalid_argument(std::string(name) +
                                         " does not have the shape it must have");
     require_aligned(array.data());
-    auto* owner = new Array<dimensions>(array);
-    return {array.data(), [owner](double*) {
+    auto* owner = new AnyArray(array);
+    return {array.data(), [owner](T*) {
                 const nb::gil_scoped_acquire acquire;
                 delete owner;
             }};
 }
 
-nb::capsule owner_of(const Numbers& numbers) {
-    return nb::capsule(new Numbers(numbers),
-                       [](void* p) noexcept { delete static_cast<Numbers*>(p); });
+template <class T> nb::capsule owner_of(const NumbersOf<T>& numbers) {
+    return nb::capsule(new NumbersOf<T>(numbers),
+                       [](void* p) noexcept { delete static_cast<NumbersOf<T>*>(p); });
 }
 
-auto read_only(const Numbers& numbers, std::initializer_list<std::size_t> shape) {
-    return NumPy<const double>(numbers.get(), shape, owner_of(numbers));
+template <class T>
+auto read_only(const NumbersOf<T>& numbers, std::initializer_list<std::size_t> shape) {
+    return NumPy<const T>(numbers.get(), shape, owner_of(numbers));
 }
 
 auto copy_of(const Statistics& self, Numbers Moments::* array,
              std::initializer_list<std::size_t> shape) {
     std::size_t size = 1;
     for (const std::size_t length : shape) size *= length;
-    const Numbers copied = zeros(static_cast<Size>(size));
+    const Numbers copied = zeros<double>(static_cast<Size>(size));
     const auto numbers = [&] {
         const nb::gil_scoped_release release;
         return self.copied(array, static_cast<Size>(size));
@@ -116,10 +126,10 @@ template <class T> Batch<T> batch_of(const Matrix<const T>& Z, const Targets<dou
 
 // An accumulator with the sizes that batches must have.
 struct SizedAccumulator {
-    SizedAccumulator(Size features, Size targets, Size expected_rows, bool single)
+    SizedAccumulator(Size features, Size targets, Size expected_rows, bool single, bool single_gram)
         : n_features(features),
           n_targets(targets),
-          accumulator(features, targets, expected_rows, single) {}
+          accumulator(features, targets, expected_rows, single, single_gram) {}
     Size n_features, n_targets;
     Accumulator accumulator;
 };
@@ -148,7 +158,7 @@ void bind_batches(Statistics_& statistics, Accumulator_& accumulator) {
         "blas"_a);
 }
 
-std::unique_ptr<Statistics> adopt(const Array<1>& gram, const Array<2>& cross,
+std::unique_ptr<Statistics> adopt(const PackedArray& gram, const Array<2>& cross,
                                   const Array<2>& target_gram, const Array<1>& feature_mean,
                                   const Array<1>& target_mean, double count, Size n_rows,
                                   bool single) {
@@ -156,11 +166,13 @@ std::unique_ptr<Statistics> adopt(const Array<1>& gram, const Array<2>& cross,
     Moments moments = Moments::without_arrays(D, k);
     require(n_rows >= 0, "n_rows must not be negative");
     require(count >= 0 && std::isfinite(count), "count must be finite and not negative");
-    moments.gram = numbers_of<1>(gram, {moments.gram_size()}, "gram");
-    moments.cross = numbers_of<2>(cross, {D, k}, "cross");
-    moments.target_gram = numbers_of<2>(target_gram, {k, k}, "target_gram");
-    moments.feature_mean = numbers_of<1>(feature_mean, {D}, "feature_mean");
-    moments.target_mean = numbers_of<1>(target_mean, {k}, "target_mean");
+    moments.gram = std::visit(
+        [&](const auto& array) -> Gram { return numbers_of(array, {moments.gram_size()}, "gram"); },
+        gram);
+    moments.cross = numbers_of(cross, {D, k}, "cross");
+    moments.target_gram = numbers_of(target_gram, {k, k}, "target_gram");
+    moments.feature_mean = numbers_of(feature_mean, {D}, "feature_mean");
+    moments.target_mean = numbers_of(target_mean, {k}, "target_mean");
     moments.count = count;
     moments.n_rows = n_rows;
     moments.single = single;
@@ -184,7 +196,11 @@ template <class Statistics_> void bind_numbers(Statistics_& statistics) {
             "gram",
             [](const Statistics& self) {
                 const Moments moments = moments_of(self);
-                return read_only(moments.gram, {size_of(moments.gram_size())});
+                return std::visit(
+                    [&](const auto& gram) {
+                        return nb::cast(read_only(gram, {size_of(moments.gram_size())}));
+                    },
+                    moments.gram);
             },
             policy)
         .def_prop_ro(
@@ -215,18 +231,72 @@ template <class Statistics_> void bind_numbers(Statistics_& statistics) {
             policy);
 }
 
+// ---------------------------------------------------------------- packed matrices
+
+template <class T> using Columns = nb::ndarray<T, nb::ndim<2>, nb::f_contig, nb::device::cpu>;
+
+template <class Packed> void check_packed(const Packed& packed, Size order) {
+    require(order >= 1 && order < Size{1} << 31, "the order must be from 1 to 2^31 - 1");
+    require(static_cast<Size>(packed.size()) == order * (order + 1) / 2,
+            "a packed matrix must have n (n + 1) / 2 numbers");
+    require_aligned(packed.data());
+}
+
+template <class T> void bind_packed(nb::module_& m) {
+    m.def(
+        "packed_cholesky",
+        [](const Array<1, T>& packed, Size order, const Blas& blas) {
+            check_packed(packed, order);
+            const nb::gil_scoped_release release;
+            return cholesky(packed.data(), order, blas);
+        },
+        "packed"_a.noconvert(), "order"_a, nb::kw_only(), "blas"_a);
+    m.def(
+        "packed_substitute",
+        [](const Array<1, const T>& factor, Size order, const Columns<T>& b, bool transposed,
+           const Blas& blas) {
+            check_packed(factor, order);
+            require(static_cast<Size>(b.shape(0)) == order,
+                    "b must have as many rows as the factor");
+            require(b.shape(1) < std::size_t{1} << 31, "b must have less than 2^31 columns");
+            require_aligned(b.data());
+            const nb::gil_scoped_release release;
+            substitute(factor.data(), order, b.data(), static_cast<Size>(b.shape(1)), transposed,
+                       blas);
+        },
+        "factor"_a.noconvert(), "order"_a, "b"_a.noconvert(), nb::kw_only(), "transposed"_a,
+        "blas"_a);
+    m.def(
+        "packed_inverse_trace",
+        [](const Array<1, const T>& factor, Size order, const Blas& blas) {
+            check_packed(factor, order);
+            const nb::gil_scoped_release release;
+            return inverse_trace(factor.data(), order, blas);
+        },
+        "factor"_a.noconvert(), "order"_a, nb::kw_only(), "blas"_a);
+}
+
 }  // namespace
 
 void bind_statistics(nb::module_& m) {
     m.def("products_call_blas", &products_call_blas);
     nb::class_<Blas>(m, "Blas").def(
         "__init__",
-        [](Blas* self, const nb::capsule& sgemm, const nb::capsule& ssyrk, const nb::capsule& dgemm,
-           const nb::capsule& dsyrk) { new (self) Blas(blas_of(sgemm, ssyrk, dgemm, dsyrk)); },
-        "sgemm"_a, "ssyrk"_a, "dgemm"_a, "dsyrk"_a);
+        [](Blas* self, const nb::capsule& sgemm, const nb::capsule& ssyrk, const nb::capsule& strsm,
+           const nb::capsule& spotrf, const nb::capsule& dgemm, const nb::capsule& dsyrk,
+           const nb::capsule& dtrsm, const nb::capsule& dpotrf) {
+            new (self) Blas{functions_of<float>(sgemm, ssyrk, strsm, spotrf),
+                            functions_of<double>(dgemm, dsyrk, dtrsm, dpotrf)};
+        },
+        nb::kw_only(), "sgemm"_a, "ssyrk"_a, "strsm"_a, "spotrf"_a, "dgemm"_a, "dsyrk"_a, "dtrsm"_a,
+        "dpotrf"_a);
+    bind_packed<float>(m);
+    bind_packed<double>(m);
 
     nb::class_<Statistics> statistics(m, "Statistics");
-    statistics.def(nb::init<Size, Size>(), "n_features"_a, "n_targets"_a)
+    statistics
+        .def(nb::init<Size, Size, bool>(), "n_features"_a, "n_targets"_a, nb::kw_only(),
+             "single_gram"_a = false)
         .def_static("adopt", &adopt, nb::kw_only(), "gram"_a.noconvert(), "cross"_a.noconvert(),
                     "target_gram"_a.noconvert(), "feature_mean"_a.noconvert(),
                     "target_mean"_a.noconvert(), "count"_a, "n_rows"_a, "single"_a)
@@ -255,8 +325,8 @@ void bind_statistics(nb::module_& m) {
 
     nb::class_<SizedAccumulator> accumulator(m, "Accumulator");
     accumulator
-        .def(nb::init<Size, Size, Size, bool>(), "n_features"_a, "n_targets"_a, "expected_rows"_a,
-             "single"_a)
+        .def(nb::init<Size, Size, Size, bool, bool>(), "n_features"_a, "n_targets"_a,
+             "expected_rows"_a, nb::kw_only(), "single"_a, "single_gram"_a = false)
         .def(
             "finish",
             [](SizedAccumulator& self, const Blas& blas) {

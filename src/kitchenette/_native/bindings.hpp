@@ -53,9 +53,9 @@ template <class T> Rows<T> rows_of(const Matrix<const T>& x) {
     return rows;
 }
 
-template <class T> bool has_shape(const Table<T>& table, Size n_rows, Size n_columns) {
-    return static_cast<Size>(table.shape(0)) == n_rows &&
-           static_cast<Size>(table.shape(1)) == n_columns;
+template <class Array> bool has_shape(const Array& array, Size n_rows, Size n_columns) {
+    return static_cast<Size>(array.shape(0)) == n_rows &&
+           static_cast<Size>(array.shape(1)) == n_columns;
 }
 
 inline bool is_power_of_two(Size n) {
@@ -116,6 +116,7 @@ template <class T> Output<T> output_of(const Matrix<T>& out, Size n_rows) {
 }
 
 void bind_operators(nb::module_& m);
+void bind_products(nb::module_& m);
 void bind_statistics(nb::module_& m);
 
 }  // namespace kitchenette

@@ -147,11 +147,13 @@ Size tile_width(Size order, Size width, Size least, Size per_thread) {
     return width;
 }
 
+template <class S> constexpr Size cache_line = 64 / Size{sizeof(S)};  // in numbers
+
 // Prefetches cache lines for writing; the address need not be valid. The columns of a tile are too
 // short and too far apart for hardware prefetching.
-void prefetch(const double* numbers, Size count) {
+template <class S> void prefetch(const S* numbers, Size count) {
 #if defined(__GNUC__)
-    for (Size i = 0; i < count; i += 8) __builtin_prefetch(numbers + i, 1);
+    for (Size i = 0; i < count; i += cache_line<S>) __builtin_prefetch(numbers + i, 1);
 #else
     (void)numbers, (void)count;
 #endif
@@ -169,16 +171,16 @@ template <class T> struct Sums {
 // Adds the part of a tile, stored by columns, on and below the diagonal to the packed matrix. Its
 // first `half` columns lie in a rectangle from the diagonal down, one number lower if the
 // order is even; the rest lies transposed in the upper corner of that rectangle.
-template <class T> void add_to_packed(const Sums<T>& sums, Size stride, const Tile& tile,
-                                      Size order, double scale, double* packed) {
+template <class T, class S> void add_to_packed(const Sums<T>& sums, Size stride, const Tile& tile,
+                                               Size order, double scale, S* packed) {
     const Size half = (order + 1) / 2, even = 1 - order % 2, height = order + even;
     const Size straight = std::clamp(half - tile.column, Size{0}, tile.n_columns);
     for (Size j = 0; j < straight; ++j) {
         const Size column = tile.column + j;
-        double* target = packed + column * height + even + tile.row;
+        S* target = packed + column * height + even + tile.row;
         prefetch(target + height, tile.n_rows);
         for (Size i = std::max(Size{0}, column - tile.row); i < tile.n_rows; ++i)
-            target[i] += scale * sums[j * stride + i];
+            target[i] = static_cast<S>(target[i] + scale * sums[j * stride + i]);
     }
     constexpr Size width = 16;  // columns at a time: whole cache lines of both
     for (Size begin = straight; begin < tile.n_columns; begin += width) {
@@ -187,7 +189,9 @@ template <class T> void add_to_packed(const Sums<T>& sums, Size stride, const Ti
             const Size place = (row - half + 1 - even) * height + tile.column - half;
             const Size end = std::min({tile.n_columns, begin + width, row - tile.column + 1});
             prefetch(packed + place + begin + 8 * height, width);
-            for (Size j = begin; j < end; ++j) packed[place + j] += scale * sums[j * stride + i];
+            for (Size j = begin; j < end; ++j)
+                packed[place + j] =
+                    static_cast<S>(packed[place + j] + scale * sums[j * stride + i]);
         }
     }
 }
@@ -278,9 +282,9 @@ template <class T> Size RowProducts<T>::tasks() const {
     return static_cast<Size>(tiles_.size()) + bands;
 }
 
-template <class T>
+template <class T> template <class S>
 void RowProducts<T>::add(const WaitingRows<T>& rows, const WaitingRows<T>* targets, Size n_rows,
-                         double scale, const Blas& blas, double* packed, double* cross) const {
+                         double scale, const Blas& blas, S* packed, double* cross) const {
     const Size order = rows.layout().n_columns, width = width_;
     const Size n_tiles = static_cast<Size>(tiles_.size());
     const auto task = [&](Size number, T* products) {
@@ -322,10 +326,15 @@ void RowProducts<T>::add(const WaitingRows<T>& rows, const WaitingRows<T>* targe
     parallel<T>(tasks(), n_rows * order * order, scratch_, task, true);
 }
 
+#define KITCHENETTE_INSTANTIATE_ADD(T, S)                                                    \
+    template void RowProducts<T>::add<S>(const WaitingRows<T>&, const WaitingRows<T>*, Size, \
+                                         double, const Blas&, S*, double*) const;
 #define KITCHENETTE_INSTANTIATE(T)                                                          \
     template double add_column_sums<T>(const T*, Size, Size, Size, const double*, double*); \
     template class WaitingRows<T>;                                                          \
-    template class RowProducts<T>;
+    template class RowProducts<T>;                                                          \
+    KITCHENETTE_INSTANTIATE_ADD(T, float)                                                   \
+    KITCHENETTE_INSTANTIATE_ADD(T, double)
 KITCHENETTE_INSTANTIATE(float)
 KITCHENETTE_INSTANTIATE(double)
 

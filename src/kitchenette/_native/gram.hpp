@@ -1,10 +1,10 @@
-// Gram matrices in double precision: column sums, and products of centred rows, which are added to
-// one triangle of the matrix.
+// Gram matrices in single or double precision: column sums, and products of centred rows, which are
+// added to one triangle of the matrix.
 #pragma once
 
-#include <type_traits>
 #include <vector>
 
+#include "blas.hpp"
 #include "threads.hpp"
 
 namespace kitchenette {
@@ -13,24 +13,6 @@ namespace kitchenette {
 // null. Returns the largest magnitude of all numbers that are not NaN.
 template <class T> double add_column_sums(const T* z, Size stride, Size n_rows, Size n_columns,
                                           const double* weights, double* sums);
-
-// Two BLAS functions as exported by SciPy, with Fortran's arguments and 32-bit integers.
-template <class T> struct BlasFunctions {
-    void (*gemm)(char*, char*, int*, int*, int*, T*, T*, int*, T*, int*, T*, T*, int*);
-    void (*syrk)(char*, char*, int*, int*, T*, T*, int*, T*, T*, int*);
-};
-
-struct Blas {
-    BlasFunctions<float> in_single;
-    BlasFunctions<double> in_double;
-
-    template <class T> const BlasFunctions<T>& of() const {
-        if constexpr (std::is_same_v<T, float>)
-            return in_single;
-        else
-            return in_double;
-    }
-};
 
 // Whether products call the BLAS. It should then be limited to one thread, because several threads
 // call it for separate tiles.
@@ -92,8 +74,10 @@ template <class T> class RowProducts {
     // Adds scale * A'A to a symmetric matrix in LAPACK's rectangular full packed format
     // (TRANSR = 'N', UPLO = 'L'), where A are the first n_rows rows, and scale * A'B to the matrix
     // `cross`, stored by rows, where B are the first n_rows rows of `targets` unless it is null.
-    void add(const WaitingRows<T>& rows, const WaitingRows<T>* targets, Size n_rows, double scale,
-             const Blas& blas, double* packed, double* cross) const;
+    // A packed matrix of floats is added to in double precision, and the sum is rounded once.
+    template <class S> void add(const WaitingRows<T>& rows, const WaitingRows<T>* targets,
+                                Size n_rows, double scale, const Blas& blas, S* packed,
+                                double* cross) const;
 
   private:
     Size width_, n_targets_;

@@ -75,6 +75,7 @@ NB_MODULE(_core, m) {
     bind_row_keys<float>(m);
     bind_row_keys<double>(m);
     bind_operators(m);
+    bind_products(m);
     bind_statistics(m);
 
     bind_random<std::uint64_t, philox_words>(m, "philox_words");

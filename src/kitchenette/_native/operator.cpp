@@ -1,20 +1,12 @@
 #include "operator.hpp"
 
 #include <atomic>
-#include <cmath>
 
+#include "blocks.hpp"
 #include "threads.hpp"
 
 namespace kitchenette {
 namespace {
-
-constexpr Size wide_bytes = Size{1} << 24;  // of the features of a few rows that threads share
-
-// The stride of rows of n numbers in scratch memory: whole cache lines, but not a power of two of
-// them, which would map all rows to the same cache sets.
-Size padded_stride(Size n) {
-    return ceil_divide(n, 16) * 16 + 16;
-}
 
 // The division of the parts of a unit of rows into tasks. With few rows the threads share the
 // parts.
@@ -33,42 +25,6 @@ class Shares {
   private:
     Size parts_, count_, size_;
 };
-
-// The rows of a matrix in the order of memory.
-template <class T>
-Rows<T> dense_rows_of(const T* values, Size stride, Size n_rows, Size n_columns) {
-    Rows<T> rows;
-    rows.n_rows = n_rows;
-    rows.n_columns = n_columns;
-    rows.values = values;
-    rows.stride = stride;
-    return rows;
-}
-
-template <class T> Output<T> output_to(T* data, Size stride, Size n_columns) {
-    Output<T> out;
-    out.data = data;
-    out.stride = stride;
-    out.n_columns = n_columns;
-    return out;
-}
-
-// The rows [row, row + count) as rows of their own.
-template <class T> Rows<T> some_rows(const Rows<T>& rows, Size row, Size count) {
-    Rows<T> some = rows;
-    some.n_rows = count;
-    if (rows.sparse())
-        some.starts = rows.starts + row;
-    else
-        some.values = rows.values + row * rows.stride;
-    return some;
-}
-
-template <class Number> bool are_finite(const Number* x, Size n) {
-    bool fine = true;
-    for (Size i = 0; i < n; ++i) fine &= std::isfinite(x[i]);
-    return fine;
-}
 
 }  // namespace
 
@@ -216,6 +172,11 @@ template <class T> Size Concatenation<T>::work() const {
     return work;
 }
 
+template <class T> bool Concatenation<T>::resumes() const {
+    return std::all_of(operators_.begin(), operators_.end(),
+                       [](const auto& one) { return one->resumes(); });
+}
+
 template <class T> Pace Concatenation<T>::pace(const Code& code) const {
     Pace common{1, 0, 1};
     for (const auto& one : operators_) {
@@ -271,184 +232,12 @@ bool Concatenation<T>::run(const Code& code, const Rows<T>& rows, const Output<T
     return fine;
 }
 
-// ---------------------------------------------------------------- features times weights
-
-template <class T> template <class Weight>
-Linear<T>::Linear(SharedOperator<T> features, const Weight* weights, const double* intercept,
-                  Size n_targets)
-    : features_(std::move(features)),
-      n_targets_(n_targets),
-      chunks_{0},
-      weights_(static_cast<std::size_t>(features_->n_features() * n_targets)),
-      intercept_(intercept, intercept + n_targets) {
-    for (Size part = 1; part <= features_->n_parts(); ++part) {
-        const Size begin = features_->first_feature(chunks_.back());
-        const Size width = features_->first_feature(part) - begin;
-        if (width < stretch && part < features_->n_parts()) continue;
-        widest_chunk_ = std::max(widest_chunk_, width);
-        chunks_.push_back(part);
-    }
-    T* packed = weights_.data();
-    for (std::size_t chunk = 0; chunk + 1 < chunks_.size(); ++chunk) {
-        const Size end = first_feature(chunk + 1);
-        for (Size begin = first_feature(chunk); begin < end; begin += stretch)
-            for (Size target = 0; target < n_targets; ++target)
-                for (Size f = begin; f < std::min(end, begin + stretch); ++f)
-                    *packed++ = static_cast<T>(weights[f * n_targets + target]);
-    }
-}
-
-template <class T> Size Linear<T>::first_feature(std::size_t chunk) const {
-    return features_->first_feature(chunks_[chunk]);
-}
-
-// sums += features of a chunk times their weights; z holds the features of the chunk alone.
-template <class T> void Linear<T>::multiply_chunk(const VectorCode<T>& code, std::size_t chunk,
-                                                  const T* z, Size z_stride, Size n_rows,
-                                                  double* sums) const {
-    const Size first = first_feature(chunk), end = first_feature(chunk + 1);
-    for (Size begin = first; begin < end; begin += stretch)
-        code.add_dot_products(z + (begin - first), z_stride, n_rows, std::min(stretch, end - begin),
-                              weights_.data() + begin * n_targets_, n_targets_, sums);
-}
-
-template <class T>
-bool Linear<T>::finish(const double* totals, Size n_rows, double* out, Size stride) const {
-    bool fine = true;
-    for (Size r = 0; r < n_rows; ++r)
-        for (Size c = 0; c < n_targets_; ++c) {
-            out[r * stride + c] =
-                totals[r * n_targets_ + c] + intercept_[static_cast<std::size_t>(c)];
-            fine &= std::isfinite(out[r * stride + c]);
-        }
-    return fine;
-}
-
-// Rows that one thread computes at a time: their features of a chunk stay in the cache.
-template <class T> Pace Linear<T>::unit_pace(const VectorCode<T>& code) const {
-    Pace pace = features_->pace(code);
-    if (pace.rows <= code.lanes) return pace;
-    const Size bytes = widest_chunk_ * static_cast<Size>(sizeof(T));
-    const Size least = std::min(pace.rows, Size{16});
-    pace.rows = std::clamp((Size{1} << 18) / bytes, least, pace.rows);
-    return pace;
-}
-
-template <class T> bool Linear<T>::run(const Rows<T>& rows, double* out, Size stride) const {
-    const VectorCode<T>& code = vector_code<T>();
-    const Pace pace = unit_pace(code);
-    if (Units(rows.n_rows, pace).count() >= 2 * max_threads())
-        return run_by_units(code, rows, pace, out, stride);
-    bool fine = true;
-    const Size most = most_rows_together();
-    for (Size row = 0; row < rows.n_rows; row += most)
-        fine &= run_together(code, rows, row, std::min(most, rows.n_rows - row), out + row * stride,
-                             stride);
-    return fine;
-}
-
-template <class T> bool Linear<T>::run_by_units(const VectorCode<T>& code, const Rows<T>& rows,
-                                                const Pace& pace, double* out, Size stride) const {
-    const Units units(rows.n_rows, pace);
-    const Size z_stride = padded_stride(widest_chunk_);
-    const Size sums_size = padded_stride(pace.rows * n_targets_);  // of doubles
-    const Size doubles = 2 * sums_size * static_cast<Size>(sizeof(double) / sizeof(T));
-    const Size z_size = pace.rows * z_stride;
-    std::atomic<bool> fine{true};
-    parallel<T>(
-        units.count(), rows.n_rows * (features_->work() + features_->n_features() * n_targets_ / 8),
-        doubles + z_size + features_->scratch_size(code, pace.rows, rows.sparse()),
-        [&](Size unit, T* memory) {
-            const Size row = units.first_row(unit), count = units.rows(unit);
-            double* totals = reinterpret_cast<double*>(memory);
-            double* sums = totals + sums_size;
-            T* z = memory + doubles;
-            bool good = true;
-            std::fill(totals, totals + count * n_targets_, 0.0);
-            for (std::size_t chunk = 0; chunk + 1 < chunks_.size(); ++chunk) {
-                Output<T> window = output_to(z, z_stride, features_->n_features());
-                window.first_row = row;
-                window.first_column = first_feature(chunk);
-                const Piece piece{row, count, chunks_[chunk], chunks_[chunk + 1], chunk > 0};
-                good &= features_->write(code, rows, piece, window, z + z_size);
-                std::fill(sums, sums + count * n_targets_, 0.0);
-                multiply_chunk(code, chunk, z, z_stride, count, sums);
-                for (Size i = 0; i < count * n_targets_; ++i) totals[i] += sums[i];
-            }
-            good &= finish(totals, count, out + row * stride, stride);
-            if (!good) fine.store(false, std::memory_order_relaxed);
-        });
-    return fine;
-}
-
-template <class T> Size Linear<T>::most_rows_together() const {
-    const Size bytes = features_->n_features() * static_cast<Size>(sizeof(T));
-    return std::max(Size{1}, wide_bytes / bytes);
-}
-
-// Few rows: the threads share their features, and then the products with the chunks of these.
-template <class T> bool Linear<T>::run_together(const VectorCode<T>& code, const Rows<T>& rows,
-                                                Size row, Size count, double* out,
-                                                Size stride) const {
-    const Size n_features = features_->n_features(), z_stride = padded_stride(n_features);
-    const Size n_chunks = static_cast<Size>(chunks_.size()) - 1, n_sums = count * n_targets_;
-    const AlignedBuffer<T> z(count * z_stride);
-    const bool fine = features_->run(code, some_rows(rows, row, count),
-                                     output_to(z.data(), z_stride, n_features));
-    std::vector<double> sums(static_cast<std::size_t>(n_chunks * n_sums), 0.0);
-    parallel<T>(n_chunks, n_sums * n_features / 16, 0, [&](Size task, T*) {
-        const std::size_t chunk = static_cast<std::size_t>(task);
-        multiply_chunk(code, chunk, z.data() + first_feature(chunk), z_stride, count,
-                       sums.data() + task * n_sums);
-    });
-    std::vector<double> totals(static_cast<std::size_t>(n_sums), 0.0);
-    for (Size chunk = 0; chunk < n_chunks; ++chunk)
-        for (Size i = 0; i < n_sums; ++i)
-            totals[static_cast<std::size_t>(i)] +=
-                sums[static_cast<std::size_t>(chunk * n_sums + i)];
-    return finish(totals.data(), count, out, stride) && fine;
-}
-
-// ---------------------------------------------------------------- transposed products
-
-template <class T> bool add_transposed(const Operator<T>& features, const Rows<T>& rows,
-                                       const T* factors, Size n_targets, double* out) {
-    constexpr Size group = 128;    // rows whose products are added in T
-    constexpr Size columns = 512;  // features that a thread multiplies at a time
-    const VectorCode<T>& code = vector_code<T>();
-    const Size n_features = features.n_features(), stride = padded_stride(n_features);
-    const Size fit = wide_bytes / (stride * static_cast<Size>(sizeof(T)));
-    const Size block = std::min(rows.n_rows, std::max(Size{1}, fit / group) * group);
-    const AlignedBuffer<T> z(block * stride);
-    bool fine = true;
-    for (Size row = 0; row < rows.n_rows; row += block) {
-        const Size count = std::min(block, rows.n_rows - row);
-        fine &= features.run(code, some_rows(rows, row, count),
-                             output_to(z.data(), stride, n_features));
-        parallel<T>(
-            ceil_divide(n_features, columns), count * n_features * n_targets / 8, 0,
-            [&](Size task, T*) {
-                const Size first = task * columns, width = std::min(columns, n_features - first);
-                for (Size r = 0; r < count; r += group)
-                    code.add_outer_products(
-                        z.data() + r * stride + first, stride, std::min(group, count - r), width,
-                        factors + (row + r) * n_targets, n_targets, out + first * n_targets);
-            });
-    }
-    return fine && are_finite(out, n_features * n_targets);
-}
-
 #define KITCHENETTE_INSTANTIATE(T)                           \
     template bool all_finite<T>(const Rows<T>&, Size, Size); \
     template class Operator<T>;                              \
     template class Chain<T>;                                 \
-    template class Concatenation<T>;                         \
-    template class Linear<T>;                                \
-    template bool add_transposed<T>(const Operator<T>&, const Rows<T>&, const T*, Size, double*);
+    template class Concatenation<T>;
 KITCHENETTE_INSTANTIATE(float)
 KITCHENETTE_INSTANTIATE(double)
-template Linear<float>::Linear(SharedOperator<float>, const float*, const double*, Size);
-template Linear<float>::Linear(SharedOperator<float>, const double*, const double*, Size);
-template Linear<double>::Linear(SharedOperator<double>, const double*, const double*, Size);
 
 }  // namespace kitchenette

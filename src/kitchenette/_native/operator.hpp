@@ -47,6 +47,9 @@ template <class T> class Operator {
     virtual Size first_feature(Size part) const = 0;  // of part n_parts: n_features
     virtual Size work() const = 0;                    // numbers per row, to weigh the work
 
+    // False if writing part after part (see Piece::continued) repeats work that they share.
+    virtual bool resumes() const { return true; }
+
     // The methods below take the vector code as an argument, because scratch memory must fit the
     // code that uses it, even if another instruction set is selected meanwhile.
     using Code = VectorCode<T>;
@@ -128,6 +131,7 @@ template <class T> class Chain : public Operator<T> {
     Size n_parts() const override { return second_->n_parts(); }
     Size first_feature(Size part) const override { return second_->first_feature(part); }
     Size work() const override { return first_->work() + second_->work(); }
+    bool resumes() const override { return false; }  // units of the second may be smaller
     Pace pace(const Code& code) const override;
     bool run(const Code& code, const Rows<T>& rows, const Output<T>& out) const override;
 
@@ -149,6 +153,7 @@ template <class T> class Concatenation : public Operator<T> {
     Size n_parts() const override { return first_parts_.back(); }
     Size first_feature(Size part) const override;
     Size work() const override;
+    bool resumes() const override;
     Pace pace(const Code& code) const override;
     bool run(const Code& code, const Rows<T>& rows, const Output<T>& out) const override;
 
@@ -162,50 +167,5 @@ template <class T> class Concatenation : public Operator<T> {
     std::vector<SharedOperator<T>> operators_;
     std::vector<Size> first_parts_, first_features_;  // of each operator, and of the end
 };
-
-// ---------------------------------------------------------------- products with features
-
-// features(x) @ weights + intercept, without ever storing the features of many rows.
-//
-// Features are multiplied in T, at most `stretch` at a time; these sums are added in double
-// precision, first those of a chunk of parts and then those of the chunks, always in the same
-// order.
-template <class T> class Linear {
-  public:
-    // weights: (n_features, n_targets), stored by rows.
-    template <class Weight> Linear(SharedOperator<T> features, const Weight* weights,
-                                   const double* intercept, Size n_targets);
-    const Operator<T>& features() const { return *features_; }
-    Size n_targets() const { return n_targets_; }
-
-    // out: (n_rows, n_targets), rows `stride` apart. False if a number is not finite.
-    bool run(const Rows<T>& rows, double* out, Size stride) const;
-
-  private:
-    static constexpr Size stretch = 4096 / static_cast<Size>(sizeof(T));
-    Size first_feature(std::size_t chunk) const;
-    void multiply_chunk(const VectorCode<T>& code, std::size_t chunk, const T* z, Size z_stride,
-                        Size n_rows, double* sums) const;
-    bool finish(const double* totals, Size n_rows, double* out, Size stride) const;
-    Size most_rows_together() const;
-    Pace unit_pace(const VectorCode<T>& code) const;
-    bool run_together(const VectorCode<T>& code, const Rows<T>& rows, Size row, Size count,
-                      double* out, Size stride) const;
-    bool run_by_units(const VectorCode<T>& code, const Rows<T>& rows, const Pace& pace, double* out,
-                      Size stride) const;
-
-    SharedOperator<T> features_;
-    Size n_targets_;
-    Size widest_chunk_ = 0;
-    std::vector<Size> chunks_;  // the first part of each chunk, and the end
-    std::vector<T> weights_;    // of stretch after stretch: row after row of targets
-    std::vector<double> intercept_;
-};
-
-// out += features(x)' factors, in double precision; factors: (n_rows, n_targets) and out:
-// (n_features, n_targets), stored by rows. False if a number is not finite. Sums run over fixed
-// blocks of rows, counted from the first row of the call.
-template <class T> bool add_transposed(const Operator<T>& features, const Rows<T>& rows,
-                                       const T* factors, Size n_targets, double* out);
 
 }  // namespace kitchenette

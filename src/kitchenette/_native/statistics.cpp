@@ -16,6 +16,7 @@ namespace {
 constexpr Size block_rows = 4096;  // of a product
 // The ranges of magnitudes whose sums of squares do not overflow or underflow.
 constexpr double smallest_single = 1e-10, largest_single = 1e10, largest_double = 1e140;
+constexpr double largest_gram = 1e30;  // of the sum of squares of a batch, in a matrix of floats
 constexpr Size bound = Size{1} << 31;  // of the sizes that the BLAS takes
 constexpr Size converted_rows = 64;    // of float32 that are multiplied as float64, at a time
 
@@ -121,6 +122,11 @@ template <class T> Measured measured(const Batch<T>& batch, const Moments& known
                   "Z, Y or sample_weight is too large for sums of squares in float64: the largest "
                   "number times the root of its weight is " +
                       short_number(most) + ". Scale the data down.");
+    const double all = root * peak * (root * peak) * static_cast<double>(batch.n_rows);
+    refuse_unless(!known.has_single_gram() || all < largest_gram,
+                  "Z or sample_weight is too large for sums of squares in float32: the largest "
+                  "number times the root of its weight is " +
+                      short_number(root * peak) + ". Scale the data down.");
     const double least = std::min(1.0, root) * std::min(peak, target_peak > 0 ? target_peak : peak);
     result.in_single =
         sizeof(T) == sizeof(float) && smallest_single < least && most < largest_single;
@@ -177,8 +183,11 @@ template <class T> class Block {
     // Adds or subtracts the products of all rows and empties the buffer.
     void multiply(Moments& moments, double sign, const Blas& blas) {
         if (n_rows_ == 0) return;
-        products_.add(features_, &targets_, n_rows_, sign, blas, moments.gram.get(),
-                      moments.cross.get());
+        const auto add_products = [&](const auto& gram) {
+            products_.add(features_, &targets_, n_rows_, sign, blas, gram.get(),
+                          moments.cross.get());
+        };
+        std::visit(add_products, moments.gram);
         std::fill(packed_.begin(), packed_.end(), 0.0);
         target_products_.add(exact_targets(), nullptr, n_rows_, sign, blas, packed_.data(),
                              nullptr);
@@ -334,7 +343,8 @@ void move(Moments& moments, const Measured& measured, double part) {
 }
 
 void fill_with_zeros(Moments& moments) {
-    std::fill_n(moments.gram.get(), moments.gram_size(), 0.0);
+    std::visit([&](const auto& gram) { std::fill_n(gram.get(), moments.gram_size(), 0); },
+               moments.gram);
     std::fill_n(moments.cross.get(), moments.cross_size(), 0.0);
     std::fill_n(moments.target_gram.get(), moments.target_gram_size(), 0.0);
     std::fill_n(moments.feature_mean.get(), moments.n_features, 0.0);
@@ -344,20 +354,45 @@ void fill_with_zeros(Moments& moments) {
     moments.single = false;
 }
 
-Numbers copy_of(const Numbers& numbers, Size count) {
-    Numbers copied = zeros(count);
+template <class T> NumbersOf<T> copy_of(const NumbersOf<T>& numbers, Size count) {
+    NumbersOf<T> copied = zeros<T>(count);
     std::copy_n(numbers.get(), count, copied.get());
     return copied;
+}
+
+Gram copy_of_gram(const Moments& moments) {
+    return std::visit([&](const auto& gram) -> Gram { return copy_of(gram, moments.gram_size()); },
+                      moments.gram);
+}
+
+// Adds another packed matrix and between s s', column by column of the rectangle: a part of the
+// trailing triangle, transposed, and then a column of the leading ones. Both matrices may be the
+// same, so each number is read before it changes.
+template <class To, class From>
+void merge_gram(Size order, const From* more, double between, const Vector& s, To* gram) {
+    const Size half = (order + 1) / 2, even = 1 - order % 2, height = order + even;
+    parallel<double>(half, order * (order + 1) / 2, Size{0}, [&](Size c, double*) {
+        To* to = gram + c * height;
+        const From* from = more + c * height;
+        const auto add = [&](Size i, double product) {
+            to[i] = static_cast<To>(to[i] + (from[i] + product));
+        };
+        const Size row = c + half - 1 + even;
+        const double of_row = row < order ? between * s[static_cast<std::size_t>(row)] : 0.0;
+        for (Size i = 0; i < c + even; ++i) add(i, of_row * s[half + i]);
+        const double of_column = between * s[static_cast<std::size_t>(c)];
+        for (Size i = c + even; i < height; ++i) add(i, of_column * s[i - even]);
+    });
 }
 
 }  // namespace
 
 // ---------------------------------------------------------------- statistics
 
-Numbers zeros(Size count) {
-    auto* memory = static_cast<double*>(std::calloc(static_cast<std::size_t>(count), 8));
+template <class T> NumbersOf<T> zeros(Size count) {
+    auto* memory = static_cast<T*>(std::calloc(static_cast<std::size_t>(count), sizeof(T)));
     if (!memory) throw std::bad_alloc();
-    return {memory, [](double* p) { std::free(p); }};
+    return {memory, [](T* p) { std::free(p); }};
 }
 
 Moments Moments::without_arrays(Size features, Size targets) {
@@ -371,12 +406,16 @@ Moments Moments::without_arrays(Size features, Size targets) {
     return moments;
 }
 
-Moments::Moments(Size features, Size targets) : Moments(without_arrays(features, targets)) {
-    gram = zeros(gram_size());
-    cross = zeros(cross_size());
-    target_gram = zeros(target_gram_size());
-    feature_mean = zeros(n_features);
-    target_mean = zeros(n_targets);
+Moments::Moments(Size features, Size targets, bool single_gram)
+    : Moments(without_arrays(features, targets)) {
+    if (single_gram)
+        gram = zeros<float>(gram_size());
+    else
+        gram = zeros<double>(gram_size());
+    cross = zeros<double>(cross_size());
+    target_gram = zeros<double>(target_gram_size());
+    feature_mean = zeros<double>(n_features);
+    target_mean = zeros<double>(n_targets);
 }
 
 template <class T> void Statistics::update(const Batch<T>& batch, bool remove, const Blas& blas) {
@@ -443,18 +482,9 @@ void Statistics::merge_locked(const Moments& other) {
         };
         const Vector s = step(other.feature_mean, mine.feature_mean, D);
         const Vector t = step(other.target_mean, mine.target_mean, k);
-        const Size half = (D + 1) / 2, even = 1 - D % 2, height = D + even;
-        // Column by column of the packed rectangle: a part of the trailing triangle, transposed,
-        // and then a column of the leading ones.
-        parallel<double>(half, mine.gram_size(), Size{0}, [&](Size c, double*) {
-            double* to = mine.gram.get() + c * height;
-            const double* from = other.gram.get() + c * height;
-            const Size row = c + half - 1 + even;
-            const double of_row = row < D ? between * s[static_cast<std::size_t>(row)] : 0.0;
-            for (Size i = 0; i < c + even; ++i) to[i] += from[i] + of_row * s[half + i];
-            const double of_column = between * s[static_cast<std::size_t>(c)];
-            for (Size i = c + even; i < height; ++i) to[i] += from[i] + of_column * s[i - even];
-        });
+        std::visit([&](const auto& to,
+                       const auto& from) { merge_gram(D, from.get(), between, s, to.get()); },
+                   mine.gram, other.gram);
         const auto add_outer = [&](Size n_rows, const Vector& left, double* to,
                                    const double* from) {
             for (Size i = 0; i < n_rows; ++i)
@@ -475,7 +505,7 @@ void Statistics::merge_locked(const Moments& other) {
 std::unique_ptr<Statistics> Statistics::copy() const {
     const std::lock_guard lock(mutex_);
     Moments copied = moments_;
-    copied.gram = copy_of(moments_.gram, moments_.gram_size());
+    copied.gram = copy_of_gram(moments_);
     copied.cross = copy_of(moments_.cross, moments_.cross_size());
     copied.target_gram = copy_of(moments_.target_gram, moments_.target_gram_size());
     copied.feature_mean = copy_of(moments_.feature_mean, moments_.n_features);
@@ -494,11 +524,11 @@ std::unique_ptr<Statistics> Statistics::with_targets(const std::int64_t* columns
                       "The columns must increase and lie among the targets.");
     Moments wider(moments_);
     wider.n_targets = n_targets;
-    wider.gram = copy_of(moments_.gram, moments_.gram_size());
+    wider.gram = copy_of_gram(moments_);
     wider.feature_mean = copy_of(moments_.feature_mean, moments_.n_features);
-    wider.cross = zeros(wider.cross_size());
-    wider.target_gram = zeros(wider.target_gram_size());
-    wider.target_mean = zeros(n_targets);
+    wider.cross = zeros<double>(wider.cross_size());
+    wider.target_gram = zeros<double>(wider.target_gram_size());
+    wider.target_mean = zeros<double>(n_targets);
     for (Size j = 0; j < k; ++j) {
         wider.target_mean.get()[columns[j]] = moments_.target_mean.get()[j];
         for (Size i = 0; i < moments_.n_features; ++i)
@@ -528,8 +558,9 @@ std::vector<double> Statistics::copied(Numbers Moments::* array, Size size) cons
 
 // ---------------------------------------------------------------- many batches
 
-Accumulator::Accumulator(Size n_features, Size n_targets, Size expected_rows, bool single)
-    : moments_(std::make_unique<Moments>(n_features, n_targets)) {
+Accumulator::Accumulator(Size n_features, Size n_targets, Size expected_rows, bool single,
+                         bool single_gram)
+    : moments_(std::make_unique<Moments>(n_features, n_targets, single_gram)) {
     refuse_unless(expected_rows >= 1, "At least one row must be expected.");
     pending_ = std::make_unique<PendingRows>(*moments_, std::max(expected_rows, Size{2}), single);
 }
@@ -566,6 +597,7 @@ std::unique_ptr<Statistics> Accumulator::finish(const Blas& blas) {
 }
 
 #define KITCHENETTE_INSTANTIATE(T)                                           \
+    template NumbersOf<T> zeros<T>(Size);                                    \
     template void Statistics::update<T>(const Batch<T>&, bool, const Blas&); \
     template void Accumulator::add<T>(const Batch<T>&, const Blas&);
 KITCHENETTE_INSTANTIATE(float)

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <variant>
 #include <vector>
 
 #include "gram.hpp"
@@ -11,9 +12,12 @@
 namespace kitchenette {
 
 // Numbers that several objects may hold, for example an array of NumPy and the statistics.
-using Numbers = std::shared_ptr<double>;
+template <class T> using NumbersOf = std::shared_ptr<T>;
+using Numbers = NumbersOf<double>;
+// A Gram matrix is stored in double or single precision, which never changes.
+using Gram = std::variant<Numbers, NumbersOf<float>>;
 
-Numbers zeros(Size count);  // throws std::bad_alloc
+template <class T> NumbersOf<T> zeros(Size count);  // throws std::bad_alloc
 
 // Rows to be added or removed. Z is float or double; weights may be null, which means 1.
 template <class T> struct Batch {
@@ -32,12 +36,14 @@ struct Moments {
     bool single = false;  // whether some of the features were float32
     // The weighted sums of products of centred features (packed), of centred features and targets,
     // and of centred targets; and the weighted means.
-    Numbers gram, cross, target_gram, feature_mean, target_mean;
+    Gram gram;
+    Numbers cross, target_gram, feature_mean, target_mean;
 
-    Moments(Size features, Size targets);  // all zero
+    Moments(Size features, Size targets, bool single_gram);  // all zero
     // The arrays are null and set by the caller.
     static Moments without_arrays(Size features, Size targets);
 
+    bool has_single_gram() const { return std::holds_alternative<NumbersOf<float>>(gram); }
     Size gram_size() const { return n_features * (n_features + 1) / 2; }
     Size cross_size() const { return n_features * n_targets; }
     Size target_gram_size() const { return n_targets * n_targets; }
@@ -50,14 +56,17 @@ class PendingRows;  // a buffer of rows that have not been multiplied yet
 
 class Statistics {
   public:
-    Statistics(Size n_features, Size n_targets) : moments_(n_features, n_targets) {}
+    // The Gram matrix is stored in single or double precision.
+    Statistics(Size n_features, Size n_targets, bool single_gram)
+        : moments_(n_features, n_targets, single_gram) {}
     explicit Statistics(Moments moments) : moments_(std::move(moments)) {}
 
     // Adds or removes rows. Everything is checked and all memory is allocated first: if an
     // exception is thrown, nothing has changed.
     template <class T> void update(const Batch<T>& batch, bool remove, const Blas& blas);
 
-    // Adds the rows of other statistics, which may be these themselves.
+    // Adds the rows of other statistics, which may be these themselves, or have a Gram matrix in
+    // another precision.
     void merge(const Statistics& other);
 
     std::unique_ptr<Statistics> copy() const;
@@ -86,7 +95,7 @@ class Statistics {
 class Accumulator {
   public:
     // expected_rows, which includes one row for each batch, is only an estimate.
-    Accumulator(Size n_features, Size n_targets, Size expected_rows, bool single);
+    Accumulator(Size n_features, Size n_targets, Size expected_rows, bool single, bool single_gram);
     ~Accumulator();
 
     template <class T> void add(const Batch<T>& batch, const Blas& blas);

@@ -8,7 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kitchenette.data.rows import slices, take
-from kitchenette.learning.least_squares import LeastSquares, StatisticsBuilder, check_memory
+from kitchenette.learning.least_squares import (
+    LeastSquares,
+    StatisticsBuilder,
+    check_learning_memory,
+)
 from kitchenette.learning.progress import with_progress
 from kitchenette.learning.row_sample import (
     Keys,
@@ -137,7 +141,7 @@ def accumulate(
         If given, progress is shown under this title.
     """
     n_rows, n_features = X.shape[0], fitted.n_features_out_
-    check_memory(n_features)
+    check_learning_memory(n_features, np.float32, n_rows=n_rows, n_sampled=n_sampled)
     size = min(max(LEARNED_NUMBERS // n_features, LEAST_ROWS), MOST_ROWS)
     blocks = slices(n_rows, size)
     if title is not None:
@@ -155,6 +159,8 @@ def accumulate(
         )
         memory = block.Z if memory is None else memory
         if builder is None:
+            dtype = block.Z.dtype  # float64 takes more memory
+            check_learning_memory(n_features, dtype, n_rows=n_rows, n_sampled=n_sampled)
             builder = StatisticsBuilder(n_features, block.Y.shape[1], n_rows, block.Z.dtype)
         builder.add(block.Z, block.Y, block.weights)
         if block.keys is not None:

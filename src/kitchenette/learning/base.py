@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from copy import copy
 from typing import Any, ClassVar, Self
 
@@ -16,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from kitchenette.data.rows import refuse_what_is_not_numbers, slices, take
 from kitchenette.files.registry import Budget, checked_state, constructed, stored_parameters
 from kitchenette.kernels import Kernel
-from kitchenette.learning.least_squares import LeastSquares, check_memory
+from kitchenette.learning.least_squares import LeastSquares, check_learning_memory
 from kitchenette.learning.model import LinearFunction
 from kitchenette.maps.protocol import FittedMap, fit_map, fitted_map, map_difference, thawed
 from kitchenette.parameters import ValueParameters
@@ -77,12 +78,24 @@ class FeatureLearner(ValueParameters, ABC):
             )
 
     def _fitted_maps(
-        self, X: Any, y: NDArray[Any] | None, weights: Array | None
+        self,
+        X: Any,
+        y: NDArray[Any] | None,
+        weights: Array | None,
+        check: Callable[[int], None] | None = None,
     ) -> tuple[Any, FittedMap]:
-        """The map fitted on a first batch, as a transformer and as a `FittedMap`."""
+        """The map fitted on a first batch, as a transformer and as a `FittedMap`.
+
+        ``check`` is called before with the number of features, to refuse too many; by default
+        it is the memory of their statistics that is checked.
+        """
         feature_map = self._unfitted_map(self.seed_)
-        if isinstance(getattr(feature_map, "n_components", None), int):
-            check_memory(feature_map.n_components)
+        n_components = getattr(feature_map, "n_components", None)
+        if isinstance(n_components, int) and check is not None:
+            check(n_components)
+        elif isinstance(n_components, int):
+            # Before the map is fitted, the precision of its features is not known.
+            check_learning_memory(n_components, np.float32, n_rows=X.shape[0], n_sampled=0)
         feature_map = fit_map(feature_map, X, y, weights)
         # A copy, so that the model stays as it is if somebody fits the map on more rows.
         return feature_map, fitted_map(feature_map, X).for_inference()
@@ -119,10 +132,13 @@ class FeatureLearner(ValueParameters, ABC):
         self._check_fitted()
         if self.statistics_ is None:
             can, cannot = self.abilities
-            raise ValueError(
-                f"This model was saved without its statistics: it {can}, but it cannot {cannot}."
-            )
+            why = self._why_without_statistics()
+            raise ValueError(f"This model was {why}: it {can}, but it cannot {cannot}.")
         return self.statistics_
+
+    def _why_without_statistics(self) -> str:
+        """How the statistics came to be missing."""
+        return "saved without its statistics"
 
     def _forget(self) -> None:
         """Remove all fitted attributes."""

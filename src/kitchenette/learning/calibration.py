@@ -18,11 +18,11 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
-from scipy.special import log_softmax, softmax
-from sklearn.isotonic import IsotonicRegression
+from scipy.optimize import isotonic_regression, minimize
+from scipy.special import softmax
 
 from kitchenette.files.registry import Budget, checked_state, storable
+from kitchenette.learning.threads import one_blas_thread
 
 Array = NDArray[np.float64]
 PRIOR_SLOPE = 4.0  # the slope of a sigmoid that follows scores between 0 and 1
@@ -87,25 +87,34 @@ class Calibration:
     @classmethod
     def _softmax(cls, scores: Array, labels: NDArray[np.intp], weights: Array) -> Self:
         n_rows, n_classes = scores.shape
-        indicators = np.zeros_like(scores)
-        indicators[np.arange(n_rows), labels] = 1
+        rows = np.arange(n_rows)
         shares = weights / weights.sum()
+        # What the derivatives by the biases and by the slope are for the right classes.
+        of_classes = np.bincount(labels, shares, minlength=n_classes)
+        of_scores = float(shares @ scores[rows, labels])
         strength = 1 / n_rows  # of normal priors of variance one
 
         def objective(parameters: Array) -> tuple[float, Array]:
             log_slope, biases = parameters[0], parameters[1:]
             slope = np.exp(log_slope)
-            logs = log_softmax(slope * scores + biases, axis=1)
-            error = (np.exp(logs) - indicators) * shares[:, None]
+            logits = slope * scores + biases
+            logits -= logits.max(axis=1, keepdims=True)
+            chosen = logits[rows, labels]
+            expected = np.exp(logits, out=logits)
+            totals = expected.sum(axis=1)
+            expected *= (shares / totals)[:, None]  # probabilities times shares
             off = log_slope - np.log(PRIOR_SLOPE)
-            loss = -float(np.sum(shares * logs[np.arange(n_rows), labels]))
+            loss = float(shares @ (np.log(totals) - chosen))
             loss += strength / 2 * float(off**2 + biases @ biases)
-            gradient = np.concatenate([[slope * np.sum(error * scores)], error.sum(axis=0)])
+            by_slope = slope * (float(np.vdot(expected, scores)) - of_scores)
+            gradient = np.concatenate([[by_slope], expected.sum(axis=0) - of_classes])
             return loss, gradient + strength * np.concatenate([[off], biases])
 
         start = np.concatenate([[np.log(PRIOR_SLOPE)], np.zeros(n_classes)])
         limits = [(-12.0, 12.0), *[(None, None)] * n_classes]
-        found = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=limits)
+        # On a busy machine, BLAS threads take many times as long as these small products.
+        with one_blas_thread(n_classes):
+            found = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=limits)
         return cls(float(np.exp(found.x[0])), found.x[1:].copy(), [], 0.0)
 
     def _isotonic(self, scores: Array, labels: NDArray[np.intp], weights: Array) -> Self:
@@ -115,10 +124,7 @@ class Calibration:
             if min(positive.sum(), (~positive).sum()) < LEAST_OF_CLASS:
                 curves.append(np.empty((2, 0)))
                 continue
-            fitted = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip").fit(
-                scores[:, number], positive, weights
-            )
-            curves.append(np.array([fitted.X_thresholds_, fitted.y_thresholds_], dtype=np.float64))
+            curves.append(_increasing(scores[:, number], positive, weights))
         return type(self)(self.slope, self.biases, curves, 1 / (2 * labels.size))
 
     def __call__(self, scores: Array) -> Array:
@@ -155,6 +161,26 @@ class Calibration:
             if curve.size and (curve[1, 0] < 0 or curve[1, -1] > 1):
                 raise ValueError("curves must have probabilities.")
         return made
+
+
+def _increasing(scores: Array, positive: NDArray[np.bool_], weights: Array) -> Array:
+    """Isotonic regression: increasing scores and their probabilities, shape (2, n_knots).
+
+    Between the knots it is linear; those that lie on a constant piece are left out. It is that of
+    `sklearn.isotonic.IsotonicRegression`, whose checks take longer than the regression.
+    """
+    counting = weights > 0
+    scores, positive, weights = scores[counting], positive[counting], weights[counting]
+    at, inverse = np.unique(scores, return_inverse=True)
+    sums = np.bincount(inverse, weights, minlength=at.size)
+    means = np.bincount(inverse, weights * positive, minlength=at.size) / sums
+    if at.size == 0:
+        return np.empty((2, 0))
+    heights = np.clip(isotonic_regression(means, weights=sums).x, 0, 1)
+    kept = np.ones(at.size, dtype=bool)
+    steps = np.diff(heights) != 0
+    kept[1:-1] = steps[1:] | steps[:-1]
+    return np.stack([at[kept], heights[kept]])
 
 
 def _finite(array: NDArray[Any]) -> bool:

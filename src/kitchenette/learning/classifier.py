@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
+from types import MethodType
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils import check_array, column_or_1d, compute_class_weight
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
 from kitchenette.data.rows import take
@@ -24,24 +24,46 @@ from kitchenette.learning.calibration import Calibration
 from kitchenette.learning.codes import DECODINGS, OutputCode
 from kitchenette.learning.least_squares import LeastSquares
 from kitchenette.learning.leave_one_out import LeaveOneOut
-from kitchenette.learning.machine import KernelMachine, combined, is_word, replaced
+from kitchenette.learning.machine import (
+    ONE_PASS,
+    ONE_PASS_FEATURES,
+    KernelMachine,
+    combined,
+    is_word,
+    replaced,
+)
 from kitchenette.learning.model import Validation
 from kitchenette.learning.predictor import Predictor
 from kitchenette.learning.row_sample import RowSample
 from kitchenette.learning.solution import Solution
+from kitchenette.learning.warm_start import Earlier
 from kitchenette.maps.protocol import FittedMap
 from kitchenette.parameters import check_choice, check_count, unchanged_on_error
 
 CODES = ("onehot", "ecoc", "hadamard")
 
 
-def _keeps_validation_rows(model: KernelClassifier) -> bool:
-    if model.validation_rows == 0:
-        raise AttributeError(
-            "There are no probabilities with validation_rows=0, because they are calibrated on "
-            "these rows."
-        )
-    return True
+class _NeedsValidationRows:
+    """A method that exists only if validation rows are kept.
+
+    Like `sklearn.utils.metaestimators.available_if`, but the error that a user sees gives the
+    reason, and not only the error that it was raised from.
+    """
+
+    def __init__(self, method: Callable[..., Array]):
+        self._method = method
+        self.__doc__ = method.__doc__
+
+    def __get__(self, model: KernelClassifier | None, owner: type) -> Callable[..., Array]:
+        if model is None:
+            return self._method
+        if model.validation_rows == 0 and model.loss != "logistic":
+            raise AttributeError(
+                f"{owner.__name__} has no {self._method.__name__} with validation_rows=0, because "
+                "probabilities are calibrated on these rows. Keep some, 2000 for example, or "
+                "use loss='logistic'."
+            )
+        return MethodType(self._method, model)
 
 
 @storable
@@ -88,6 +110,23 @@ default="onehot"
         rows that does not depend on their order and batches. They choose the penalty, calibrate
         `predict_proba` and give ``validation_score_``; the final weights are learned from all rows.
         At 0 no rows are kept; "auto" is then the same as "evidence".
+    loss : {"squared", "logistic", "squared_hinge", "auto"}, default="squared"
+        What is minimised, plus the penalty. Only the squared loss learns in one pass.
+        "logistic": multinomial logistic regression, whose probabilities need no calibration.
+        "squared_hinge": a support vector machine, each class against all others. "auto": the
+        squared or the logistic loss, whichever predicts the validation rows better.
+    solver : {"auto", "onepass", "iterative"}, default="auto"
+        "onepass": from statistics, with all that they allow. "iterative": in many passes, in which
+        the features are computed again; it needs no memory for pairs of features, and chooses
+        the penalty and when to stop on the validation rows, before all rows are learned. "auto":
+        one pass for the squared loss up to 8192 features.
+    max_iter : int, default=100
+        The largest number of steps of the iterative solver, for each penalty.
+    tol : float, default=1e-3
+        The residual, relative to its size at the start, at which the iterative solver stops.
+    warm_start : bool, default=False
+        Whether `fit` with the iterative solver begins with the weights of the last fit, which may
+        have had another penalty, or fewer features of the same map.
     random_state : int, NumPy generator or None, default=None
         The seed of the random code and of the default map. None draws one; see ``seed_``.
     verbose : bool, default=False
@@ -114,6 +153,12 @@ default="onehot"
     validation_score_ : float
         The accuracy on the validation rows, of models that have not seen them; it does
         not exist if there are fewer than 20.
+    loss_ : str
+        The loss that was minimised.
+    solver_ : str
+        "onepass" or "iterative".
+    n_iter_ : int
+        The number of steps of the iterative solver, or 1.
     seed_ : int
         The seed that was used.
     n_features_in_ : int
@@ -149,10 +194,13 @@ default="onehot"
 
     *Cost.* n_components^2 operations for a row, n_components^3 / 3 for a solution. The choice of
     alpha takes an eigendecomposition, as long as 24 solutions, up to 1024 features, and about
-    eight solutions beyond. Memory: 4 n_components^2 bytes for the
-    statistics, up to twice as much again while solving, blocks of 4096 rows, and the features of
-    the validation rows, in float64 and twice while solving.
-    (`partial_fit` with more than 4096 rows needs a second copy of the statistics.)
+    four solutions beyond. Memory: 4 n_components^2 bytes for the statistics, up to twice as much
+    again while solving, blocks of 4096 rows, and the features of the validation rows, in float64
+    and twice while solving. Above 16,384 features of float32 data the statistics are kept in
+    float32, and memory is saved elsewhere: 2 n_components^2 bytes, as much again while solving, and
+    the features of the validation rows once; see `LeastSquares`. What does not fit is refused
+    before it starts. (`partial_fit` with more than 4096 rows needs a second copy of the
+    statistics.)
 
     References
     ----------
@@ -178,6 +226,7 @@ default="onehot"
     seed_: int
 
     task = "classification"
+    losses = ("squared", "logistic", "squared_hinge", "auto")
     target_attributes: ClassVar[dict[str, Any]] = {
         "classes_": np.ndarray,
         "code_": (np.ndarray, type(None)),
@@ -197,6 +246,11 @@ default="onehot"
         class_weight: Any = None,
         fit_intercept: bool = True,
         validation_rows: int = 2000,
+        loss: str = "squared",
+        solver: str = "auto",
+        max_iter: int = 100,
+        tol: float = 1e-3,
+        warm_start: bool = False,
         random_state: Any = None,
         verbose: bool = False,
     ):
@@ -208,6 +262,11 @@ default="onehot"
         self.class_weight = class_weight
         self.fit_intercept = fit_intercept
         self.validation_rows = validation_rows
+        self.loss = loss
+        self.solver = solver
+        self.max_iter = max_iter
+        self.tol = tol
+        self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose
 
@@ -256,6 +315,7 @@ default="onehot"
         """
         with unchanged_on_error(self):
             self._check_parameters()
+            self.check_one_pass("partial_fit")
             first = "statistics_" not in vars(self)
             if first and classes is None:
                 raise ValueError(
@@ -308,7 +368,7 @@ default="onehot"
         outputs, _ = self.outputs(X)
         return Labels(self.classes_, self._scores())(outputs)
 
-    @available_if(_keeps_validation_rows)  # type: ignore[untyped-decorator]
+    @_NeedsValidationRows
     def predict_proba(self, X: Any) -> Array:
         """Probabilities of the classes.
 
@@ -330,7 +390,7 @@ default="onehot"
             calibration = Calibration.unfitted(self.classes_.size)
         return calibration(self._class_scores(outputs))
 
-    @available_if(_keeps_validation_rows)  # type: ignore[untyped-decorator]
+    @_NeedsValidationRows
     def predict_log_proba(self, X: Any) -> Array:
         """The logarithms of `predict_proba`.
 
@@ -366,8 +426,11 @@ default="onehot"
 
     def _scores(self) -> Scores:
         self._check_fitted()
+        return self._scores_of(self.loss_)
+
+    def _scores_of(self, loss: str) -> Scores:
         check_choice("decoding", self.decoding, DECODINGS)
-        return Scores(self.code_, self.decoding, self.classes_.size == 2)
+        return Scores(self.code_, self.decoding, self.classes_.size == 2, loss != "squared")
 
     def check_targets(self, n_targets: int) -> None:
         if self.classes_.shape != (n_targets,) or not _increases(self.classes_):
@@ -424,16 +487,83 @@ default="onehot"
 
     def validated(self, held_out: LeaveOneOut, solution: Solution) -> Validation:
         labels = held_out.rows.targets.argmax(axis=1)
-        scores = self._class_scores(held_out.outputs(solution.alpha))
-        right = scores.argmax(axis=1) == labels
-        return Validation(
-            score=float(held_out.rows.weights @ right / held_out.rows.weights.sum()),
-            calibration=Calibration.fit(scores, labels, held_out.rows.weights),
-        )
+        outputs = held_out.outputs(solution.alpha)
+        return self.validated_by("squared", outputs, labels, held_out.rows.weights)
 
-    def _class_scores(self, outputs: Array) -> Array:
+    def validated_by(
+        self, loss: str, outputs: Array, targets: NDArray[Any], weights: Array
+    ) -> Validation:
+        # The outputs of the logistic loss are logarithms of probabilities already.
+        natural = Calibration(1.0, np.zeros(self.classes_.size), [], 0.0)
+        calibration = natural if loss == "logistic" else None
+        if weights.size == 0:
+            return Validation(calibration=calibration)
+        scores = self._class_scores(outputs, loss)
+        right = scores.argmax(axis=1) == targets
+        if calibration is None:
+            calibration = Calibration.fit(scores, targets, weights)
+        return Validation(float(weights @ right / weights.sum()), calibration)
+
+    def expanded(self, outputs: Array) -> Array:
+        # One output, the difference of both classes, is as good as two of opposite sign.
+        if self.classes_.size > 2 or outputs.shape[1] != 1:
+            return outputs
+        return np.hstack([-outputs, outputs]) / 2
+
+    def reduced(self, outputs: Array) -> Array:
+        if self.classes_.size > 2 or self.loss_ == "squared":
+            return outputs
+        return np.ascontiguousarray(outputs[:, 1:] - outputs[:, :1])
+
+    def learned_iteratively(
+        self,
+        fitted: FittedMap,
+        X: Any,
+        targets: Any,
+        weights: Array | None,
+        loss: str,
+        earlier: Earlier | None,
+    ) -> dict[str, Any]:
+        unbalanced = weights
+        if self._is_balanced:
+            counts = np.bincount(targets, minlength=self.classes_.size)
+            factors = counts.sum() / np.maximum(counts * np.count_nonzero(counts), 1)
+            weights = factors[targets] if weights is None else factors[targets] * weights
+        if loss != "auto":
+            learned = super().learned_iteratively(fitted, X, targets, weights, loss, earlier)
+            return learned | {"_by_class": None}
+        return self._of_the_better_loss(fitted, X, targets, weights, earlier, unbalanced)
+
+    def _of_the_better_loss(
+        self,
+        fitted: FittedMap,
+        X: Any,
+        targets: Any,
+        weights: Array | None,
+        earlier: Earlier | None,
+        unbalanced: Array | None,
+    ) -> dict[str, Any]:
+        """What is learned with the squared or the logistic loss.
+
+        Both are tried on the same held-out rows. The logistic loss must predict more of them than
+        the squared one, which is faster and has statistics.
+        """
+        learn = super().learned_iteratively
+        found = {
+            loss: learn(fitted, X, targets, weights, loss, earlier)
+            for loss in ("squared", "logistic")
+        }
+        scores = {loss: learned["_model"].validation.score for loss, learned in found.items()}
+        if (scores["logistic"] or 0.0) > (scores["squared"] or 0.0):
+            return found["logistic"] | {"_by_class": None}
+        if self.solver == "iterative" or fitted.n_features_out_ > ONE_PASS_FEATURES:
+            return found["squared"] | {"_by_class": None}
+        return self.learned(fitted, X, targets, unbalanced) | ONE_PASS
+
+    def _class_scores(self, outputs: Array, loss: str | None = None) -> Array:
         """The scores of all classes, also of two."""
-        scores = self._scores()(outputs)
+        make = self._scores() if loss is None else self._scores_of(loss)
+        scores = make(outputs)
         return np.stack([-scores, scores], axis=1) / 2 if scores.ndim == 1 else scores
 
     # ------------------------------------------------------------ weights of classes
@@ -573,6 +703,11 @@ default="onehot"
             check_choice("class_weight", self.class_weight, ("balanced",))
         if isinstance(self.code, str):
             check_choice("code", self.code, CODES)
+        if self.loss != "squared" and not is_word(self.code, "onehot"):
+            raise ValueError(
+                f"Output codes are for loss='squared', which is linear in the targets; got "
+                f"loss={self.loss!r} and code={self.code!r}."
+            )
         if self.code_length is None:
             return
         check_count("code_length", self.code_length)
@@ -655,11 +790,14 @@ class Scores:
     code: NDArray[np.int8] | None
     decoding: str
     binary: bool
+    plain: bool = False  # whether the outputs are the scores already
 
     def __call__(self, outputs: Array) -> NDArray[Any]:
         if self.code is None:
             if self.binary:
                 return outputs[:, 1] - outputs[:, 0]
+            if self.plain:
+                return outputs
             # The scores of targets that are +1 for the class of a row and -1 for the others. The
             # sum of the outputs is one with an intercept, but not without.
             return 2 * outputs - outputs.sum(axis=1, keepdims=True)

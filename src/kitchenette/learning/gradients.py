@@ -65,12 +65,14 @@ def squared_derivatives(
     n = specification.n_components // 2 * 2
     v = np.empty((n, coef.shape[1]))
     v[0::2], v[1::2] = coef[1:n:2], -coef[0:n:2]
-    lower = statistics.gram.full()[:n, :n]
-    second = lower + np.tril(lower, -1).T
-    second /= statistics.count
-    second += np.outer(statistics.feature_mean[:n], statistics.feature_mean[:n])
-    second *= v @ v.T  # summed over the targets
+    mean = statistics.feature_mean[:n]
     frequencies = specification.frequencies()[: n // 2].astype(np.float64)
     twice = np.repeat(frequencies, 2, axis=0)
-    squares = np.einsum("ij,ij->j", twice, second @ twice)
+    squares = np.zeros(twice.shape[1])
+    for rows, block in statistics.gram.blocks_of_rows():
+        rows = slice(rows.start, min(rows.stop, n))
+        second = block[: rows.stop - rows.start, :n] / statistics.count
+        second += np.outer(mean[rows], mean)
+        second *= v[rows] @ v.T  # summed over the targets
+        squares += np.einsum("ij,ij->j", twice[rows], second @ twice)
     return np.maximum(squares, 0)

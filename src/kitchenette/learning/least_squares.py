@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Any, Self
 
@@ -12,6 +11,7 @@ from sklearn.utils import check_array, check_consistent_length
 
 from kitchenette import _core
 from kitchenette.files.registry import Budget, storable
+from kitchenette.learning.memory import check_memory
 from kitchenette.learning.packed import Array, PackedSymmetric
 from kitchenette.learning.regularisation import CRITERIA, choose
 from kitchenette.learning.solution import (
@@ -31,6 +31,13 @@ CHEAPER_FACTORS = 24  # an eigendecomposition costs as much as this many Cholesk
 # FLOAT32_RESOLUTION if there are at least FLOAT32_FEATURES and FLOAT32_ROWS, and larger with fewer.
 FLOAT32_RESOLUTION = 1e-8
 FLOAT32_FEATURES, FLOAT32_ROWS = 10, 20_000
+STORAGES = ("float64", "float32")
+LARGE_ORDER = 16_384  # the statistics of more float32 features, above 1 GB, are kept in float32
+BLOCK_ROWS = 4097  # of a product in the native core
+ADDED_ROWS = 256  # that are summed before they are added to a Gram matrix, if batches are small
+STORED_RESOLUTION = 3e-8  # of one addition to a Gram matrix in float32, times sqrt(n_features)
+FACTOR_RESOLUTION = 3e-8  # smaller penalties, relative to the trace, need a factor in float64
+SMALLEST_SQUARES = 1e-28  # a sum of squares of which float32 keeps all digits of small parts
 
 
 @storable
@@ -48,9 +55,14 @@ class LeastSquares:
         The number of columns of Z.
     n_targets : int, default=1
         The number of columns of Y.
+    storage : {"float64", "float32"}, default="float64"
+        The precision in which the Gram matrix and its Cholesky factor are stored. "float32" takes
+        half the memory, for tens of thousands of features; see Notes.
 
     Attributes
     ----------
+    storage : str
+        The precision of the Gram matrix.
     n_rows : int
         The number of rows seen, regardless of their weights.
     count : float
@@ -90,11 +102,24 @@ class LeastSquares:
     the condition number of G + alpha I. If that is not enough, pass float64 features; they are
     multiplied in float64, in twice the time.
 
+    *Storage in float32.* Sums of up to 4096 rows are added in float64 and rounded to float32. The
+    errors of entries are independent, so that of the whole matrix, relative to its trace, is at
+    most about 3e-8 sqrt(batches / n_features) for batches of up to 4096 rows, and a third of that
+    for Fourier features: 4e-10 for 16,384 of them and 10^5 rows, and 1.2e-9 for 10^6 rows. The
+    factor is computed in float32, too, in half the time, and the weights are refined by products
+    with the Gram matrix in float64 until they are those of the stored statistics. The criteria
+    choose among penalties of 3e-8 times the trace or more.
+    At this bound the effective degrees of freedom are known to some percent, and all else better.
+    Smaller penalties can be given, but one that is too small for a factor is raised, with a
+    warning. The estimators store in float32 if the features are float32 and more than 16,384.
+
     *Cost.* n_features^2 operations per row, on one triangle, which is stored in
-    rectangular full packed format: 4 n_features^2 bytes in total, and a block of 4096 rows and
-    tiles of products while updating. A batch should have a few hundred rows, because each batch
-    reads and writes the whole Gram matrix once. A solution takes n_features^3 / 3 operations
-    and as many bytes again; choosing alpha takes one to three solutions. With AVX2 or AVX-512 the
+    rectangular full packed format: 4 n_features^2 bytes in total, or 2 n_features^2 in float32,
+    and a block of 4096 rows and tiles of products while updating. A batch should have a few hundred
+    rows, because each batch reads and writes the whole Gram matrix once. A solution takes
+    n_features^3 / 3 operations and as many bytes again (without intercept, twice as many); choosing
+    alpha takes one to three solutions. In float32, 32,768 features take 4.3 GB for both, and 65,536
+    take 17 GB. What does not fit is refused before it starts. With AVX2 or AVX-512 the
     products are computed by native code; otherwise by SciPy's BLAS, which is limited to one
     thread meanwhile, because several native threads call it for separate tiles.
 
@@ -123,11 +148,17 @@ class LeastSquares:
     # interrupt nor a MemoryError can leave an update half done.
     _statistics: _core.Statistics
 
-    def __init__(self, n_features: int, n_targets: int = 1):
+    def __init__(self, n_features: int, n_targets: int = 1, *, storage: str = "float64"):
         check_count("n_features", n_features)
         check_count("n_targets", n_targets)
-        check_memory(n_features)
-        self._statistics = _core.Statistics(n_features, n_targets)
+        check_choice("storage", storage, STORAGES)
+        statistics = statistics_bytes(n_features, storage)
+        check_memory(
+            f"Statistics of {n_features} features",
+            {f"the Gram matrix in {storage}": statistics},
+            "Use fewer features.",
+        )
+        self._statistics = _core.Statistics(n_features, n_targets, single_gram=storage == "float32")
 
     @classmethod
     def _of(cls, statistics: _core.Statistics) -> Self:
@@ -142,6 +173,10 @@ class LeastSquares:
     @property
     def n_targets(self) -> int:
         return self._statistics.n_targets
+
+    @property
+    def storage(self) -> str:
+        return str(self._statistics.gram.dtype)
 
     @property
     def n_rows(self) -> int:
@@ -254,7 +289,7 @@ class LeastSquares:
         Parameters
         ----------
         other : LeastSquares
-            Statistics of other rows, with the same features and targets.
+            Statistics of other rows, with the same features and targets, in any storage.
 
         Returns
         -------
@@ -317,7 +352,7 @@ class LeastSquares:
             raise ValueError(f"factor must be a positive number; got {factor!r}.")
         state = self.state()
         for name in ("gram", "cross", "target_gram", "count"):
-            state[name] = factor * state[name]
+            state[name] = float(factor) * state[name]
         return self.from_state(state)
 
     def leading(self, n_features: int) -> Self:
@@ -394,11 +429,11 @@ class LeastSquares:
         Notes
         -----
         Up to 1024 features the criteria are exact, and minimised between 1e-8 (about 1e-13 for
-        float64 features; 1e-6 if there are no more rows than features) and 1000 times the trace
-        of G. For more features Newton's method finds the minimum to within a tenth of a decade,
-        usually with one to three Cholesky factors. The evidence is then exact as well; the
-        effective number of parameters in "gcv" is estimated with a standard error of at most
-        sqrt(edf) / 4.
+        float64 features; 3e-8 for storage in float32; 1e-6 if there are no more rows than features)
+        and 1000 times the trace of G. For more features Newton's method finds the minimum to within
+        a tenth of a decade, usually with one to three Cholesky factors. The evidence is then exact
+        as well; the effective number of parameters in "gcv" is estimated with a standard error of
+        at most sqrt(edf) / 4.
         See `kitchenette.learning.regularisation`.
 
         Examples
@@ -427,7 +462,8 @@ class LeastSquares:
 
         For 24 penalties or more, one eigendecomposition serves all of them. For fewer, one
         Cholesky factor per penalty is faster; each solution then keeps its own factor, which is
-        as large as the statistics.
+        as large as the statistics. So it is for any number of penalties if these are stored in
+        float32, because a matrix of that size is too large to decompose.
 
         Parameters
         ----------
@@ -443,7 +479,7 @@ class LeastSquares:
         """
         penalties = np.atleast_1d(checked_penalties("alphas", alphas, "a list of numbers"))
         equations = self.equations(fit_intercept)
-        if penalties.size < CHEAPER_FACTORS:
+        if penalties.size < CHEAPER_FACTORS or self.storage == "float32":
             return [solution(equations, shifted_inverse(equations, float(a))) for a in penalties]
         eigen = Eigendecomposition(equations)
         return [solution(equations, ShiftedEigen(eigen, float(a))) for a in penalties]
@@ -462,6 +498,10 @@ class LeastSquares:
             # Rounding errors are independent and average out less with few features or rows.
             resolution = FLOAT32_RESOLUTION * max(1.0, FLOAT32_FEATURES / self.n_features)
             resolution *= max(1.0, np.sqrt(FLOAT32_ROWS / self.n_rows))
+        if self.storage == "float32":
+            stored = stored_resolution(self.n_features, self.n_rows)
+            resolution = max(resolution, stored, FACTOR_RESOLUTION)
+            self._check_range()
         gram, cross = self.gram, self.cross
         target_squares = np.diagonal(self.target_gram).copy()
         feature_mean, target_mean = self.feature_mean, self.target_mean
@@ -483,6 +523,15 @@ class LeastSquares:
             resolution=resolution,
         )
 
+    def _check_range(self) -> None:
+        """Refuse sums of squares in float32 that have lost digits because they are tiny."""
+        largest = float(self.gram.diagonal().max())
+        if 0 < largest < SMALLEST_SQUARES:
+            raise ValueError(
+                f"The features are too small for statistics in float32: no sum of squares is above "
+                f"{largest:.2g}. Scale them up."
+            )
+
     def state(self) -> dict[str, Any]:
         """The statistics as numbers and arrays, for `from_state`.
 
@@ -491,8 +540,8 @@ class LeastSquares:
         state : dict
             The numbers ``n_features``, ``n_targets``, ``n_rows``, ``count``, ``has_float32``, and
             the float64 arrays ``feature_mean``, ``target_mean``, ``gram`` (one triangle, in
-            rectangular full packed format), ``cross`` and ``target_gram``. The large arrays are
-            read-only views, not copies.
+            rectangular full packed format; float32 if it is stored so), ``cross`` and
+            ``target_gram``. The large arrays are read-only views, not copies.
         """
         state: dict[str, Any] = {name: getattr(self, name) for name in _NUMBERS}
         state |= {name: getattr(self._statistics, name) for name in _ARRAYS}
@@ -574,10 +623,13 @@ class StatisticsBuilder:
     """
 
     def __init__(self, n_features: int, n_targets: int, n_rows: int, dtype: DTypeLike):
-        check_memory(n_features)
         room = n_rows + n_rows // LEAST_ROWS + 1  # one more row per block for the shift of means
         self._accumulator = _core.Accumulator(
-            n_features, n_targets, room, single=np.dtype(dtype) == np.float32
+            n_features,
+            n_targets,
+            room,
+            single=np.dtype(dtype) == np.float32,
+            single_gram=storage_of(n_features, dtype) == "float32",
         )
 
     def add(self, Z: NDArray[Any], Y: Array, weights: Array | None) -> None:
@@ -591,18 +643,58 @@ class StatisticsBuilder:
             return LeastSquares._of(self._accumulator.finish(blas=BLAS))
 
 
-def check_memory(n_features: int) -> None:
-    """Refuse a Gram matrix that exceeds the memory of the machine, before it is allocated."""
-    needed = 4 * n_features * (n_features + 1)
-    try:
-        available = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):
-        return  # the system does not report its memory
-    if needed > available:
-        raise MemoryError(
-            f"Statistics of {n_features} features take 4 n_components^2 bytes, here {needed:.2g}, "
-            f"and this machine has {available:.2g}. Use fewer features."
-        )
+def storage_of(n_features: int, dtype: DTypeLike) -> str:
+    """The storage for features of this precision."""
+    small = n_features <= LARGE_ORDER or np.dtype(dtype) != np.float32
+    return "float64" if small else "float32"
+
+
+def statistics_bytes(n_features: int, storage: str) -> int:
+    """The size of a Gram matrix, and of its factor."""
+    return np.dtype(storage).itemsize * n_features * (n_features + 1) // 2
+
+
+def check_learning_memory(
+    n_features: int, dtype: DTypeLike, *, n_rows: int, n_sampled: int
+) -> None:
+    """Refuse to learn from features whose statistics, factor and blocks exceed the memory.
+
+    Parameters
+    ----------
+    n_features : int
+        The number of features.
+    dtype : dtype
+        Their precision.
+    n_rows : int
+        The number of rows.
+    n_sampled : int
+        How many of them are kept as features to check the model.
+    """
+    statistics = statistics_bytes(n_features, storage_of(n_features, dtype))
+    row = np.dtype(dtype).itemsize * n_features
+    check_memory(
+        f"Learning from {n_features} features",
+        {
+            "the Gram matrix": statistics,
+            # The blocks are freed before the factor is computed.
+            "its factor, or blocks of rows": max(statistics, min(n_rows, BLOCK_ROWS) * row),
+            "the validation rows": min(n_rows, n_sampled) * row,
+        },
+        "Use fewer features, float32 data, or solver='iterative', which keeps no statistics.",
+    )
+
+
+def stored_resolution(n_features: int, n_rows: int) -> float:
+    """The rounding error of a Gram matrix that is stored in float32, divided by its trace.
+
+    Every sum of rows that is added is rounded to float32. The errors of the entries are
+    independent, with a standard deviation of eps / 8 of the entries for each addition, as the sums
+    grow. The norm of a symmetric matrix of such numbers is 2 sqrt(n_features) times their
+    deviation, and the largest entries are about the trace over n_features. If most entries are
+    smaller than the diagonal, as for Fourier features, the error is a third of this bound.
+    """
+    additions = max(1.0, n_rows / ADDED_ROWS)
+    return STORED_RESOLUTION * float(np.sqrt(additions / n_features))
 
 
 _NUMBERS = ("n_features", "n_targets", "n_rows", "count", "has_float32")
@@ -675,7 +767,10 @@ def checked_weights(sample_weight: Any, n_rows: int) -> Array:
 
 
 def _adopted(state: Mapping[str, Any]) -> _core.Statistics:
-    arrays = {name: np.require(state[name], np.float64, ["C", "A", "W"]) for name in _ARRAYS}
+    arrays = {
+        name: np.require(state[name], _stored_type(state, name), ["C", "A", "W"])
+        for name in _ARRAYS
+    }
     return _core.Statistics.adopt(
         **arrays,
         count=float(state["count"]),
@@ -684,8 +779,14 @@ def _adopted(state: Mapping[str, Any]) -> _core.Statistics:
     )
 
 
-def _state_array(state: Mapping[str, Any], name: str, shape: tuple[int, ...]) -> Array:
-    array = np.asarray(state[name], dtype=np.float64)
+def _stored_type(state: Mapping[str, Any], name: str) -> DTypeLike:
+    """Only a Gram matrix may be float32."""
+    single = name == "gram" and getattr(state[name], "dtype", None) == np.float32
+    return np.float32 if single else np.float64
+
+
+def _state_array(state: Mapping[str, Any], name: str, shape: tuple[int, ...]) -> NDArray[Any]:
+    array: NDArray[Any] = np.asarray(state[name], dtype=_stored_type(state, name))
     if array.shape != shape:
         raise ValueError(f"{name} must have shape {shape}; got {array.shape}.")
     if not np.isfinite(array).all():

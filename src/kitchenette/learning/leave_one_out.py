@@ -16,10 +16,11 @@ repeated rows betray it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from kitchenette.data.rows import slices
 from kitchenette.learning.packed import Array
 from kitchenette.learning.regularisation import (
     DECADE,
@@ -33,8 +34,10 @@ from kitchenette.learning.row_sample import RowSample
 from kitchenette.learning.solution import (
     Eigendecomposition,
     NormalEquations,
+    ShiftedCholesky,
     ShiftedEigen,
     ShiftedInverse,
+    Solution,
     shifted_inverse,
     solution,
 )
@@ -47,7 +50,10 @@ CONVINCING = 2.0  # standard errors by which another penalty must be better than
 MUCH = 0.25  # if the error falls by this part of it, half of them suffice
 CONTRADICTED = 2.0, 0.05  # standard errors, and part of the error, that are worth a warning
 FURTHEST = 8  # decades between the penalty of the largest evidence and the best one
+LARGEST_PRODUCT = 256  # columns of a product that gives the outputs for several penalties
 SMALLEST_PART = 1e-10  # of 1 - h, below which rounding errors decide
+MANY_FEATURES = 16_384  # above which rows are taken some at a time
+SOME_ROWS = 128
 
 
 class LeaveOneOut:
@@ -68,9 +74,11 @@ class LeaveOneOut:
         self._scale = np.where(variances > 0, variances, 1.0)
         self._eigen: Eigendecomposition | None = None
         self._rotated = self._cross = np.empty((0, 0))
+        # Solutions by Cholesky factors, without these, and the outputs of the rows.
+        self._solved: dict[float, tuple[Solution, Array]] = {}
 
-    def _centred(self) -> Array:
-        centred = self.rows.features.astype(np.float64)
+    def _centred(self, rows: slice = slice(None)) -> Array:
+        centred = self.rows.features[rows].astype(np.float64)
         centred -= self._equations.feature_mean
         return centred
 
@@ -88,29 +96,65 @@ class LeaveOneOut:
     def outputs(self, alpha: float) -> Array:
         """The predictions, shape (n_sampled, n_targets)."""
         with one_blas_thread(self._equations.gram.order):
-            return self._outputs(alpha)
+            if self._eigen is not None:
+                return next(self._by_eigenvectors([alpha]))
+            return self._solution(alpha)[1]
 
-    def _outputs(self, alpha: float) -> Array:
+    def _by_eigenvectors(self, alphas: Sequence[float]) -> Iterator[Array]:
+        """The predictions for several penalties, by few products of large matrices."""
+        assert self._eigen is not None
+        n_targets = self._cross.shape[1]
+        diagonals = np.stack([ShiftedEigen(self._eigen, alpha).diagonal for alpha in alphas], 1)
+        lengths = np.square(self._rotated) @ diagonals
+        for some in slices(len(alphas), max(1, LARGEST_PRODUCT // n_targets)):
+            weights = diagonals[:, some, None] * self._cross[:, None, :]
+            fitted = self._rotated @ weights.reshape(len(weights), -1)
+            for number, i in enumerate(range(len(alphas))[some]):
+                own = fitted[:, number * n_targets : (number + 1) * n_targets]
+                yield self._left_out(own, lengths[:, i])
+
+    def _left_out(self, fitted: Array, lengths: Array) -> Array:
+        """Predictions without the row, from those with it and the lengths of the features."""
         equations, rows = self._equations, self.rows
-        if self._eigen is None:
-            inverse: ShiftedInverse = shifted_inverse(equations, alpha)
-            centred = self._centred()
-            fitted = centred @ solution(equations, inverse).coef
-            lengths = inverse.squared_lengths(centred)
-        else:
-            diagonal = ShiftedEigen(self._eigen, alpha).diagonal
-            fitted = self._rotated @ (diagonal[:, None] * self._cross)
-            lengths = np.einsum("ij,ij,j->i", self._rotated, self._rotated, diagonal)
         leverage = rows.weights * (lengths + equations.fit_intercept / equations.count)
         residuals = rows.targets - equations.target_mean - fitted
         residuals /= np.maximum(1 - leverage, SMALLEST_PART)[:, None]
         outputs: Array = rows.targets - residuals
         return outputs
 
+    def solution(self, alpha: str | Array) -> Solution | None:
+        """The solution for one given penalty; None for others, or if there are few features."""
+        if isinstance(alpha, str) or alpha.ndim > 0:
+            return None
+        if self._equations.gram.order <= EXACT_FEATURES:
+            return None
+        with one_blas_thread(self._equations.gram.order):
+            return self._solution(float(alpha))[0]
+
+    def _solution(
+        self, alpha: float, inverse: ShiftedInverse | None = None
+    ) -> tuple[Solution, Array]:
+        """The solution and the predictions for a penalty, by a factor that may be known."""
+        if alpha not in self._solved:
+            inverse = shifted_inverse(self._equations, alpha) if inverse is None else inverse
+            found = solution(self._equations, inverse)
+            fitted, lengths = np.empty(self.rows.targets.shape), np.empty(self.rows.n_sampled)
+            many = self._equations.gram.order > MANY_FEATURES
+            for some in slices(self.rows.n_sampled, SOME_ROWS if many else self.rows.n_sampled):
+                centred = self._centred(some)
+                fitted[some] = centred @ found.coef
+                lengths[some] = inverse.squared_lengths(centred)
+            if isinstance(inverse, ShiftedCholesky):
+                inverse.drop_factor(self._equations)
+            self._solved[alpha] = found, self._left_out(fitted, lengths)
+        return self._solved[alpha]
+
     def errors(self, alpha: float) -> Array:
         """Squared errors in units of the variance, summed over the targets."""
-        errors: Array = (np.square(self.rows.targets - self.outputs(alpha)) / self._scale).sum(1)
-        return errors
+        return self._errors(self.outputs(alpha))
+
+    def _errors(self, outputs: Array) -> Array:
+        return np.square(self.rows.targets - outputs) @ (1 / self._scale)
 
     def difference(self, errors: Array, others: Array) -> tuple[float, float]:
         """The weighted mean of errors - others, and its standard error."""
@@ -127,13 +171,14 @@ class LeaveOneOut:
             return self._chosen_by_steps()
         with one_blas_thread(self._equations.gram.order):
             self._decompose()
-        assert self._eigen is not None
-        alphas = self._grid()
-        criterion = exact_criterion(self._equations, "evidence", self._eigen)
-        favoured = int(np.argmin([criterion(alpha) for alpha in alphas]))
-        # Errors take longer than evidences and are known less exactly, so they are sparser.
-        tried = alphas[favoured % SPARSER :: SPARSER]
-        return tried[self._corrected(favoured // SPARSER, [self.errors(a) for a in tried])]
+            assert self._eigen is not None
+            alphas = self._grid()
+            criterion = exact_criterion(self._equations, "evidence", self._eigen)
+            favoured = int(np.argmin([criterion(alpha) for alpha in alphas]))
+            # Errors take longer than evidences and are known less exactly, so they are sparser.
+            tried = alphas[favoured % SPARSER :: SPARSER]
+            errors = [self._errors(outputs) for outputs in self._by_eigenvectors(tried)]
+        return tried[self._corrected(favoured // SPARSER, errors)]
 
     def _decompose(self) -> None:
         self._eigen = Eigendecomposition(self._equations)
@@ -162,7 +207,14 @@ class LeaveOneOut:
 
         Each step takes a Cholesky factor.
         """
-        start = choose(self._equations, "evidence").alpha
+        inverse = choose(self._equations, "evidence")
+        start = inverse.alpha
+        if isinstance(inverse, ShiftedCholesky) and not self._equations.gram.is_float32:
+            inverse.weights = (
+                None  # so that they are the same bits as those of `LeastSquares.solve`
+            )
+        with one_blas_thread(self._equations.gram.order):
+            self._solution(start, inverse)
         tried = {0: self.errors(start)}
         for direction in (1, -1):
             step = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable
@@ -17,23 +18,38 @@ from kitchenette.files.registry import checked_state
 from kitchenette.learning.accumulation import MOST_ROWS, accumulate, batch, features
 from kitchenette.learning.base import Array, FeatureLearner
 from kitchenette.learning.importance import importance
+from kitchenette.learning.iterative import Settings, check_iterative_memory, learn
 from kitchenette.learning.least_squares import (
     LeastSquares,
+    check_learning_memory,
     checked_alpha,
+    checked_penalties,
     checked_weights,
 )
 from kitchenette.learning.leave_one_out import LeaveOneOut
 from kitchenette.learning.model import LinearModel, Validation
+from kitchenette.learning.passes import FeatureRows
 from kitchenette.learning.predictor import Answer, Predictor
 from kitchenette.learning.regularisation import CRITERIA
 from kitchenette.learning.row_sample import RowSample
 from kitchenette.learning.solution import Solution
+from kitchenette.learning.warm_start import Earlier
 from kitchenette.maps.protocol import FittedMap
 from kitchenette.maps.registry import automatic_map
 from kitchenette.parameters import check_choice, check_count, unchanged_on_error
 from kitchenette.sketching.random import seed_from
 
 VARIANCE_NUMBERS = 1 << 20  # the number of features in a block of `variances`
+
+
+ONE_PASS_FEATURES = 8192  # up to which solver="auto" takes one pass
+ONE_PASS = {"solver_": "onepass", "loss_": "squared", "n_iter_": 1}
+SOLVERS = ("auto", "onepass", "iterative")
+
+
+def is_criterion(alpha: Any) -> bool:
+    """Whether a penalty is to be chosen by a criterion of the statistics."""
+    return isinstance(alpha, str) and alpha in CRITERIA
 
 
 def is_word(value: Any, word: str) -> bool:
@@ -56,13 +72,7 @@ def solved(name: str, doc: str) -> property:
     """A read-only attribute of the solved model, which does not exist before it is solved."""
 
     def get(self: KernelMachine) -> Any:
-        model = self.solved_model()
-        if model is None:
-            raise AttributeError(
-                f"{name}_ is not there: rows came or went since this {type(self).__name__} was "
-                "solved. Call solve() first."
-            )
-        return self.shaped(getattr(model, name))
+        return self.shaped(getattr(self._solved_or_error(f"{name}_"), name))
 
     return property(get, doc=doc)
 
@@ -77,8 +87,16 @@ class KernelMachine(FeatureLearner):
     alpha: Any
     fit_intercept: Any
     validation_rows: Any
+    loss: Any
+    solver: Any
+    max_iter: Any
+    tol: Any
+    warm_start: Any
     random_state: Any
     verbose: Any
+    loss_: str
+    solver_: str
+    n_iter_: int
     # The sample of rows for a version of the statistics. During a change it is there for the
     # version before and after, so that an interrupt cannot part it from the statistics.
     _samples: dict[int, RowSample | None]
@@ -90,13 +108,32 @@ class KernelMachine(FeatureLearner):
         "learn from more rows, merge with others, or tell how sure a prediction is",
     )
     task: ClassVar[str]  # "classification" or "regression"
+    losses: ClassVar[tuple[str, ...]]  # the names of the losses that it has
     # The attributes that the first batch sets in a subclass, and their types in model files.
     target_attributes: ClassVar[dict[str, Any]]
 
     alpha_ = solved("alpha", "The penalty that was used.")
     coef_ = solved("coef", "The weights of the features.")
     intercept_ = solved("intercept", "The constants.")
-    log_marginal_likelihood_ = solved("log_marginal_likelihood", "The log density of the targets.")
+
+    @property
+    def log_marginal_likelihood_(self) -> float:
+        """The log density of the targets."""
+        found = self._solved_or_error("log_marginal_likelihood_").log_marginal_likelihood
+        if np.isnan(found):
+            raise AttributeError(
+                "log_marginal_likelihood_ is not there: an iterative solver does not compute it."
+            )
+        return found
+
+    def _solved_or_error(self, name: str) -> LinearModel:
+        model = self.solved_model()
+        if model is None:
+            raise AttributeError(
+                f"{name} is not there: rows came or went since this {type(self).__name__} was "
+                "solved. Call solve() first."
+            )
+        return model
 
     @property
     def validation_score_(self) -> float:
@@ -116,7 +153,7 @@ class KernelMachine(FeatureLearner):
     # ------------------------------------------------------------ learning
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the feature map and learn from all rows, in one pass over blocks of them.
+        """Fit the feature map and learn from all rows.
 
         Parameters
         ----------
@@ -134,17 +171,126 @@ class KernelMachine(FeatureLearner):
         """
         with unchanged_on_error(self):
             self._check_parameters()
+            earlier = self._earlier()
             self._forget()
-            self._begin(X, y, sample_weight)
+            self._begin(X, y, sample_weight, iterates=self.iterates, earlier=earlier)
             self.solve()  # at once, so that errors are raised by `fit`
         return self
 
-    def _begin(self, X: Any, y: Any, sample_weight: Any) -> None:
-        """Fit the feature map on the first batch and learn from it."""
+    def _begin(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        *,
+        iterates: Callable[[int], bool] | None = None,
+        earlier: Earlier | None = None,
+    ) -> None:
+        """Fit the feature map on the first batch and learn from it.
+
+        ``iterates`` says for a number of features whether the solver is iterative, which needs all
+        rows at once; by default it is not.
+        """
         X, targets, weights = self._checked_batch(X, y, sample_weight, first=True)
-        feature_map, fitted = self._fitted_maps(X, self.decoded(targets), weights)
-        learned = self.learned(fitted, X, targets, weights)
+
+        def check(n_features: int) -> None:
+            # Before the map is fitted, the precision of its features is not known.
+            if iterates is None or not iterates(n_features):
+                check_learning_memory(
+                    n_features, np.float32, n_rows=X.shape[0], n_sampled=self.validation_rows
+                )
+            else:
+                n_targets = self.columns(targets[:1]).shape[1]
+                check_iterative_memory(X.shape[0], n_features, n_targets)
+
+        feature_map, fitted = self._fitted_maps(X, self.decoded(targets), weights, check)
+        if iterates is not None and iterates(fitted.n_features_out_):
+            learned = self.learned_iteratively(fitted, X, targets, weights, self.loss, earlier)
+        else:
+            learned = self.learned(fitted, X, targets, weights) | ONE_PASS
         self.__dict__.update(learned, feature_map_=feature_map, _fitted=fitted)
+
+    def iterates(self, n_features: int) -> bool:
+        """Whether `fit` learns iteratively for this number of features."""
+        if self.loss != "squared" or self.solver != "auto":
+            return bool(self.loss != "squared" or self.solver == "iterative")
+        return n_features > ONE_PASS_FEATURES and not is_criterion(self.alpha)
+
+    def check_one_pass(self, action: str) -> None:
+        """Refuse what needs statistics if the parameters ask for an iterative solver."""
+        if self.loss != "squared" or self.solver == "iterative":
+            raise ValueError(
+                f"{action} needs the statistics of one pass over the rows, which exist for "
+                f"loss='squared' and solver='onepass' or 'auto'; got loss={self.loss!r} and "
+                f"solver={self.solver!r}."
+            )
+
+    def learned_iteratively(
+        self,
+        fitted: FittedMap,
+        X: Any,
+        targets: Any,
+        weights: Array | None,
+        loss: str,
+        earlier: Earlier | None,
+    ) -> dict[str, Any]:
+        """The attributes that hold what is learned in many passes over all rows."""
+        weights = np.ones(X.shape[0]) if weights is None else weights
+        if not weights.any():
+            raise ValueError("All weights are zero: there is no row to learn from.")
+        rows = FeatureRows(fitted, X, targets, self, weights)
+        settings = Settings(
+            None if is_word(self.alpha, "auto") else checked_penalties("alpha", self.alpha, "")[()],
+            bool(self.fit_intercept),
+            self.max_iter,
+            float(self.tol),
+            self.validation_rows,
+            (lambda line: print(f"{type(self).__name__}, {line}", flush=True))
+            if self.verbose
+            else None,
+        )
+        start = None if earlier is None else earlier.start(fitted, X, loss)
+        found = learn(rows, loss, settings, level=getattr(self, "quantile", 0.5), start=start)
+        outputs = self.expanded(found.outputs)
+        held_out = found.held_out
+        validation = self.validated_by(
+            loss, outputs, targets[held_out], weights[held_out] if held_out.size else np.empty(0)
+        )
+        single = fitted.operator(fitted.rows(take(X, slice(0, 1)))).dtype == np.float32
+        model = LinearModel(
+            self.expanded(found.coef),
+            self.expanded(found.intercept[None])[0],
+            found.alpha,
+            np.nan,
+            bool(self.fit_intercept),
+            bool(single),
+            0,
+            validation,
+        )
+        return {
+            "statistics_": None,
+            "_samples": {},
+            "_model": model,
+            "_posterior": None,
+            "solver_": "iterative",
+            "loss_": loss,
+            "n_iter_": found.n_iter,
+        }
+
+    def _earlier(self) -> Earlier | None:
+        """The model before this fit, if it is to be the start of the next one."""
+        if not self.warm_start or vars(self).get("_model") is None:
+            return None
+        model = self.solved_model()
+        return None if model is None else Earlier(self._fitted, model, self.loss_, self.reduced)
+
+    def expanded(self, outputs: Array) -> Array:
+        """The columns of the targets from those that the solver works with."""
+        return outputs
+
+    def reduced(self, outputs: Array) -> Array:
+        """The inverse of `expanded`."""
+        return outputs
 
     def learned(
         self, fitted: FittedMap, X: Any, targets: Any, weights: Array | None
@@ -239,13 +385,14 @@ class KernelMachine(FeatureLearner):
         Examples
         --------
         >>> import numpy as np
-        >>> from kitchenette import KernelRegressor
+        >>> from kitchenette import Fastfood, KernelRegressor
         >>> X = np.random.default_rng(0).normal(size=(500, 3))
-        >>> model = KernelRegressor(random_state=0).fit(X, X[:, 0])
+        >>> model = KernelRegressor(Fastfood(random_state=0)).fit(X, X[:, 0])
         >>> model.downdate(X[:100], X[:100, 0]).statistics_.n_rows
         400
         """
         with unchanged_on_error(self):
+            self._known()
             self._continue(X, y, sample_weight, remove=True)
         return self
 
@@ -285,9 +432,9 @@ class KernelMachine(FeatureLearner):
         Examples
         --------
         >>> import numpy as np
-        >>> from kitchenette import KernelRegressor
+        >>> from kitchenette import Fastfood, KernelRegressor
         >>> X = np.random.default_rng(0).normal(size=(500, 3))
-        >>> model = KernelRegressor(random_state=0)
+        >>> model = KernelRegressor(Fastfood(random_state=0))
         >>> for part in (X[:200], X[200:]):
         ...     model = model.partial_fit(part, part[:, 0])
         >>> model.solve().alpha_ > 0
@@ -301,7 +448,8 @@ class KernelMachine(FeatureLearner):
         alpha, n_observations = self.alpha, self._n_observations()
         if is_word(alpha, "auto"):
             alpha = self._automatic_penalty(held_out, n_observations)
-        solution = statistics.solve(
+        known = None if held_out is None else held_out.solution(checked_alpha(alpha))
+        solution = known or statistics.solve(
             alpha, fit_intercept=self.fit_intercept, n_observations=n_observations
         )
         validation = Validation()
@@ -367,6 +515,11 @@ class KernelMachine(FeatureLearner):
             self._posterior = model.version, found
         return self._posterior[1]
 
+    def _why_without_statistics(self) -> str:
+        if self.solver_ == "iterative":
+            return f"learned by an iterative solver (loss {self.loss_!r}), without statistics"
+        return super()._why_without_statistics()
+
     # ------------------------------------------------------------ predicting
 
     def variances(self, X: Any) -> Array:
@@ -430,9 +583,9 @@ class KernelMachine(FeatureLearner):
         Examples
         --------
         >>> import numpy as np
-        >>> from kitchenette import KernelRegressor
+        >>> from kitchenette import Fastfood, KernelRegressor
         >>> X = np.random.default_rng(0).normal(size=(500, 3))
-        >>> model = KernelRegressor(random_state=0).fit(X, 2 * X[:, 1] + X[:, 2])
+        >>> model = KernelRegressor(Fastfood(random_state=0)).fit(X, 3 * X[:, 1] + X[:, 2])
         >>> model.importance(X).round(1)
         array([0. , 0.7, 0.3])
         """
@@ -454,6 +607,17 @@ class KernelMachine(FeatureLearner):
         Returns
         -------
         ax : matplotlib Axes
+            With a bar for each column, the most important one on top.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kitchenette import Fastfood, KernelRegressor
+        >>> X = np.random.default_rng(0).normal(size=(500, 3))
+        >>> model = KernelRegressor(Fastfood(random_state=0)).fit(X, X[:, 1])
+        >>> ax = model.plot_importance(X, most=2)  # doctest: +SKIP
+        >>> len(ax.patches)  # doctest: +SKIP
+        2
         """
         if ax is None:
             from matplotlib import pyplot
@@ -482,6 +646,21 @@ class KernelMachine(FeatureLearner):
         else:
             checked_alpha(self.alpha)
         check_count("validation_rows", self.validation_rows, 0)
+        check_choice("loss", self.loss, self.losses)
+        check_choice("solver", self.solver, SOLVERS)
+        check_count("max_iter", self.max_iter)
+        if not isinstance(self.tol, numbers.Real) or not 0 <= float(self.tol) < 1:
+            raise ValueError(f"tol must be a number from 0 to below 1; got {self.tol!r}.")
+        if self.solver == "onepass" and self.loss != "squared":
+            raise ValueError(
+                f"solver='onepass' is for loss='squared'; loss={self.loss!r} needs many passes: "
+                "use solver='auto'."
+            )
+        if (self.loss != "squared" or self.solver == "iterative") and is_criterion(self.alpha):
+            raise ValueError(
+                f"alpha={self.alpha!r} needs the statistics of solver='onepass' with the squared "
+                "loss; an iterative solver takes a number, several of them, or 'auto'."
+            )
 
     # ------------------------------------------------------------ copies and files
 
@@ -497,9 +676,9 @@ class KernelMachine(FeatureLearner):
         --------
         >>> import pickle
         >>> import numpy as np
-        >>> from kitchenette import KernelRegressor
+        >>> from kitchenette import Fastfood, KernelRegressor
         >>> X = np.random.default_rng(0).normal(size=(500, 3))
-        >>> model = KernelRegressor(random_state=0).fit(X, X[:, 0])
+        >>> model = KernelRegressor(Fastfood(random_state=0)).fit(X, X[:, 0])
         >>> small = model.for_inference()
         >>> bool(np.array_equal(small.predict(X), model.predict(X)))
         True
@@ -533,7 +712,9 @@ class KernelMachine(FeatureLearner):
     @classmethod
     def fitted_types(cls) -> dict[str, Any]:
         """The names of the fitted attributes that are stored, and their types."""
-        return {**super().fitted_types(), **cls.target_attributes}
+        names = {"solver_": str, "loss_": str, "n_iter_": int}
+        optional = {name: (kind, type(None)) for name, kind in names.items()}  # in older files
+        return {**super().fitted_types(), **cls.target_attributes, **optional}
 
     def restore(self, fitted: dict[str, Any]) -> None:
         """Set fitted attributes from the untrusted values of a model file."""
@@ -541,6 +722,10 @@ class KernelMachine(FeatureLearner):
         types = {"sample": (RowSample, type(None))}
         sample = checked_state({"sample": fitted.pop("sample", None)}, types)["sample"]
         super().restore(fitted)
+        if self.solver_ is None:
+            self.__dict__.update(ONE_PASS)
+        if self.solver_ not in SOLVERS[1:] or self.loss_ not in self.losses:
+            raise ValueError("solver_ and loss_ must be among those that there are.")
         statistics = self.statistics_
         self._samples = {} if statistics is None else {statistics.version: sample}
         self._posterior = None
@@ -585,6 +770,12 @@ class KernelMachine(FeatureLearner):
     @abstractmethod
     def validated(self, held_out: LeaveOneOut, solution: Solution) -> Validation:
         """What rows that were held out say about a solution."""
+
+    @abstractmethod
+    def validated_by(
+        self, loss: str, outputs: Array, targets: NDArray[Any], weights: Array
+    ) -> Validation:
+        """What held-out rows with these outputs and encoded targets say; there may be none."""
 
     @abstractmethod
     def shaped(self, values: Any) -> Any:

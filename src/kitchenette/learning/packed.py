@@ -24,17 +24,23 @@ solution, and inversion, ACM Transactions on Mathematical Software 37 (2010).
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Iterator
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
+from kitchenette import _core
+from kitchenette.learning.threads import BLAS
+
 Array = NDArray[np.float64]
+LAPACK_ORDER = 46_340  # for larger ones SciPy's sizes of 32 bits overflow, at n (n + 1)
+PRODUCT_NUMBERS = 1 << 23  # the size of the blocks of rows in a product
 
 
 class PackedSymmetric:
-    """A symmetric float64 matrix of which one triangle is stored.
+    """A symmetric matrix of float64 or float32 numbers of which one triangle is stored.
 
     Parameters
     ----------
@@ -45,55 +51,122 @@ class PackedSymmetric:
         not given. They are not copied.
     """
 
-    def __init__(self, order: int, values: Array | None = None):
+    def __init__(self, order: int, values: NDArray[Any] | None = None):
         self.order = order
         self.values = np.zeros(order * (order + 1) // 2) if values is None else values
+
+    @property
+    def is_float32(self) -> bool:
+        """Whether the numbers are float32."""
+        return self.values.dtype == np.float32
 
     def copy(self) -> Self:
         return type(self)(self.order, self.values.copy())
 
     def diagonal(self) -> Array:
-        return self.values[self._diagonal_positions()]
+        return self.values[self._diagonal_positions()].astype(np.float64, copy=False)
 
     def add_to_diagonal(self, shift: float) -> None:
         self.values[self._diagonal_positions()] += shift
 
     def triangle(self) -> Array:
-        """The lower triangle in a full matrix in Fortran order; what is above it has no meaning."""
-        matrix, _ = lapack.dtfttr(self.order, self.values, transr="N", uplo="L")
-        return np.asfortranarray(matrix)
+        """The lower triangle in a full float64 matrix in Fortran order."""
+        return np.asfortranarray(self.full())
 
     def full(self) -> Array:
-        """The lower triangle as a full matrix in Fortran order, with zeros above it."""
-        matrix = self.triangle()
-        return np.tril(matrix) if self.order > 1 else matrix
+        """The lower triangle as a full float64 matrix, with zeros above it."""
+        leading, square, trailing = self._blocks()
+        n1 = leading.shape[0]
+        matrix = np.zeros((self.order, self.order))
+        matrix[:n1, :n1] = np.tril(leading)
+        matrix[n1:, :n1] = square
+        matrix[n1:, n1:] = np.tril(trailing.T)
+        return matrix
+
+    def rows(self, start: int, stop: int) -> Array:
+        """Some rows of the symmetric matrix, in float64."""
+        n1 = (self.order + 1) // 2
+        if start < n1 < stop:
+            return np.concatenate([self.rows(start, n1), self.rows(n1, stop)])
+        leading, square, trailing = self._blocks()
+        block = np.empty((stop - start, self.order))
+        if start < n1:
+            _rows_of_triangle(leading, start, stop, block[:, :n1])
+            block[:, n1:] = square[:, start:stop].T
+        else:
+            block[:, :n1] = square[start - n1 : stop - n1]
+            _rows_of_triangle(trailing.T, start - n1, stop - n1, block[:, n1:])
+        return block
+
+    def blocks_of_rows(self) -> Iterator[tuple[slice, Array]]:
+        """All rows, some at a time."""
+        size = max(1, PRODUCT_NUMBERS // self.order)
+        for start in range(0, self.order, size):
+            rows = slice(start, min(start + size, self.order))
+            yield rows, self.rows(rows.start, rows.stop)
+
+    def product(self, B: Array) -> Array:
+        """The product with a matrix, in float64."""
+        product = np.empty(B.shape)
+        for rows, block in self.blocks_of_rows():
+            np.matmul(block, B, out=product[rows])
+        return product
 
     def leading(self, order: int) -> Self:
         """The leading principal submatrix of this order."""
-        n, n1 = self.order, (self.order + 1) // 2
-        even = 1 - n % 2
-        if order > n1:
-            part = np.asfortranarray(self.full()[:order, :order])
-            return type(self)(order, lapack.dtrttf(part, transr="N", uplo="L")[0])
-        rectangle = self.values.reshape((n + even, n1), order="F")
-        leading = np.asfortranarray(rectangle[even : even + order, :order])
-        return type(self)(order, lapack.dtrttf(leading, transr="N", uplo="L")[0])
+        part = type(self)(order, np.empty(order * (order + 1) // 2, self.values.dtype))
+        n1 = (self.order + 1) // 2
+        m1, even = (order + 1) // 2, 1 - order % 2
+        rectangle, mine = part._rectangle(), self._rectangle()[1 - self.order % 2 :]
+        rectangle[even:] = mine[:order, :m1]  # also what is not in the lower triangle
+        trailing = self._blocks()[2]
+        for row in range(m1, order):
+            column = rectangle[: row - m1 + 1, row - m1 + 1 - even]
+            inside = max(0, min(n1, row + 1) - m1)  # the columns from m1 to n1
+            column[:inside] = mine[row, m1 : m1 + inside]
+            if inside < column.size:
+                first = m1 + inside - n1
+                column[inside:] = trailing[first : row - n1 + 1, row - n1]
+        return part
 
     def add_outer(self, vector: Array, scale: float) -> None:
         """Add ``scale * vector vector'``."""
-        rows = np.asfortranarray(vector[:, None])
-        overwrite = self.values.flags.writeable
-        self.values = lapack.dsfrk(
-            self.order,
-            1,
-            scale,
-            rows,
-            1.0,
-            self.values,
-            transr="N",
-            uplo="L",
-            overwrite_c=overwrite,
-        )
+        if not self.is_float32 and self.order <= LAPACK_ORDER:
+            rows = np.asfortranarray(vector[:, None])
+            self.values = lapack.dsfrk(
+                self.order,
+                1,
+                scale,
+                rows,
+                1.0,
+                self.values,
+                transr="N",
+                uplo="L",
+                overwrite_c=self.values.flags.writeable,
+            )
+            return
+        # In float64, so that each sum is rounded once.
+        n1, even = (self.order + 1) // 2, 1 - self.order % 2
+        rectangle = self._rectangle()
+        for j, column in enumerate(rectangle.T):
+            column[j + even :] += (scale * vector[j]) * vector[j:]
+            row = n1 + j - 1 + even
+            if row >= n1:
+                column[: j + even] += (scale * vector[row]) * vector[n1 : row + 1]
+
+    def _rectangle(self) -> NDArray[Any]:
+        shape = self.order + 1 - self.order % 2, (self.order + 1) // 2
+        return self.values.reshape(shape, order="F")
+
+    def _blocks(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """The leading lower triangle, the square below it, and the trailing upper triangle.
+
+        The triangles are squares, of which the other triangle belongs to something else.
+        """
+        n1, even = (self.order + 1) // 2, 1 - self.order % 2
+        n2, rectangle = self.order - n1, self._rectangle()
+        trailing = rectangle[:n2, 1 - even : 1 - even + n2]
+        return rectangle[even : even + n1], rectangle[even + n1 :], trailing
 
     def _diagonal_positions(self) -> NDArray[np.intp]:
         n, n1 = self.order, (self.order + 1) // 2
@@ -104,8 +177,18 @@ class PackedSymmetric:
         return np.concatenate([first, last])
 
 
+def _rows_of_triangle(lower: NDArray[Any], start: int, stop: int, out: Array) -> None:
+    """Rows of the symmetric matrix of which a lower triangle is given."""
+    out[:, :start] = lower[start:stop, :start]
+    out[:, stop:] = lower[stop:, start:stop].T
+    corner = np.tril(lower[start:stop, start:stop])
+    out[:, start:stop] = corner + np.tril(corner, -1).T
+
+
 class CholeskyFactor:
     """The Cholesky factor L of a packed matrix A = L L', which is overwritten.
+
+    It has the precision of the matrix; right-hand sides and solutions are float64.
 
     Raises
     ------
@@ -116,45 +199,40 @@ class CholeskyFactor:
 
     def __init__(self, matrix: PackedSymmetric, tolerance: float):
         diagonal = matrix.diagonal()
-        factor, info = lapack.dpftrf(
-            matrix.order, matrix.values, transr="N", uplo="L", overwrite_a=1
-        )
-        self._packed = PackedSymmetric(matrix.order, factor)
+        info = _core.packed_cholesky(matrix.values, matrix.order, blas=BLAS)
+        self._packed = matrix
         if info == 0:
-            self._pivots = self._packed.diagonal()
+            self._pivots = matrix.diagonal()
         if info != 0 or not np.all(self._pivots**2 > tolerance * diagonal):
             raise np.linalg.LinAlgError("the matrix is not positive definite")
 
     def solve(self, B: Array) -> Array:
         """A^-1 B."""
-        solution, _ = lapack.dpftrs(
-            self._packed.order, self._packed.values, np.asfortranarray(B), transr="N", uplo="L"
-        )
-        return np.ascontiguousarray(solution)
+        return np.ascontiguousarray(self._substituted(B, False, True), dtype=np.float64)
 
     def forward(self, B: Array) -> Array:
         """L^-1 B, by forward substitution."""
-        return self._triangular(B, "N")
+        return self._substituted(B, False).astype(np.float64, copy=False)
 
     def backward(self, B: Array) -> Array:
         """L'^-1 B, by back substitution."""
-        return self._triangular(B, "T")
+        return self._substituted(B, True).astype(np.float64, copy=False)
 
-    def _triangular(self, B: Array, trans: str) -> Array:
-        return lapack.dtfsm(
-            1.0,
-            self._packed.values,
-            np.asfortranarray(B),
-            transr="N",
-            side="L",
-            uplo="L",
-            trans=trans,
-        )
+    def _substituted(self, B: Array, *transposed: bool) -> NDArray[Any]:
+        solution = np.array(B, dtype=self._packed.values.dtype, order="F")
+        for one in transposed:
+            _core.packed_substitute(
+                self._packed.values, self._packed.order, solution, transposed=one, blas=BLAS
+            )
+        return solution
 
     def log_determinant(self) -> float:
         return 2 * float(np.log(self._pivots).sum())
 
     def inverse_trace(self) -> float:
-        """The trace of A^-1, at the cost of two Cholesky factors."""
-        inverse, _ = lapack.dpftri(self._packed.order, self._packed.values, transr="N", uplo="L")
-        return float(PackedSymmetric(self._packed.order, inverse).diagonal().sum())
+        """The trace of A^-1, at the cost of one or two Cholesky factors."""
+        packed = self._packed
+        if packed.is_float32 or packed.order > LAPACK_ORDER:
+            return _core.packed_inverse_trace(packed.values, packed.order, blas=BLAS)
+        inverse, _ = lapack.dpftri(packed.order, packed.values, transr="N", uplo="L")
+        return float(PackedSymmetric(packed.order, inverse).diagonal().sum())

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import numbers
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -55,6 +56,25 @@ class KernelRegressor(RegressorMixin, KernelMachine):
         standard deviations and give ``validation_score_``; the final weights are learned from all
         rows.
         At 0 no rows are kept; "auto" is then the same as "evidence".
+    loss : {"squared", "huber", "quantile"}, default="squared"
+        What is minimised, plus the penalty. Only the squared loss learns in one pass.
+        "huber": squared for small errors and linear for large ones, so that outliers matter less.
+        "quantile": the predictions are quantiles. For these two, targets are divided by
+        the spread of the errors of a first small model, to which alpha refers then.
+    solver : {"auto", "onepass", "iterative"}, default="auto"
+        "onepass": from statistics, with all that they allow. "iterative": in many passes, in which
+        the features are computed again; it needs no memory for pairs of features, and chooses
+        the penalty and when to stop on the validation rows, before all rows are learned. "auto":
+        one pass for the squared loss up to 8192 features.
+    max_iter : int, default=100
+        The largest number of steps of the iterative solver, for each penalty.
+    tol : float, default=1e-3
+        The residual, relative to its size at the start, at which the iterative solver stops.
+    warm_start : bool, default=False
+        Whether `fit` with the iterative solver begins with the weights of the last fit, which may
+        have had another penalty, or fewer features of the same map.
+    quantile : float, default=0.5
+        The quantile of loss="quantile", between 0 and 1.
     random_state : int, NumPy generator or None, default=None
         The seed of the default map. None draws one; see ``seed_``.
     verbose : bool, default=False
@@ -78,6 +98,12 @@ class KernelRegressor(RegressorMixin, KernelMachine):
     validation_score_ : float
         R^2 on the validation rows, of models that have not seen them; it does
         not exist if there are fewer than 20.
+    loss_ : str
+        The loss that was minimised.
+    solver_ : str
+        "onepass" or "iterative".
+    n_iter_ : int
+        The number of steps of the iterative solver, or 1.
     seed_ : int
         The seed that was used.
     n_features_in_ : int
@@ -106,10 +132,13 @@ class KernelRegressor(RegressorMixin, KernelMachine):
 
     *Cost.* n_components^2 operations for a row, n_components^3 / 3 for a solution. The choice of
     alpha takes an eigendecomposition, as long as 24 solutions, up to 1024 features, and about
-    eight solutions beyond. Memory: 4 n_components^2 bytes for the
-    statistics, up to twice as much again while solving, blocks of 4096 rows, and the features of
-    the validation rows, in float64 and twice while solving.
-    (`partial_fit` with more than 4096 rows needs a second copy of the statistics.)
+    seven solutions beyond. Memory: 4 n_components^2 bytes for the statistics, up to twice as much
+    again while solving, blocks of 4096 rows, and the features of the validation rows, in float64
+    and twice while solving. Above 16,384 features of float32 data the statistics are kept in
+    float32, and memory is saved elsewhere: 2 n_components^2 bytes, as much again while solving, and
+    the features of the validation rows once; see `LeastSquares`. What does not fit is refused
+    before it starts. (`partial_fit` with more than 4096 rows needs a second copy of the
+    statistics.)
 
     Examples
     --------
@@ -139,6 +168,7 @@ class KernelRegressor(RegressorMixin, KernelMachine):
     _target_ndim: int
     _target_dtype: str
     task = "regression"
+    losses = ("squared", "huber", "quantile")
     target_attributes: ClassVar[dict[str, Any]] = {"_target_ndim": int, "_target_dtype": str}
 
     def __init__(
@@ -148,6 +178,12 @@ class KernelRegressor(RegressorMixin, KernelMachine):
         alpha: Any = "auto",
         fit_intercept: bool = True,
         validation_rows: int = 2000,
+        loss: str = "squared",
+        quantile: float = 0.5,
+        solver: str = "auto",
+        max_iter: int = 100,
+        tol: float = 1e-3,
+        warm_start: bool = False,
         random_state: Any = None,
         verbose: bool = False,
     ):
@@ -155,6 +191,12 @@ class KernelRegressor(RegressorMixin, KernelMachine):
         self.alpha = alpha
         self.fit_intercept = fit_intercept
         self.validation_rows = validation_rows
+        self.loss = loss
+        self.quantile = quantile
+        self.solver = solver
+        self.max_iter = max_iter
+        self.tol = tol
+        self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose
 
@@ -182,6 +224,7 @@ class KernelRegressor(RegressorMixin, KernelMachine):
         """
         with unchanged_on_error(self):
             self._check_parameters()
+            self.check_one_pass("partial_fit")
             first = "statistics_" not in vars(self)
             (self._begin if first else self._continue)(X, y, sample_weight)
         return self
@@ -251,17 +294,28 @@ class KernelRegressor(RegressorMixin, KernelMachine):
         return targets
 
     def validated(self, held_out: LeaveOneOut, solution: Solution) -> Validation:
-        outputs, shares = (
-            held_out.outputs(solution.alpha),
-            held_out.rows.weights / held_out.rows.weights.sum(),
-        )
-        errors = np.square(held_out.rows.targets - outputs)
-        spreads = np.square(held_out.rows.targets - shares @ held_out.rows.targets)
-        varying = shares @ spreads > 0
-        score = None
-        if varying.any():
-            score = float(np.mean(1 - (shares @ errors)[varying] / (shares @ spreads)[varying]))
-        return Validation(score=score, spread=self._spread(held_out, solution, errors))
+        outputs, rows = held_out.outputs(solution.alpha), held_out.rows
+        found = self.validated_by("squared", outputs, rows.targets, rows.weights)
+        errors = np.square(rows.targets - outputs)
+        return replace(found, spread=self._spread(held_out, solution, errors))
+
+    def validated_by(
+        self, loss: str, outputs: Array, targets: NDArray[Any], weights: Array
+    ) -> Validation:
+        if weights.size == 0:
+            return Validation()
+        shares = weights / weights.sum()
+        errors = shares @ np.square(targets - outputs)
+        spreads = shares @ np.square(targets - shares @ targets)
+        varying = spreads > 0
+        if not varying.any():
+            return Validation()
+        return Validation(score=float(np.mean(1 - errors[varying] / spreads[varying])))
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if not isinstance(self.quantile, numbers.Real) or not 0 < self.quantile < 1:
+            raise ValueError(f"quantile must be between 0 and 1; got {self.quantile!r}.")
 
     @staticmethod
     def _spread(held_out: LeaveOneOut, solution: Solution, errors: Array) -> Array | None:

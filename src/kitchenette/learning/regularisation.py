@@ -16,6 +16,9 @@ factors. rss and determinant are then exact as well; traces of powers of (G + al
 estimated with PROBES random sign vectors (Hutchinson). The standard error of edf is at most
 sqrt(2 min(edf, n_features - edf) / PROBES): below 8 for an edf of 1000, which changes "gcv" by
 less than 2e-4 relatively for 10^5 rows or more. "evidence" needs traces for its derivatives only.
+
+Of a Gram matrix in float32, one factor at a time is kept; if the best alpha was not the last one
+that was tried, it is factored once more.
 """
 
 from __future__ import annotations
@@ -145,7 +148,7 @@ def _best_of(
     tries = _Tries(equations, criterion)
     for alpha in alphas:
         tries.attempt(float(alpha))
-    return tries.best or shifted_inverse(equations, float(alphas.max()))
+    return tries.found() or shifted_inverse(equations, float(alphas.max()))
 
 
 def exact_criterion(
@@ -195,7 +198,8 @@ class _Tries:
         self.equations = equations
         self.criterion = criterion
         self.lowest = np.inf
-        self.best: ShiftedCholesky | None = None
+        self.best: ShiftedCholesky | None = None  # perhaps without its factor
+        self.latest: ShiftedCholesky | None = None
         order = equations.gram.order
         # With a fixed seed equal statistics give equal choices, and common random vectors for
         # all alphas make correlated errors that hardly move the minimum.
@@ -204,14 +208,16 @@ class _Tries:
     def attempt(self, alpha: float) -> _Attempt | None:
         """Try an alpha; None if it is so small that the criterion is undefined."""
         equations, order = self.equations, self.equations.gram.order
+        if equations.gram.is_float32 and self.latest is not None:
+            self.latest.drop_factor(equations)  # there is memory for one
         try:
-            inverse = ShiftedCholesky(equations, alpha)
+            inverse = self.latest = ShiftedCholesky(equations, alpha)
         except np.linalg.LinAlgError:
             return None  # singular up to rounding errors
         both = inverse.solve(np.concatenate([equations.cross, self.probes], axis=1))
         w, p = np.split(both, [equations.cross.shape[1]], axis=1)
         p *= alpha
-        inverse.weights = w = w.copy()
+        inverse.weights = w = inverse.refined(equations, w.copy())
         rss, penalty = residuals(equations, w, alpha)
         if np.any(rss < -_rss_floor(equations)):
             return None
@@ -227,6 +233,14 @@ class _Tries:
         if height < self.lowest:
             self.lowest, self.best = height, inverse
         return _Attempt(self, inverse, w, p, trial)
+
+    def found(self) -> ShiftedCholesky | None:
+        """The best one of all attempts, with its factor, or None if all failed."""
+        if self.best is not self.latest and self.best and self.latest:
+            if self.equations.gram.is_float32:
+                self.latest.drop_factor(self.equations)
+            _ = self.best.factor
+        return self.best
 
 
 @dataclass(frozen=True)
@@ -292,9 +306,10 @@ def _search(equations: NormalEquations, criterion: str) -> ShiftedInverse:
         if abs(step) < NEAR or not np.isfinite(following) or above - below < NEAR:
             break
         x = following
-    if tries.best is None:
+    best = tries.found()
+    if best is None:
         raise ValueError(_too_few_rows(equations, criterion))
-    return tries.best
+    return best
 
 
 def _guess(equations: NormalEquations, criterion: str) -> float:

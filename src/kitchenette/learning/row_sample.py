@@ -96,12 +96,18 @@ class RowSample:
 
     @classmethod
     def of(
-        cls, size: int, keys: Keys, features: NDArray[Any], targets: Array, weights: Array | None
+        cls,
+        size: int,
+        keys: Keys,
+        features: NDArray[Any],
+        targets: Array,
+        weights: Array | None,
+        last_key: int = LARGEST_KEY,
     ) -> Self:
-        """The sample of these rows."""
+        """The sample of those of these rows whose keys are at most ``last_key``."""
         unit = np.ones(keys.size) if weights is None else weights
         return _distinct(
-            cls(size, LARGEST_KEY, keys, features, targets, unit, np.ones(keys.size, np.int64))
+            cls(size, last_key, keys, features, targets, unit, np.ones(keys.size, np.int64))
         )
 
     @property
@@ -202,10 +208,15 @@ _ROWS = ("keys", "features", "targets", "weights", "copies")
 
 
 def _distinct(sample: Any) -> Any:
-    """Rows in any order, with repetitions, as a sample."""
-    keys, first, inverse = np.unique(sample.keys, return_index=True, return_inverse=True)
-    weights = np.bincount(inverse, sample.weights, minlength=keys.size)
-    copies = np.bincount(inverse, sample.copies, minlength=keys.size).astype(np.int64)
+    """Rows in any order, with repetitions and with keys above the last one, as a sample.
+
+    The features, which are most of the memory, are copied only for the rows of the sample.
+    """
+    here = np.flatnonzero(sample.keys <= np.uint64(sample.last_key))
+    keys, first, inverse = np.unique(sample.keys[here], return_index=True, return_inverse=True)
+    first = here[first]
+    weights = np.bincount(inverse, sample.weights[here], minlength=keys.size)
+    copies = np.bincount(inverse, sample.copies[here], minlength=keys.size).astype(np.int64)
     last_key = sample.last_key
     if keys.size > sample.size:
         last_key = int(keys[sample.size - 1])
@@ -232,23 +243,23 @@ class SampleBuilder:
 
     def __init__(self, size: int):
         self._size = size
-        self._last_key = np.uint64(LARGEST_KEY)
+        self._last_key = LARGEST_KEY
         self._parts: list[RowSample] = []
         self._waiting = 0
 
     def add(self, keys: Keys, Z: NDArray[Any], Y: Array, weights: Array | None) -> None:
         """Add a block of rows, of which only those with small keys are copied."""
-        chosen = np.flatnonzero(keys <= self._last_key)
-        some = None if weights is None else weights[chosen]
-        part = RowSample.of(self._size, keys[chosen], Z[chosen], Y[chosen], some)
+        part = RowSample.of(self._size, keys, Z, Y, weights, self._last_key)
+        self._last_key = part.last_key
         self._parts.append(part)
         self._waiting += part.n_sampled
-        if self._waiting > 2 * self._size:
+        # Features may be large, so that rows are not left waiting for long.
+        if 4 * self._waiting > 5 * self._size:
             self.finish()
 
     def finish(self) -> RowSample:
         """The sample of all blocks so far."""
         sample = self._parts[0].combined(*self._parts[1:])
         self._parts, self._waiting = [sample], 0
-        self._last_key = np.uint64(sample.last_key)
+        self._last_key = sample.last_key
         return sample

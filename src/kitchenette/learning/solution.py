@@ -14,8 +14,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
 
 from kitchenette.learning.packed import Array, CholeskyFactor, PackedSymmetric
+from kitchenette.learning.refinement import refined
 from kitchenette.learning.threads import one_blas_thread
 from kitchenette.sketching.rows import row_blocks
+
+# Pivots of a float32 factor below this part of the diagonal are rounding errors.
+FLOAT32_PIVOT = 10 * float(np.finfo(np.float32).eps)
+DECADES = 6  # by which alpha may be raised before a matrix counts as indefinite
 
 
 @dataclass(frozen=True)
@@ -56,23 +61,49 @@ class NormalEquations:
 
 
 class ShiftedCholesky:
-    """(G + alpha I)^-1 by a Cholesky factor."""
+    """(G + alpha I)^-1 by a Cholesky factor, in the precision of G."""
 
     weights: Array | None = None  # the solution for the targets, once computed
+    _again: NormalEquations | None = None  # from which a factor that was dropped is computed again
 
     def __init__(self, equations: NormalEquations, alpha: float):
-        shifted = equations.gram.copy()
-        shifted.add_to_diagonal(alpha)
-        order = shifted.order
-        # Without a penalty, pivots at the level of rounding errors mean a singular matrix.
-        tolerance = equations.cutoff if alpha == 0 else order * np.finfo(np.float64).eps
         self.alpha = alpha
-        self.order = order
-        with one_blas_thread(order):
-            self.factor = CholeskyFactor(shifted, tolerance)
+        self.order = equations.gram.order
+        self._factor: CholeskyFactor | None = self._factored(equations)
+
+    def _factored(self, equations: NormalEquations) -> CholeskyFactor:
+        shifted = equations.gram.copy()
+        shifted.add_to_diagonal(self.alpha)
+        tolerance = self.order * float(np.finfo(np.float64).eps)
+        if shifted.is_float32:
+            tolerance = FLOAT32_PIVOT
+        if self.alpha == 0:
+            # Without a penalty, pivots at the level of rounding errors mean a singular matrix.
+            tolerance = max(tolerance, equations.cutoff)
+        with one_blas_thread(self.order):
+            return CholeskyFactor(shifted, tolerance)
+
+    @property
+    def factor(self) -> CholeskyFactor:
+        if self._factor is None:
+            assert self._again is not None
+            self._factor, self._again = self._factored(self._again), None
+        return self._factor
+
+    def drop_factor(self, equations: NormalEquations) -> None:
+        """Free the memory of the factor, which is computed again when it is needed."""
+        self._factor, self._again = None, equations
 
     def solve(self, B: Array) -> Array:
+        """The solution as exact as the factor is."""
         return self.factor.solve(B)
+
+    def refined(self, equations: NormalEquations, X: Array) -> Array:
+        """The weights for the targets, from what `solve` found, as exact as G is."""
+        gram, alpha = equations.gram, self.alpha
+        if not gram.is_float32:
+            return X
+        return refined(lambda V: gram.product(V) + alpha * V, self.solve, equations.cross, X)
 
     def squared_lengths(self, Z: Array) -> Array:
         return np.square(self.factor.forward(Z.T)).sum(axis=0)
@@ -117,6 +148,10 @@ class ShiftedEigen:
         V = self._eigen.vectors
         return V @ (self.diagonal[:, None] * (V.T @ B))
 
+    def refined(self, equations: NormalEquations, X: Array) -> Array:
+        """The weights as they are: they are exact."""
+        return X
+
     def squared_lengths(self, Z: Array) -> Array:
         return np.square(Z @ self._eigen.vectors) @ self.diagonal
 
@@ -134,19 +169,49 @@ ShiftedInverse = ShiftedCholesky | ShiftedEigen
 
 
 def shifted_inverse(equations: NormalEquations, alpha: float) -> ShiftedInverse:
-    """(G + alpha I)^-1 by Cholesky; if singular, the pseudo-inverse with a warning."""
+    """(G + alpha I)^-1 by Cholesky; if singular, something close to it with a warning.
+
+    That is the pseudo-inverse, or the inverse for a larger alpha if the Gram matrix is float32: it
+    is then too large for an eigendecomposition.
+    """
     try:
         return ShiftedCholesky(equations, alpha)
     except np.linalg.LinAlgError:
-        warnings.warn(
-            f"The normal equations are singular to working precision with alpha={alpha:g}: some "
-            "features are constant or depend linearly on others. They are solved by an "
-            "eigendecomposition, which is slower, and without a penalty for the weights of "
-            "least norm. Use a larger alpha, or float64 features.",
-            ConvergenceWarning,
-            stacklevel=4,
+        pass
+    problem = (
+        f"The normal equations are singular to working precision with alpha={alpha:g}: some "
+        "features are constant or depend linearly on others."
+    )
+    if equations.gram.is_float32:
+        inverse = _raised(equations, alpha)
+        _warn(
+            f"{problem} They are solved with alpha={inverse.alpha:.3g}, because the statistics are "
+            "kept in float32. Use a larger alpha, or float64 features."
         )
-        return ShiftedEigen(Eigendecomposition(equations), alpha)
+        return inverse
+    _warn(
+        f"{problem} They are solved by an eigendecomposition, which is slower, and without a "
+        "penalty for the weights of least norm. Use a larger alpha, or float64 features."
+    )
+    return ShiftedEigen(Eigendecomposition(equations), alpha)
+
+
+def _warn(sentence: str) -> None:
+    warnings.warn(sentence, ConvergenceWarning, stacklevel=5)
+
+
+def _raised(equations: NormalEquations, alpha: float) -> ShiftedCholesky:
+    """The inverse for the smallest alpha of a few that has a Cholesky factor."""
+    alpha = max(alpha, equations.resolution * equations.trace)
+    for _ in range(DECADES):
+        try:
+            return ShiftedCholesky(equations, alpha)
+        except np.linalg.LinAlgError:
+            alpha *= 10
+    raise ValueError(
+        "The statistics are not those of any rows: their Gram matrix has eigenvalues below "
+        f"{-alpha / 10:.2g}. If rows were removed, remove only what was added before."
+    )
 
 
 @dataclass(frozen=True)
@@ -281,7 +346,9 @@ class Solution:
 def solution(equations: NormalEquations, inverse: ShiftedInverse) -> Solution:
     """The solution by a given inverse of G + alpha I."""
     known = inverse.weights if isinstance(inverse, ShiftedCholesky) else None
-    w = inverse.solve(equations.cross) if known is None else known
+    w = known
+    if w is None:
+        w = inverse.refined(equations, inverse.solve(equations.cross))
     rss, penalty = residuals(equations, w, inverse.alpha)
     rss = np.maximum(rss, 0)
     return Solution(

@@ -7,14 +7,14 @@ from contextlib import contextmanager
 from functools import cache
 from threading import Lock
 
-from scipy.linalg import cython_blas
+from scipy.linalg import cython_blas, cython_lapack
 from threadpoolctl import ThreadpoolController
 
 from kitchenette import _core
 
-BLAS = _core.Blas(
-    **{name: cython_blas.__pyx_capi__[name] for name in ("sgemm", "ssyrk", "dgemm", "dsyrk")}
-)
+_FUNCTIONS = {**cython_blas.__pyx_capi__, **cython_lapack.__pyx_capi__}
+BLAS_NAMES = tuple(letter + name for letter in "sd" for name in ("gemm", "syrk", "trsm", "potrf"))
+BLAS = _core.Blas(**{name: _FUNCTIONS[name] for name in BLAS_NAMES})
 _limiting = Lock()
 
 

@@ -202,6 +202,19 @@ class _Prepared(Operator):
             return dense
         return PreparedLinear(self.preparation, dense, self.second.linear(weights, intercept))
 
+    def add_transposed(self, rows: Any, factors: NDArray[Any], out: NDArray[np.float64]) -> bool:
+        if sp.issparse(rows) and self.preparation.keeps_zeros:
+            prepared = self.preparation.sparse_rows(rows)
+            fine: bool = self.second.add_transposed(prepared, factors, out)
+            return fine
+        return super().add_transposed(rows, factors, out)
+
+    def gradient(self, rows: Any, *args: Any) -> float:
+        if sp.issparse(rows) and self.preparation.keeps_zeros:
+            total: float = self.second.gradient(self.preparation.sparse_rows(rows), *args)
+            return total
+        return super().gradient(rows, *args)
+
     def collapse(self, weights: NDArray[Any]) -> tuple[Operator, NDArray[Any]]:
         cheaper, weights = self.second.collapse(weights)
         if cheaper is self.second:

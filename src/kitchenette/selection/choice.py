@@ -59,6 +59,16 @@ class Choice:
         Returns
         -------
         ax : matplotlib Axes
+            With a line for each kernel and kind of scales.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kitchenette import choose
+        >>> X = np.random.default_rng(0).normal(size=(100, 2))
+        >>> choice = choose(X, X[:, 0], n_components=32, random_state=0)  # doctest: +SKIP
+        >>> choice.plot().get_xlabel()  # doctest: +SKIP
+        'length scale / median distance'
         """
         if ax is None:
             from matplotlib import pyplot

@@ -62,6 +62,83 @@ class Operator(ABC):
         """
         return BlockwiseLinear(self, weights, intercept)
 
+    def add_transposed(self, rows: Any, factors: NDArray[Any], out: NDArray[np.float64]) -> bool:
+        """Add features' factors to ``out``.
+
+        Parameters
+        ----------
+        rows : ndarray or sparse CSR matrix of shape (n_rows, n_columns)
+            Rows in the precision of the operator.
+        factors : ndarray of shape (n_rows, n_targets)
+        out : ndarray of float64 of shape (n_features, n_targets)
+
+        Returns
+        -------
+        fine : bool
+            False if a number is not finite; ``out`` is then invalid.
+        """
+        R = np.asarray(factors, dtype=self.dtype)
+        for some, Z in _feature_blocks(self, rows):
+            if Z is None:
+                return False
+            out += Z.T @ R[some]
+        return bool(np.isfinite(out).all())
+
+    def gradient(
+        self,
+        rows: Any,
+        weights: NDArray[Any],
+        intercept: NDArray[np.float64],
+        targets: NDArray[Any],
+        sample_weight: NDArray[np.float64] | None,
+        loss: _core.Loss,
+        outputs: NDArray[np.float64],
+        out: NDArray[np.float64],
+        sums: NDArray[np.float64],
+    ) -> float:
+        """Add the gradient of a sum of losses of features @ weights + intercept.
+
+        The features of every row are computed once. Features and weights are multiplied in the
+        precision of the operator over short stretches, whose sums are added in double precision.
+
+        Parameters
+        ----------
+        rows : ndarray or sparse CSR matrix of shape (n_rows, n_columns)
+            Rows in the precision of the operator.
+        weights : ndarray of shape (n_features, n_targets)
+        intercept : ndarray of shape (n_targets,)
+        targets : ndarray of float64 of shape (n_rows, n_targets), or of int32 of shape (n_rows,)
+            Numbers, or the labels of classes for losses of classes. With a single output the
+            classes are 0 and 1.
+        sample_weight : ndarray of float64 of shape (n_rows,), or None
+            The weight of each row in the sum; None is one for all. A row of weight zero adds
+            nothing whatever its target.
+        loss : kitchenette._core.Loss
+        outputs : ndarray of float64 of shape (n_rows, n_targets)
+            features @ weights + intercept is written here, also for rows of weight zero.
+        out : ndarray of float64 of shape (n_features, n_targets)
+            The derivatives with respect to the weights are added to it.
+        sums : ndarray of float64 of shape (n_targets,)
+            The derivatives with respect to the intercept are added to it.
+
+        Returns
+        -------
+        total : float
+            The sum over the rows of weight times loss; NaN if a number is not finite, and then
+            all results are invalid.
+        """
+        total, W = 0.0, np.asarray(weights, dtype=self.dtype)
+        for some, Z in _feature_blocks(self, rows):
+            if Z is None:
+                return np.nan
+            outputs[some] = Z @ W
+            outputs[some] += intercept
+            factors = np.empty_like(outputs[some])
+            weight = None if sample_weight is None else sample_weight[some]
+            total += loss.evaluate(outputs[some], targets[some], weight, factors, sums)
+            out += Z.T @ factors.astype(self.dtype)
+        return total if np.isfinite(out).all() else np.nan
+
     def collapse(self, weights: NDArray[Any]) -> tuple[Operator, NDArray[Any]]:
         """A cheaper operator and weights for it that give the same linear function."""
         return self, weights
@@ -96,23 +173,57 @@ class NativeOperator(Operator):
     def linear(self, weights: ArrayLike, intercept: ArrayLike) -> Linear:
         return NativeLinear(self, weights, intercept)
 
+    def add_transposed(self, rows: Any, factors: NDArray[Any], out: NDArray[np.float64]) -> bool:
+        numbers = np.ascontiguousarray(factors, dtype=self.dtype)
+        return _core.transposed(self.native, native_rows(rows), numbers, out)
+
+    def gradient(
+        self,
+        rows: Any,
+        weights: NDArray[Any],
+        intercept: NDArray[np.float64],
+        targets: NDArray[Any],
+        sample_weight: NDArray[np.float64] | None,
+        loss: _core.Loss,
+        outputs: NDArray[np.float64],
+        out: NDArray[np.float64],
+        sums: NDArray[np.float64],
+    ) -> float:
+        return _core.gradient(
+            self.native,
+            native_rows(rows),
+            _native_weights(weights, self.dtype),
+            intercept,
+            targets,
+            sample_weight,
+            loss,
+            outputs,
+            out,
+            sums,
+        )
+
 
 class NativeLinear(Linear):
     """A linear function in native code, which multiplies features while they are in cache."""
 
     def __init__(self, operator: NativeOperator, weights: ArrayLike, intercept: ArrayLike):
-        numbers = np.asarray(weights)
-        if numbers.dtype != operator.dtype:
-            numbers = numbers.astype(np.float64)
         self.native = _core.linear(
             operator.native,
-            np.ascontiguousarray(numbers),
+            _native_weights(weights, operator.dtype),
             np.ascontiguousarray(intercept, dtype=np.float64),
         )
         self.n_targets = self.native.n_targets
 
     def write(self, rows: Any, out: NDArray[np.float64]) -> bool:
         return self.native.write(native_rows(rows), out)
+
+
+def _native_weights(weights: ArrayLike, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Weights of the given precision as they are, and others in double precision."""
+    numbers = np.asarray(weights)
+    if numbers.dtype != dtype:
+        numbers = numbers.astype(np.float64, copy=False)
+    return np.ascontiguousarray(numbers)
 
 
 def affine(n_columns: int, constant: float, slope: float, dtype: DTypeLike) -> NativeOperator:

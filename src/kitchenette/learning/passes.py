@@ -1,0 +1,274 @@
+"""Passes over rows in which their features are computed again, and never stored.
+
+Iterative solvers need two products with the matrix Z of all features: Z W, the outputs of a model,
+and Z' R, which combines the features of all rows. `FeatureRows.gradient` does both in one pass,
+because what lies between them, the derivative of the loss, is computed row by row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kitchenette.data.rows import slices, take
+from kitchenette.learning.accumulation import Targets, features
+from kitchenette.learning.losses import Loss, Squared
+from kitchenette.learning.row_sample import Keys, can_be_hashed, row_keys
+from kitchenette.maps.protocol import FittedMap
+from kitchenette.sketching.operators import Operator
+
+Array = NDArray[np.float64]
+PASS_ROWS = 1 << 13  # rows whose outputs are held at a time
+
+
+@dataclass(frozen=True)
+class Gradient:
+    """The result of a pass over all rows.
+
+    Attributes
+    ----------
+    loss : float
+        The weighted sum of the losses.
+    weights : ndarray of shape (n_features, n_outputs)
+        The derivative of this sum in the weights.
+    intercept : ndarray of shape (n_outputs,)
+        The derivative in the intercept.
+    outputs : ndarray of shape (n_watched, n_outputs)
+        The outputs of the rows that are watched.
+    """
+
+    loss: float
+    weights: Array
+    intercept: Array
+    outputs: Array
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Sums over weighted rows.
+
+    Attributes
+    ----------
+    count : float
+        The sum of the weights.
+    mean : ndarray of shape (n_features,)
+        The mean of the features.
+    target_mean : ndarray of shape (n_targets,)
+        The mean of the target columns.
+    cross : ndarray of shape (n_features, n_targets)
+        The sum of products of centred features and centred targets.
+    target_squares : ndarray of shape (n_targets,)
+        The sum of squares of the centred targets.
+    """
+
+    count: float
+    mean: Array
+    target_mean: Array
+    cross: Array
+    target_squares: Array
+
+    def combined(self, other: Moments) -> Moments:
+        """The moments of the rows of both (Chan, Golub and LeVeque)."""
+        count = self.count + other.count
+        share = other.count / count if count > 0 else 0.0
+        apart, targets_apart = other.mean - self.mean, other.target_mean - self.target_mean
+        factor = self.count * share
+        return Moments(
+            count,
+            self.mean + share * apart,
+            self.target_mean + share * targets_apart,
+            self.cross + other.cross + factor * np.outer(apart, targets_apart),
+            self.target_squares + other.target_squares + factor * np.square(targets_apart),
+        )
+
+    def uncentred(self) -> Moments:
+        """Those of a model without intercept."""
+        return Moments(
+            self.count,
+            np.zeros_like(self.mean),
+            np.zeros_like(self.target_mean),
+            self.cross + self.count * np.outer(self.mean, self.target_mean),
+            self.target_squares + self.count * np.square(self.target_mean),
+        )
+
+
+class FeatureRows:
+    """Rows with targets and weights, of which the features are computed in every pass.
+
+    Parameters
+    ----------
+    fitted : FittedMap
+        The map.
+    X : table of rows
+        Rows that can be read again: an array, a CSR matrix or a data frame.
+    targets : ndarray of shape (n_rows, ...)
+        Encoded targets.
+    kind : Targets
+        Converts encoded targets to columns of numbers.
+    weights : ndarray of shape (n_rows,)
+        The weights of the rows.
+    """
+
+    def __init__(
+        self, fitted: FittedMap, X: Any, targets: NDArray[Any], kind: Targets, weights: Array
+    ):
+        self._fitted = fitted
+        self._X = X
+        self.targets = targets
+        self.kind = kind
+        self.weights = weights
+        self.n_rows = X.shape[0]
+        self.n_features = fitted.n_features_out_
+
+    @property
+    def n_targets(self) -> int:
+        """The number of target columns."""
+        return self.kind.columns(self.targets[:1]).shape[1]
+
+    def some(self, which: NDArray[np.intp]) -> Self:
+        """These rows alone."""
+        return type(self)(
+            self._fitted, take(self._X, which), self.targets[which], self.kind, self.weights[which]
+        )
+
+    def weighted(self, weights: Array) -> Self:
+        """The same rows with other weights."""
+        return type(self)(self._fitted, self._X, self.targets, self.kind, weights)
+
+    def with_targets(self, kind: Targets) -> Self:
+        """The same rows with targets that are converted in another way."""
+        return type(self)(self._fitted, self._X, self.targets, kind, self.weights)
+
+    def columns(self) -> Array:
+        """The targets of all rows as columns of numbers."""
+        return self.kind.columns(self.targets)
+
+    def features(self) -> NDArray[Any]:
+        """The features of all rows, which must be few."""
+        return features(self._fitted, self._X)
+
+    def keys(self) -> Keys:
+        """A hash value of each row and its target."""
+        keys = np.empty(self.n_rows, dtype=np.uint64)
+        for part, _, rows in self._blocks():
+            hashed = rows if can_be_hashed(rows) else features(self._fitted, take(self._X, part))
+            keys[part] = row_keys(hashed, self.kind.target_numbers(self.targets[part]))
+        return keys
+
+    def _blocks(self) -> Iterator[tuple[slice, Operator, Any]]:
+        for part in slices(self.n_rows, PASS_ROWS):
+            rows = self._fitted.rows(take(self._X, part))
+            yield part, self._fitted.operator(rows), rows
+
+    def _overflow(self, rows: Any) -> ValueError:
+        return ValueError(self._fitted.overflow(rows))
+
+    # ------------------------------------------------------------ products
+
+    def outputs(self, W: Array, intercept: Array | None = None) -> Array:
+        """Z W plus an intercept, shape (n_rows, n_outputs)."""
+        out = np.empty((self.n_rows, W.shape[1]))
+        constant = np.zeros(W.shape[1]) if intercept is None else intercept
+        linear: dict[int, Any] = {}
+        for part, operator, rows in self._blocks():
+            if id(operator) not in linear:
+                linear[id(operator)] = operator.linear(W, constant)
+            if not linear[id(operator)].write(rows, out[part]):
+                raise self._overflow(rows)
+        return out
+
+    def transposed(self, R: Array) -> Array:
+        """Z' R, shape (n_features, n_columns of R); the weights are not used."""
+        ones = self.weighted(np.ones(self.n_rows))
+        nothing = np.zeros((self.n_features, R.shape[1]))
+        found = ones._pass(Squared(), nothing, nothing[0], lambda part: R[part], None)
+        return -found.weights
+
+    def moments(self) -> Moments:
+        """The moments of features and target columns, in one pass."""
+        count = float(self.weights.sum())
+        target_mean, target_squares = self._target_moments(count)
+
+        def targets(part: slice) -> Array:
+            centred = self.kind.columns(self.targets[part]) - target_mean
+            return np.hstack([centred, np.ones((centred.shape[0], 1))])
+
+        nothing = np.zeros((self.n_features, target_mean.size + 1))
+        sums = -self._pass(Squared(), nothing, nothing[0], targets, None).weights
+        return Moments(
+            count,
+            sums[:, -1] / max(count, np.finfo(float).tiny),
+            target_mean,
+            np.ascontiguousarray(sums[:, :-1]),
+            target_squares,
+        )
+
+    def _target_moments(self, count: float) -> tuple[Array, Array]:
+        blocks = list(slices(self.n_rows, PASS_ROWS))
+        mean, squares = np.zeros((2, self.n_targets))
+        for part in blocks:
+            mean += self.weights[part] @ self.kind.columns(self.targets[part])
+        mean /= max(count, np.finfo(float).tiny)
+        for part in blocks:
+            centred = self.kind.columns(self.targets[part]) - mean
+            squares += self.weights[part] @ np.square(centred)
+        return mean, squares
+
+    def gradient(
+        self, loss: Loss, W: Array, intercept: Array, watched: NDArray[np.bool_] | None = None
+    ) -> Gradient:
+        """The weighted loss of all rows and its derivatives, in one pass.
+
+        Parameters
+        ----------
+        loss : Loss
+            What is minimised.
+        W : ndarray of shape (n_features, n_outputs)
+            The weights of the model.
+        intercept : ndarray of shape (n_outputs,)
+            Its intercept.
+        watched : ndarray of shape (n_rows,), optional
+            Whether the outputs of a row are wanted.
+        """
+
+        def targets(part: slice) -> NDArray[Any]:
+            encoded = self.targets[part]
+            return encoded.astype(np.int32) if loss.of_labels else self.kind.columns(encoded)
+
+        return self._pass(loss, W, intercept, targets, watched)
+
+    def normal_product(
+        self, W: Array, mean: Array, watched: NDArray[np.bool_] | None = None
+    ) -> tuple[Array, Array]:
+        """C' diag(weights) C W for the centred features C = Z - 1 mean', and rows of C W.
+
+        The second result has the watched rows.
+        """
+        zeros = np.zeros((min(self.n_rows, PASS_ROWS), W.shape[1]))
+        found = self._pass(
+            Squared(), W, -(mean @ W), lambda part: zeros[: part.stop - part.start], watched
+        )
+        return found.weights - np.outer(mean, found.intercept), found.outputs
+
+    def _pass(self, loss: Loss, W: Array, intercept: Array, targets: Any, watched: Any) -> Gradient:
+        n_outputs = W.shape[1]
+        total, out, sums = 0.0, np.zeros((self.n_features, n_outputs)), np.zeros(n_outputs)
+        memory = np.empty((min(self.n_rows, PASS_ROWS), n_outputs))
+        seen = []
+        for part, operator, rows in self._blocks():
+            outputs = memory[: part.stop - part.start]
+            wanted = np.ascontiguousarray(targets(part))
+            weights = self.weights[part]
+            total += operator.gradient(
+                rows, W, intercept, wanted, weights, loss.native, outputs, out, sums
+            )
+            if not np.isfinite(total):
+                raise self._overflow(rows)
+            if watched is not None:
+                seen.append(outputs[watched[part]])
+        kept = np.concatenate(seen) if seen else np.empty((0, n_outputs))
+        return Gradient(total, out, sums, kept)

@@ -1,0 +1,213 @@
+"""A preconditioner from a sample of the rows, as Falkon has it.
+
+The matrix of the normal equations of n rows, A = C' V C + alpha I with centred features C and
+weights V, is replaced by that of m of these rows, scaled by n / m. Its inverse takes a Cholesky
+factor of order m or of order D, whichever is smaller: with S the m scaled rows,
+
+    (S' S + alpha I)^-1 = (I - S' (S S' + alpha I)^-1 S) / alpha.
+
+If the sample has all rows, this is the exact inverse, and one step of an iterative solver suffices.
+Only the factor is stored; products with S compute the features of the m rows again.
+
+References
+----------
+Rudi, Carratino and Rosasco, FALKON: an optimal large scale kernel method, NeurIPS 2017.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+from kitchenette.data.rows import slices
+from kitchenette.learning.least_squares import StatisticsBuilder
+from kitchenette.learning.losses import Loss
+from kitchenette.learning.passes import FeatureRows
+from kitchenette.learning.threads import one_blas_thread
+
+Array = NDArray[np.float64]
+FEATURE_BYTES = 1 << 28  # the size of a block of features while the Gram matrix is computed
+ROWS_PER_FEATURE = 4  # in the sample, if it is the features whose matrix is factored
+LARGEST_ORDER = 4096  # of a matrix that is factored
+BLOCK_ROWS = 2048
+LEAST_ROWS, MOST_FEATURES = 64, 1 << 30  # of a sample, if there are very many features
+ROUNDING = 1e-10  # the smallest penalty relative to the mean of the diagonal
+SMALLEST = float(np.finfo(np.float32).tiny)
+SINGLE = 1e-6  # the penalty relative to the trace above which a factor in float32 suffices
+
+
+def gram_of_rows(rows: FeatureRows, mean: Array, factors: Array) -> NDArray[np.float32]:
+    """Inner products of centred features, times factors of both rows.
+
+    It is computed in blocks, of which two are in memory. float32 suffices for what it is used for.
+    """
+    gram = np.empty((rows.n_rows, rows.n_rows), dtype=np.float32)
+    size = max(1, FEATURE_BYTES // (4 * rows.n_features))
+    blocks = list(slices(rows.n_rows, size))
+
+    def scaled(part: slice) -> NDArray[np.float32]:
+        some = rows.some(np.arange(part.start, part.stop)).features()
+        some -= mean.astype(some.dtype)
+        some *= factors[part, None].astype(some.dtype)
+        return some.astype(np.float32, copy=False)
+
+    for i, part in enumerate(blocks):
+        left = scaled(part)
+        gram[part, part] = left @ left.T
+        for other in blocks[i + 1 :]:
+            product = left @ scaled(other).T
+            gram[part, other] = product
+            gram[other, part] = product.T
+    return gram
+
+
+class SampledRows:
+    """Rows of a sample, and the matrix of their scaled and centred features.
+
+    Parameters
+    ----------
+    rows : FeatureRows
+        The sample; rows of weight zero do not count.
+    mean : ndarray of shape (n_features,)
+        The mean of the features of all rows.
+    total : float
+        The weight of all rows.
+    """
+
+    def __init__(self, rows: FeatureRows, mean: Array, total: float):
+        self._rows = rows
+        self._mean = mean
+        self._total = total
+        self._weights = total / float(rows.weights.sum()) * rows.weights
+        self._factors = np.sqrt(self._weights)
+        self.n_rows, self.n_features = rows.n_rows, rows.n_features
+        self.by_features = self.n_features <= self.n_rows
+
+    def matrix(self, curvatures: Array | None = None) -> NDArray[Any]:
+        """S' S if there are more rows than features, and S S' if not; the lower triangle.
+
+        The weights of the rows are multiplied by ``curvatures``.
+        """
+        if self.by_features:
+            return self._plain if curvatures is None else self._of_features(curvatures)
+        if curvatures is None:
+            return self._of_rows.copy()
+        roots = np.sqrt(curvatures).astype(self._of_rows.dtype)
+        return roots[:, None] * self._of_rows * roots
+
+    @cached_property
+    def unseen(self) -> float:
+        """A typical eigenvalue of the matrix of all rows in directions that the sample lacks.
+
+        It is the geometric mean of the eigenvalues of S S', which comes from the determinant. Were
+        it not added to the penalty, the first steps would go far in these directions.
+        """
+        share = float(self._rows.weights.sum()) / self._total
+        if self.by_features or share >= 1:
+            return 0.0
+        matrix = self._of_rows
+        size = float(np.einsum("ii->i", matrix).mean())
+        if not size > 0:
+            return 0.0
+        (factor, _), shift = shifted_factor(matrix, SINGLE * size, single=False)
+        logarithms = 2 * np.log(np.einsum("ii->i", factor))
+        return (1 - share) * max(0.0, float(np.exp(logarithms.mean())) - shift)
+
+    @cached_property
+    def _plain(self) -> Array:
+        return self._of_features(np.ones(self.n_rows))
+
+    def _of_features(self, curvatures: Array) -> Array:
+        weights, nothing = self._weights * curvatures, np.zeros((self.n_rows, 1))
+        builder = None
+        for part in slices(self.n_rows, BLOCK_ROWS):
+            Z = self._rows.some(np.arange(part.start, part.stop)).features()
+            if builder is None:
+                builder = StatisticsBuilder(self.n_features, 1, self.n_rows, Z.dtype)
+            builder.add(Z, nothing[part], weights[part])
+        assert builder is not None
+        return builder.finish().gram.full()
+
+    @cached_property
+    def _of_rows(self) -> NDArray[np.float32]:
+        return gram_of_rows(self._rows, self._mean, self._factors)
+
+    def curvatures(self, loss: Loss, coef: Array, intercept: Array) -> Array:
+        """The curvatures of a loss for these rows in a model of centred features."""
+        outputs = self._rows.outputs(coef, intercept - self._mean @ coef)
+        targets = self._rows.targets if loss.of_labels else self._rows.columns()
+        return loss.curvature(outputs, targets)
+
+    def times(self, V: Array) -> Array:
+        """S V."""
+        return self._factors[:, None] * (self._rows.outputs(V) - self._mean @ V)
+
+    def transposed(self, R: Array) -> Array:
+        """S' R."""
+        scaled = self._factors[:, None] * R
+        return self._rows.transposed(scaled) - np.outer(self._mean, scaled.sum(axis=0))
+
+
+def shifted_factor(
+    matrix: NDArray[Any], shift: float, *, single: bool
+) -> tuple[tuple[NDArray[Any], bool], float]:
+    """The Cholesky factor of a matrix plus a multiple of the identity, and this multiple.
+
+    It is larger than the given one if rounding errors leave the matrix indefinite: a preconditioner
+    becomes a little worse by that, never wrong.
+    """
+    with one_blas_thread(matrix.shape[0]):
+        while True:
+            dtype = np.float32 if single else np.float64
+            shifted: NDArray[Any] = np.array(matrix, dtype=dtype, order="F")
+            shifted[np.diag_indices_from(shifted)] += shift
+            try:
+                return cho_factor(shifted, lower=True, overwrite_a=True, check_finite=False), shift
+            except LinAlgError:
+                shift *= 10
+
+
+class Preconditioner:
+    """The inverse of S' C S + (alpha + unseen) I, where C are factors of the rows.
+
+    Parameters
+    ----------
+    sample : SampledRows
+        The rows S.
+    alpha : float
+        The penalty.
+    curvatures : ndarray of shape (n_rows,), optional
+        The factors; one by default.
+    """
+
+    def __init__(self, sample: SampledRows, alpha: float, curvatures: Array | None = None):
+        self._sample = sample
+        self._roots = np.ones(sample.n_rows) if curvatures is None else np.sqrt(curvatures)
+        matrix = sample.matrix(curvatures)
+        size = float(np.einsum("ii->i", matrix).mean())
+        scale = 1.0 if curvatures is None else float(curvatures.mean())
+        shift: float = max(
+            alpha + scale * sample.unseen, ROUNDING * size, float(np.finfo(np.float32).tiny)
+        )
+        single = shift > SINGLE * size * matrix.shape[0]
+        self._factor, self.shift = shifted_factor(matrix, shift, single=single)
+
+    def __call__(self, V: Array) -> Array:
+        """The inverse times V, shape (n_features, n_columns)."""
+        if self._sample.by_features:
+            return cho_solve(self._factor, V, check_finite=False)
+        roots = self._roots[:, None]
+        inner = cho_solve(self._factor, roots * self._sample.times(V), check_finite=False)
+        inner = roots * inner
+        return (V - self._sample.transposed(inner)) / self.shift
+
+
+def sample_size(n_rows: int, n_features: int) -> int:
+    """How many rows a preconditioner takes."""
+    if n_features <= LARGEST_ORDER:
+        return min(n_rows, ROWS_PER_FEATURE * n_features)
+    return min(n_rows, LARGEST_ORDER, max(LEAST_ROWS, MOST_FEATURES // n_features))
