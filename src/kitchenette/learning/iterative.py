@@ -38,10 +38,13 @@ from kitchenette.learning.quasi_newton import QuasiNewton
 from kitchenette.learning.threads import one_blas_thread
 
 Array = NDArray[np.float64]
-PILOT_ROWS = 1024  # rows from which the first penalty is chosen
+PILOT_ROWS = 2048  # rows from which the first penalty is chosen
+TREND_PARTS = 4  # and parts of them, which show how it depends on the number of rows
+TREND_LIMITS = -1.5, 0.0  # the power of the number of rows
+FACTOR_LIMITS = np.log(1e-4), 0.0
 RATIO = 4.0  # between neighbouring penalties
-PENALTIES = 4  # that are solved for in the same passes
-LARGER = 2  # of these are larger than the guess, as few rows suggest too little penalty
+PENALTIES = 3  # that are solved for in the same passes
+LARGER = 1  # of these is larger than the guess
 COLUMNS = 64  # the largest number of targets times penalties in the same passes
 PATIENCE = 2  # steps without improvement on held-out rows
 IMPROVEMENT = 2e-3  # the part of an error that counts as one
@@ -225,7 +228,26 @@ class Learner:
         some = self.training.some(self.pilot)
         nothing = np.zeros(some.n_features)
         gram = gram_of_rows(some, nothing, np.ones(some.n_rows)).astype(np.float64)
-        return pilot_penalty(gram, some.columns(), self.settings.fit_intercept)
+        columns, n_rows = some.columns(), int(np.count_nonzero(self.training.weights))
+        alpha, errors = pilot_penalty(gram, columns, self.settings.fit_intercept)
+        return alpha * self._trend(gram, columns, alpha, n_rows), errors
+
+    def _trend(self, gram: Array, columns: Array, alpha: float, n_rows: int) -> float:
+        """A factor by which the best penalty of all rows differs from that of a few rows.
+
+        It is extrapolated from still fewer rows: penalties are powers of the number of rows, about.
+        """
+        n_few, step = len(gram), len(gram) // TREND_PARTS
+        if step < LEAST_HELD_OUT or n_rows <= n_few:
+            return 1.0
+        parts = [slice(i * step, (i + 1) * step) for i in range(TREND_PARTS)]
+        fewer = [
+            pilot_penalty(gram[part, part], columns[part], self.settings.fit_intercept)[0]
+            for part in parts
+        ]
+        slope = np.log(alpha / np.exp(np.log(fewer).mean())) / np.log(TREND_PARTS)
+        exponent = float(np.clip(slope, *TREND_LIMITS)) * np.log(n_rows / n_few)
+        return float(np.exp(np.clip(exponent, *FACTOR_LIMITS)))
 
 
 class Patience:

@@ -1,0 +1,359 @@
+"""Very many features and other losses: error, time, memory and steps, beside peers.
+
+python -m benchmarks.scale                       # everything, hours on two cores
+python -m benchmarks.scale --part mnist --sizes 14,15 --maps Fastfood
+python -m benchmarks.scale --part losses,steps   # some of: mnist passes steps agreement covtype losses
+
+MNIST and other sets are read as docs/reproduction.md says. Every model is fitted in a process of
+its own, so that its peak memory can be read. Kernel principal components have their own benchmark,
+`python -m benchmarks.kernel_pca`, and so have single passes, `python -m benchmarks.passes`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.kernel_approximation import Nystroem
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, LinearSVC
+
+import kitchenette
+from benchmarks import passes
+from benchmarks.timing import options_parser, peak_memory
+from kitchenette import AutoMap, Fastfood, KernelClassifier, KernelRegressor
+from kitchenette.learning.conjugate_gradients import ConjugateGradients
+from kitchenette.learning.passes import FeatureRows
+from kitchenette.learning.preconditioner import Preconditioner, SampledRows, sample_size
+from reproduction.data import load, unit_rows
+from reproduction.mnist import GAUSSIAN, MAPS
+
+# Test errors in per cent of CRAFTMaps' Table 1-b, and seconds of projection and Hessian on 40 cores.
+PRINTED = {
+    ("CRAFTMap, RandomMaclaurin", 14): 1.79,
+    ("CRAFTMap, TensorSketch", 14): 1.75,
+    ("CRAFTMap, RandomMaclaurin", 15): 1.52,
+    ("CRAFTMap, TensorSketch", 15): 1.44,
+    ("CRAFTMap, RandomMaclaurin", 16): 1.27,
+    ("CRAFTMap, TensorSketch", 16): 1.12,
+}
+PRINTED_SECONDS = {14: 157, 15: 521, 16: 1520}
+SVC_C, SVC_GAMMA = 10.0, 1 / (2 * 0.7**2)
+PARTS = ("mnist", "passes", "steps", "agreement", "covtype", "losses")
+
+
+def alone(call: Callable[..., Any], *args: Any) -> Any:
+    """The result of a call in a process of its own."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(call, *args).result()
+
+
+# ---------------------------------------------------------------- MNIST with up to 2^17 features
+
+
+def mnist() -> tuple[Any, Any, Any, Any]:
+    arrays = load("mnist")
+    return (
+        unit_rows(arrays["X_train"]),
+        arrays["y_train"],
+        unit_rows(arrays["X_test"]),
+        arrays["y_test"],
+    )
+
+
+def fit_mnist(name: str, size: int, options: dict[str, Any]) -> dict[str, float]:
+    X, y, X_test, y_test = mnist()
+    model = KernelClassifier(MAPS[name](2**size), random_state=0, **options)
+    start = perf_counter()
+    model.fit(X, y)
+    seconds = perf_counter() - start
+    memory = peak_memory()
+    return {
+        "error": 100 * (1 - model.score(X_test, y_test)),
+        "seconds": seconds,
+        "GB": memory / 1024,
+        "steps": model.n_iter_,
+        "alpha": model.alpha_,
+    }
+
+
+def fit_svc() -> tuple[float, float]:
+    X, y, X_test, y_test = mnist()
+    start = perf_counter()
+    model = SVC(C=SVC_C, gamma=SVC_GAMMA, cache_size=1000).fit(X, y)
+    seconds = perf_counter() - start
+    return 100 * (1 - model.score(X_test, y_test)), seconds
+
+
+def mnist_part(sizes: list[int], maps: list[str], svc: bool) -> None:
+    print("MNIST, rows of norm one; iterative solver, penalty chosen; 60,000 rows")
+    print("printed: CRAFTMaps' Table 1-b, and its seconds of projection and Hessian on 40 cores")
+    print(f"{'map':28}{'features':>9}{'printed %':>11}{'printed s':>11}", end="")
+    print(f"{'error %':>9}{'fit s':>9}{'peak GB':>9}{'steps':>7}{'alpha':>9}")
+    for size in sizes:
+        for name in maps:
+            found = alone(fit_mnist, name, size, {"solver": "iterative"})
+            printed, seconds = PRINTED.get((name, size)), PRINTED_SECONDS.get(size)
+            print(
+                f"{name:28}{2**size:9}{f'{printed:.2f}' if printed else '':>11}"
+                f"{seconds if printed else '':>11}{found['error']:9.2f}{found['seconds']:9.0f}"
+                f"{found['GB']:9.2f}{found['steps']:7.0f}{found['alpha']:9.2g}",
+                flush=True,
+            )
+    if svc:
+        error, seconds = alone(fit_svc)
+        print(f"{'SVC of scikit-learn':28}{'':31}{error:9.2f}{seconds:9.0f}", flush=True)
+    print()
+
+
+# ---------------------------------------------------------------- one pass
+
+
+def passes_part() -> None:
+    print("One pass over 784 columns relative to the features alone (python -m benchmarks.passes)")
+    for D in (4096, 16384, 65536):
+        passes.compare("Fastfood", D, [10])
+    for name in ("CRAFT, RandomMaclaurin", "CRAFT, TensorSketch"):
+        passes.compare(name, 16384, [10])
+    print()
+    print("Growth of the time of a gradient: half and twice of n, D and k, where 1 is 4096 rows,")
+    print("8192 features and 16 classes")
+    base = {"n": 4096, "D": 8192, "k": 16}
+    one = gradient_time(**base)
+    for name, value in base.items():
+        factors = [gradient_time(**{**base, name: value * m // 2}) / one for m in (1, 4)]
+        print(f"{name}: half {factors[0]:.2f}, twice {factors[1]:.2f}", flush=True)
+    print()
+
+
+def gradient_time(n: int, D: int, k: int) -> float:
+    X = passes.rows(n)
+    gradient = passes.passes(passes.operator_of("Fastfood", D, X), X, k)["gradient"]
+    times = []
+    for _ in range(5):
+        start = perf_counter()
+        gradient()
+        times.append(perf_counter() - start)
+    return min(times)
+
+
+# ---------------------------------------------------------------- steps
+
+
+class Indicators:
+    """Indicators of classes as targets."""
+
+    def __init__(self, n_classes: int):
+        self._classes = np.arange(n_classes)
+
+    def columns(self, targets: NDArray[Any]) -> NDArray[np.float64]:
+        return (targets[:, None] == self._classes).astype(np.float64)
+
+    def target_numbers(self, targets: NDArray[Any]) -> NDArray[np.float64]:
+        return targets[:, None].astype(np.float64)
+
+
+def steps_needed(X: Any, y: Any, D: int, alpha: float, goal: float, most: int) -> tuple[Any, Any]:
+    """Steps to a residual, with and without the preconditioner; None for more than `most`."""
+    labels = np.unique(y, return_inverse=True)[1]
+    fitted = Fastfood(n_components=D, random_state=0).fit(X)
+    weights = np.ones(len(labels))
+    rows = FeatureRows(fitted, X, labels, Indicators(labels.max() + 1), weights)
+    moments = rows.moments()
+    sampled = np.random.default_rng(0).permutation(len(labels))[: sample_size(len(labels), D)]
+    sample = SampledRows(rows.some(sampled), moments.mean, float(len(labels)))
+
+    def steps(inverse: Any) -> int | None:
+        solver = ConjugateGradients(rows, moments.mean, moments.cross, [alpha], [inverse])
+        for number in range(1, most + 1):
+            solver.step()
+            if solver.residuals[0] <= goal:
+                return number
+        return None
+
+    return steps(Preconditioner(sample, alpha)), steps(lambda V: V)
+
+
+def steps_part() -> None:
+    most = 60
+    print(
+        "Steps of conjugate gradients to a residual of 0.01, 8192 Fastfood features, 20,000 rows,"
+    )
+    print(f"with a preconditioner of {sample_size(20_000, 8192)} rows and without (at most {most})")
+    print(f"{'data':12}{'alpha':>8}{'with':>7}{'without':>9}")
+    for name in ("mnist", "letter", "covtype"):
+        X, y, _, _ = prepared(name, 20_000)
+        for alpha in (1.0, 0.1, 0.01):
+            with_it, without = steps_needed(X, y, 8192, alpha, 0.01, most)
+            shown = [f"{n}" if n else f"> {most}" for n in (with_it, without)]
+            print(f"{name:12}{alpha:8.2g}{shown[0]:>7}{shown[1]:>9}", flush=True)
+    print()
+
+
+def prepared(name: str, most: int) -> tuple[Any, Any, Any, Any]:
+    """Standardised training rows, at most so many, and test rows; a fixed random split."""
+    arrays = load(name)
+    if "X_train" in arrays:
+        X, y, X_test, y_test = (arrays[n] for n in ("X_train", "y_train", "X_test", "y_test"))
+    else:
+        order = np.random.default_rng(0).permutation(len(arrays["y"]))
+        n_test = len(order) // 5
+        test, train = order[:n_test], order[n_test:]
+        X, y = arrays["X"][train], arrays["y"][train]
+        X_test, y_test = arrays["X"][test], arrays["y"][test]
+    if len(y) > most:
+        some = np.random.default_rng(1).permutation(len(y))[:most]
+        X, y = X[some], y[some]
+    scaler = StandardScaler().fit(X)
+    return (
+        scaler.transform(X).astype(np.float32),
+        y,
+        scaler.transform(X_test).astype(np.float32),
+        y_test,
+    )
+
+
+# ---------------------------------------------------------------- agreement
+
+
+def agreement_part() -> None:
+    print("Largest difference of predictions of both solvers, relative to the targets' spread;")
+    print("1500 rows, 512 features, alpha 0.1, tol 1e-8")
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1500, 8)) / 3
+    y = np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * rng.normal(size=1500)
+    weights = rng.uniform(0.1, 2, size=1500)
+    for name, make in MAPS.items():
+        differences = []
+        for weight in (None, weights):
+            models = [
+                KernelRegressor(
+                    make(512), alpha=0.1, solver=solver, tol=1e-8, validation_rows=0
+                ).fit(X, y, weight)
+                for solver in ("onepass", "iterative")
+            ]
+            a, b = (model.predict(X) for model in models)
+            differences.append(np.abs(a - b).max() / y.std())
+        print(f"{name:28}plain {differences[0]:.1e}, weighted {differences[1]:.1e}", flush=True)
+    print()
+
+
+# ---------------------------------------------------------------- covtype
+
+
+def fit_covtype(make: Callable[[], Any]) -> tuple[float, float, float]:
+    X, y, X_test, y_test = prepared("covtype", 10**9)
+    start = perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = make().fit(X, y)
+    seconds = perf_counter() - start
+    memory = peak_memory()
+    return 100 * (1 - model.score(X_test, y_test)), seconds, memory / 1024
+
+
+def ours(n_components: int, **options: Any) -> Any:
+    return KernelClassifier(AutoMap(n_components=n_components, random_state=0), **options)
+
+
+def nystroem(head: Any) -> Any:
+    return make_pipeline(Nystroem(gamma=0.05, n_components=1000, random_state=0), head)
+
+
+def covtype_part(quick: bool) -> None:
+    contestants: dict[str, Callable[[], Any]] = {
+        "one pass, 4096": partial(ours, 4096, solver="onepass", random_state=0),
+        "logistic, 4096": partial(ours, 4096, loss="logistic", random_state=0),
+        "iterative, 16,384": partial(ours, 16_384, solver="iterative", random_state=0),
+        "HistGradientBoosting": partial(HistGradientBoostingClassifier, random_state=0),
+        "Nystroem 1000 + ridge": partial(nystroem, RidgeClassifier()),
+        "Nystroem 1000 + logistic": partial(nystroem, LogisticRegression(max_iter=100)),
+    }
+    if not quick:
+        contestants["iterative, 65,536"] = partial(ours, 65_536, solver="iterative", random_state=0)
+    print("covtype, four fifths of 581,012 rows learned: test error, time and peak memory")
+    for name, make in contestants.items():
+        error, seconds, memory = alone(fit_covtype, make)
+        print(f"{name:28}{error:7.2f} %{seconds:9.0f} s{memory:8.1f} GB", flush=True)
+    print()
+
+
+# ---------------------------------------------------------------- losses against scikit-learn
+
+
+def losses_part(n_rows: int) -> None:
+    X, y, X_test, y_test = mnist()
+    X, y = X[:n_rows], y[:n_rows]
+    feature_map = Fastfood(GAUSSIAN, 4096, random_state=0).fit(X)
+    alpha = 0.05
+    print(f"MNIST, {n_rows} rows, 4096 features, alpha {alpha}: our losses, features made again in")
+    print("every pass, and scikit-learn's on features in memory; the same objectives")
+    peers = {
+        "logistic": LogisticRegression(C=1 / alpha, max_iter=1000, tol=1e-3),
+        "squared_hinge": LinearSVC(C=1 / (2 * alpha), dual=False, tol=1e-3, max_iter=200),
+    }
+    Z, Z_test = feature_map.transform(X), feature_map.transform(X_test)
+    for loss, peer in peers.items():
+        model = KernelClassifier(
+            feature_map, loss=loss, alpha=alpha, validation_rows=0, random_state=0
+        )
+        start = perf_counter()
+        model.fit(X, y)
+        middle = perf_counter()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            peer.fit(Z, y)
+        end = perf_counter()
+        same = np.mean(model.predict(X_test) == peer.predict(Z_test))
+        print(
+            f"{loss:15}{100 * (1 - model.score(X_test, y_test)):6.2f} %{middle - start:8.1f} s, "
+            f"{model.n_iter_} steps; scikit-learn {100 * (1 - peer.score(Z_test, y_test)):6.2f} %"
+            f"{end - middle:8.1f} s; ratio {(end - middle) / (middle - start):.1f}; "
+            f"{100 * same:.2f} % of the predictions are equal",
+            flush=True,
+        )
+    print()
+
+
+def main() -> None:
+    parser = options_parser(__doc__)
+    parser.add_argument("--part", default=",".join(PARTS), help="some of the parts, with commas")
+    parser.add_argument("--sizes", default="14,15,16", help="powers of two of features on MNIST")
+    parser.add_argument(
+        "--maps", default="CRAFTMap,Fastfood, orthogonal", help="beginnings of names"
+    )
+    parser.add_argument("--no-svc", action="store_true", help="leave out SVC on all of MNIST")
+    parser.add_argument("--rows", type=int, default=60_000, help="rows for the losses")
+    options = parser.parse_args()
+    kitchenette.show_config()
+    print()
+    chosen = options.part.split(",")
+    beginnings = tuple(options.maps.replace(", ", "|").split(","))
+    names = [n for n in MAPS if n.replace(", ", "|").startswith(beginnings)]
+    if "mnist" in chosen:
+        mnist_part([int(size) for size in options.sizes.split(",")], names, not options.no_svc)
+    if "passes" in chosen:
+        passes_part()
+    if "steps" in chosen:
+        steps_part()
+    if "agreement" in chosen:
+        agreement_part()
+    if "covtype" in chosen:
+        covtype_part(options.quick)
+    if "losses" in chosen:
+        losses_part(options.rows)
+
+
+if __name__ == "__main__":
+    main()
