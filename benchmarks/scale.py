@@ -2,7 +2,7 @@
 
 python -m benchmarks.scale                       # everything, hours on two cores
 python -m benchmarks.scale --part mnist --sizes 14,15 --maps Fastfood
-python -m benchmarks.scale --part losses,steps   # some of: mnist passes steps agreement covtype losses
+python -m benchmarks.scale --part losses,steps   # mnist, passes, steps, agreement, covtype, losses
 
 MNIST and other sets are read as docs/reproduction.md says. Every model is fitted in a process of
 its own, so that its peak memory can be read. Kernel principal components have their own benchmark,
@@ -39,7 +39,7 @@ from kitchenette.learning.preconditioner import Preconditioner, SampledRows, sam
 from reproduction.data import load, unit_rows
 from reproduction.mnist import GAUSSIAN, MAPS
 
-# Test errors in per cent of CRAFTMaps' Table 1-b, and seconds of projection and Hessian on 40 cores.
+# CRAFTMaps' Table 1-b: test errors in per cent, and seconds of projection and Hessian, 40 cores.
 PRINTED = {
     ("CRAFTMap, RandomMaclaurin", 14): 1.79,
     ("CRAFTMap, TensorSketch", 14): 1.75,

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kitchenette.learning.passes import FeatureRows
+from kitchenette.learning.threads import SMALL_ORDER, one_blas_thread
 
 Array = NDArray[np.float64]
 Inverse = Callable[[Array], Array]
@@ -80,6 +81,10 @@ class ConjugateGradients:
 
     def step(self) -> None:
         """Improve the weights; takes one pass over the rows."""
+        with one_blas_thread(SMALL_ORDER):  # vectors are short beside the time that threads wait
+            self._step()
+
+    def _step(self) -> None:
         direction = self._direction
         columns = np.ascontiguousarray(np.concatenate(list(direction), axis=1))
         product, outputs = self._rows.normal_product(columns, self._mean, self._watched)

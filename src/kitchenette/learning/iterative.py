@@ -500,7 +500,10 @@ class SmoothLearner(Learner):
     """Preconditioned L-BFGS, from large penalties to small ones."""
 
     def learned(self) -> Learned:
-        guess, errors = self.first_guess()
+        alpha = self.settings.alpha
+        guess, errors = 1.0, np.empty((0, 0))
+        if alpha is None or self.loss_name not in CLASS_LOSSES:
+            guess, errors = self.first_guess()
         scales = self._prepare_targets(errors)
         moments = self.training.moments()
         self.mean = moments.mean if self.settings.fit_intercept else np.zeros_like(moments.mean)
@@ -509,7 +512,6 @@ class SmoothLearner(Learner):
         self.units = scales
         start = self._origin(moments)
         guess *= TYPICAL_CURVATURE[self.loss_name]
-        alpha = self.settings.alpha
         if self.held_rows is None:
             one = guess if alpha is None else self._one_of(alpha)
             return self._in_units(self._solve(self.rows, one, start, None, self.settings.tol)[0])

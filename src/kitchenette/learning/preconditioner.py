@@ -27,11 +27,11 @@ from kitchenette.data.rows import slices
 from kitchenette.learning.least_squares import StatisticsBuilder
 from kitchenette.learning.losses import Loss
 from kitchenette.learning.passes import FeatureRows
-from kitchenette.learning.threads import one_blas_thread
+from kitchenette.learning.threads import SMALL_ORDER, one_blas_thread
 
 Array = NDArray[np.float64]
 FEATURE_BYTES = 1 << 28  # the size of a block of features while the Gram matrix is computed
-ROWS_PER_FEATURE = 4  # in the sample, if it is the features whose matrix is factored
+ROWS_PER_FEATURE = 2  # in the sample, if it is the features whose matrix is factored
 LARGEST_ORDER = 4096  # of a matrix that is factored
 BLOCK_ROWS = 2048
 LEAST_ROWS, MOST_FEATURES = 64, 1 << 30  # of a sample, if there are very many features
@@ -160,7 +160,7 @@ def shifted_factor(
     It is larger than the given one if rounding errors leave the matrix indefinite: a preconditioner
     becomes a little worse by that, never wrong.
     """
-    with one_blas_thread(matrix.shape[0]):
+    with one_blas_thread(SMALL_ORDER):  # also for larger ones, whose time is short beside a pass
         while True:
             dtype = np.float32 if single else np.float64
             shifted: NDArray[Any] = np.array(matrix, dtype=dtype, order="F")
@@ -199,11 +199,15 @@ class Preconditioner:
     def __call__(self, V: Array) -> Array:
         """The inverse times V, shape (n_features, n_columns)."""
         if self._sample.by_features:
-            return cho_solve(self._factor, V, check_finite=False)
+            return self._solve(V)
         roots = self._roots[:, None]
-        inner = cho_solve(self._factor, roots * self._sample.times(V), check_finite=False)
-        inner = roots * inner
+        inner = roots * self._solve(roots * self._sample.times(V))
         return (V - self._sample.transposed(inner)) / self.shift
+
+    def _solve(self, V: Array) -> Array:
+        with one_blas_thread(SMALL_ORDER):
+            V = np.asarray(V, dtype=self._factor[0].dtype)
+            return cho_solve(self._factor, V, check_finite=False).astype(np.float64)
 
 
 def sample_size(n_rows: int, n_features: int) -> int:

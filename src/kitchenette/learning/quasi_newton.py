@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from kitchenette.learning.losses import Loss
 from kitchenette.learning.passes import FeatureRows
+from kitchenette.learning.threads import SMALL_ORDER, one_blas_thread
 
 Array = NDArray[np.float64]
 MEMORY = 10  # pairs of steps and changes of the gradient
@@ -80,6 +81,7 @@ class QuasiNewton:
         self._rows, self._mean, self._loss, self._alpha = rows, mean, loss, alpha
         self._inverse, self._flatness, self._watched = inverse, flatness, watched
         self._pairs: deque[tuple[Array, Array, float]] = deque(maxlen=MEMORY)
+        self._factor = 1.0
         self._adopt(np.vstack([coef, intercept]), *self._at(np.vstack([coef, intercept])))
         self.scale = float(np.linalg.norm(self._gradient)) if scale is None else scale
 
@@ -97,6 +99,10 @@ class QuasiNewton:
 
     def step(self) -> bool:
         """Improve the model; False if rounding errors forbid any improvement."""
+        with one_blas_thread(SMALL_ORDER):  # vectors are short beside the time that threads wait
+            return self._step()
+
+    def _step(self) -> bool:
         direction = -self._inverse_hessian(self._gradient)
         slope = float(np.vdot(direction, self._gradient))
         if not slope < 0:
@@ -114,6 +120,9 @@ class QuasiNewton:
         curvature = float(np.vdot(step, change))
         if curvature > 1e-12 * float(np.linalg.norm(step) * np.linalg.norm(change)):
             self._pairs.append((step, change, 1 / curvature))
+            # The preconditioner is scaled to the curvature along the last step.
+            length = float(np.vdot(change, self._preconditioned(change)))
+            self._factor = curvature / length if length > 0 else 1.0
         self._adopt(point, objective, gradient, outputs)
         return True
 
@@ -138,7 +147,7 @@ class QuasiNewton:
             part = scale * float(np.vdot(step, found))
             found -= part * change
             parts.append(part)
-        found = self._preconditioned(found)
+        found = self._factor * self._preconditioned(found)
         for (step, change, scale), part in zip(self._pairs, reversed(parts), strict=True):
             found += (part - scale * float(np.vdot(change, found))) * step
         return found
