@@ -510,8 +510,8 @@ default="onehot"
             return outputs
         return np.hstack([-outputs, outputs]) / 2
 
-    def reduced(self, outputs: Array) -> Array:
-        if self.classes_.size > 2 or self.loss_ == "squared":
+    def reduced(self, outputs: Array, loss: str) -> Array:
+        if outputs.shape[1] > 2 or loss == "squared":
             return outputs
         return np.ascontiguousarray(outputs[:, 1:] - outputs[:, :1])
 
@@ -548,16 +548,17 @@ default="onehot"
         Both are tried on the same held-out rows. The logistic loss must predict more of them than
         the squared one, which is faster and has statistics.
         """
-        learn = super().learned_iteratively
-        found = {
-            loss: learn(fitted, X, targets, weights, loss, earlier)
-            for loss in ("squared", "logistic")
-        }
-        scores = {loss: learned["_model"].validation.score for loss, learned in found.items()}
-        if (scores["logistic"] or 0.0) > (scores["squared"] or 0.0):
-            return found["logistic"] | {"_by_class": None}
+        found, scores = {}, {}
+        for loss in ("squared", "logistic"):
+            learned, interrupted = self.in_passes(fitted, X, targets, weights, loss, earlier)
+            found[loss] = learned | {"_by_class": None}
+            scores[loss] = learned["_model"].validation.score or 0.0
+            if interrupted:
+                return found[max(scores, key=lambda loss: scores[loss])]
+        if scores["logistic"] > scores["squared"]:
+            return found["logistic"]
         if self.solver == "iterative" or fitted.n_features_out_ > ONE_PASS_FEATURES:
-            return found["squared"] | {"_by_class": None}
+            return found["squared"]
         return self.learned(fitted, X, targets, unbalanced) | ONE_PASS
 
     def _class_scores(self, outputs: Array, loss: str | None = None) -> Array:
@@ -707,6 +708,11 @@ default="onehot"
             raise ValueError(
                 f"Output codes are for loss='squared', which is linear in the targets; got "
                 f"loss={self.loss!r} and code={self.code!r}."
+            )
+        if self.loss == "auto" and self.validation_rows == 0:
+            raise ValueError(
+                "loss='auto' is decided on the validation rows, but validation_rows=0: keep some, "
+                "2000 for example, or choose a loss."
             )
         if self.code_length is None:
             return

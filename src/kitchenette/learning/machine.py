@@ -232,6 +232,18 @@ class KernelMachine(FeatureLearner):
         earlier: Earlier | None,
     ) -> dict[str, Any]:
         """The attributes that hold what is learned in many passes over all rows."""
+        return self.in_passes(fitted, X, targets, weights, loss, earlier)[0]
+
+    def in_passes(
+        self,
+        fitted: FittedMap,
+        X: Any,
+        targets: Any,
+        weights: Array | None,
+        loss: str,
+        earlier: Earlier | None,
+    ) -> tuple[dict[str, Any], bool]:
+        """What is learned with a loss, and whether somebody interrupted the solver."""
         weights = np.ones(X.shape[0]) if weights is None else weights
         if not weights.any():
             raise ValueError("All weights are zero: there is no row to learn from.")
@@ -246,7 +258,10 @@ class KernelMachine(FeatureLearner):
             if self.verbose
             else None,
         )
-        start = None if earlier is None else earlier.start(fitted, X, loss)
+        start = None
+        if earlier is not None:
+            n_outputs = self.reduced(self.columns(targets[:1]), loss).shape[1]
+            start = earlier.start(fitted, X, loss, n_outputs)
         found = learn(rows, loss, settings, level=getattr(self, "quantile", 0.5), start=start)
         outputs = self.expanded(found.outputs)
         held_out = found.held_out
@@ -264,7 +279,7 @@ class KernelMachine(FeatureLearner):
             0,
             validation,
         )
-        return {
+        learned: dict[str, Any] = {
             "statistics_": None,
             "_samples": {},
             "_model": model,
@@ -273,20 +288,25 @@ class KernelMachine(FeatureLearner):
             "loss_": loss,
             "n_iter_": found.n_iter,
         }
+        return learned, found.interrupted
 
     def _earlier(self) -> Earlier | None:
         """The model before this fit, if it is to be the start of the next one."""
         if not self.warm_start or vars(self).get("_model") is None:
             return None
         model = self.solved_model()
-        return None if model is None else Earlier(self._fitted, model, self.loss_, self.reduced)
+        if model is None:
+            return None
+        coef = self.reduced(model.coef, self.loss_)
+        intercept = self.reduced(model.intercept[None], self.loss_)[0]
+        return Earlier(self._fitted, self.n_features_in_, coef, intercept, self.loss_)
 
     def expanded(self, outputs: Array) -> Array:
         """The columns of the targets from those that the solver works with."""
         return outputs
 
-    def reduced(self, outputs: Array) -> Array:
-        """The inverse of `expanded`."""
+    def reduced(self, outputs: Array, loss: str) -> Array:
+        """The inverse of `expanded`, for the solver of a loss."""
         return outputs
 
     def learned(

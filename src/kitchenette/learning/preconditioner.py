@@ -20,7 +20,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from kitchenette.data.rows import slices
@@ -33,10 +33,12 @@ Array = NDArray[np.float64]
 FEATURE_BYTES = 1 << 28  # the size of a block of features while the Gram matrix is computed
 ROWS_PER_FEATURE = 4  # in the sample, if it is the features whose matrix is factored
 LARGEST_ORDER = 4096  # of a matrix that is factored
+EXACT_ORDER = 1024  # up to which the matrix of the rows is computed in float64
 BLOCK_ROWS = 2048
 ROUNDING = 1e-10  # the smallest penalty relative to the mean of the diagonal
 SMALLEST = float(np.finfo(np.float32).tiny)
 SINGLE = 1e-6  # the penalty relative to the trace above which a factor in float32 suffices
+LARGEST_SINGLE = 1e30  # numbers beyond this, or below its inverse, need float64
 
 
 class SampledRows:
@@ -107,26 +109,37 @@ class SampledRows:
         return builder.finish().gram.full()
 
     @cached_property
-    def _of_rows(self) -> Array:
-        """S S', in blocks of which two fit the memory."""
-        gram = np.empty((self.n_rows, self.n_rows), dtype=np.float32)
-        size = max(1, FEATURE_BYTES // (4 * self.n_features))
+    def _of_rows(self) -> NDArray[Any]:
+        """S S'; in float32, which suffices for a preconditioner, unless numbers are huge.
+
+        The matrix of a few rows is computed in float64, which costs little and allows tiny
+        penalties.
+        """
+        if self.n_rows > EXACT_ORDER:
+            with np.errstate(over="ignore", invalid="ignore"):
+                gram = self._row_products(np.float32)
+            if np.isfinite(gram.sum(dtype=np.float64)):
+                return gram
+        return self._row_products(np.float64)
+
+    def _row_products(self, dtype: DTypeLike) -> NDArray[Any]:
+        """S S' in some precision, in blocks of which two fit the memory."""
+        gram = np.empty((self.n_rows, self.n_rows), dtype=dtype)
+        size = max(1, FEATURE_BYTES // (gram.itemsize * self.n_features))
         blocks = list(slices(self.n_rows, size))
         for i, part in enumerate(blocks):
-            left = self._block(part)
+            left = self._block(part, dtype)
             gram[part, part] = left @ left.T
             for other in blocks[i + 1 :]:
-                product = left @ self._block(other).T
+                product = left @ self._block(other, dtype).T
                 gram[part, other] = product
                 gram[other, part] = product.T
         return gram
 
-    def _block(self, part: slice) -> NDArray[np.float32]:
-        # float32 suffices for a preconditioner.
+    def _block(self, part: slice, dtype: DTypeLike) -> NDArray[Any]:
+        """Some rows of S."""
         some = self._rows.some(np.arange(part.start, part.stop)).features()
-        centred = (some - self._mean).astype(np.float32)
-        centred *= self._factors[part, None].astype(np.float32)
-        return centred
+        return (self._factors[part, None] * (some - self._mean)).astype(dtype)
 
     def curvatures(self, loss: Loss, coef: Array, intercept: Array) -> Array:
         """The curvatures of a loss for these rows in a model of centred features."""
@@ -161,6 +174,11 @@ def shifted_factor(
                 return cho_factor(shifted, lower=True, overwrite_a=True, check_finite=False), shift
             except LinAlgError:
                 shift *= 10
+                if not shift < np.inf:
+                    raise ValueError(
+                        "The features are too large or too small for an iterative solver: the "
+                        "matrix of their products is not finite. Scale the data."
+                    ) from None
 
 
 class Preconditioner:
@@ -185,7 +203,9 @@ class Preconditioner:
         shift: float = max(
             alpha + scale * sample.unseen, ROUNDING * size, float(np.finfo(np.float32).tiny)
         )
-        single = shift > SINGLE * size * matrix.shape[0]
+        single = shift > SINGLE * size * matrix.shape[0] and (
+            shift > 1 / LARGEST_SINGLE and shift + size * matrix.shape[0] < LARGEST_SINGLE
+        )
         self._factor, self.shift = shifted_factor(matrix, shift, single=single)
 
     def __call__(self, V: Array) -> Array:

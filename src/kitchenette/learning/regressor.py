@@ -19,6 +19,7 @@ from kitchenette.learning.leave_one_out import LeaveOneOut
 from kitchenette.learning.machine import KernelMachine, combined
 from kitchenette.learning.model import Validation
 from kitchenette.learning.predictor import Predictor
+from kitchenette.learning.quantiles import weighted_quantile
 from kitchenette.learning.solution import Solution
 from kitchenette.parameters import unchanged_on_error
 
@@ -351,14 +352,6 @@ class KernelRegressor(RegressorMixin, KernelMachine):
             raise ValueError(f"_target_ndim cannot be {self._target_ndim}.")
         if self._target_dtype not in ("float32", "float64"):
             raise ValueError("_target_dtype must be float32 or float64.")
-
-
-def weighted_quantile(values: Array, weights: Array, level: float) -> float:
-    """The smallest value at or below which this share of the weight lies."""
-    order = np.argsort(values, kind="stable")
-    cumulated = np.cumsum(weights[order])
-    position = int(np.searchsorted(cumulated, level * cumulated[-1]))
-    return float(values[order[min(position, values.size - 1)]])
 
 
 @dataclass(frozen=True)
