@@ -44,6 +44,7 @@ LEAST_HELD_OUT = 20
 MOST_PENALTIES = 12
 REFRESHED_STEPS = 5  # steps after which the preconditioner is computed for the present model
 ROUNDING = 1e-12  # errors relative to the targets that are rounding
+RELATIVE_SLOPE = 1e-8  # gradients relative to the largest possible one that are rounding
 LEAST_CURVATURE = 1e-3  # of the largest one, for a row of the preconditioner
 # Thresholds in units of the robust standard deviation of the errors of a first model.
 HUBER_THRESHOLD, QUANTILE_WIDTH = 1.35, 0.1
@@ -431,7 +432,9 @@ def pilot_penalty(
     shares, roots = weights / weights.sum(), np.sqrt(weights)[:, None]
     size = float(weights @ np.einsum("ij,ij->i", Z, Z, dtype=np.float64))
     if fit_intercept:
-        Z, Y = Z - (shares @ Z).astype(Z.dtype), Y - shares @ Y
+        Y = Y - shares @ Y
+        for _ in range(2):  # the second time corrects rounding errors
+            Z = Z - (shares @ Z).astype(Z.dtype)
     gram = (Z @ Z.T).astype(np.float64)
     gram *= roots
     gram *= roots.T
@@ -439,7 +442,7 @@ def pilot_penalty(
         values, vectors = eigh(gram, overwrite_a=True)
     values = np.maximum(values, 0)
     trace = float(values.sum())
-    if not trace > float(np.finfo(Z.dtype).eps) ** 2 * size:
+    if not trace > float(4 * np.finfo(Z.dtype).eps) ** 2 * size:
         return max(1.0, size), Y  # the features are constant up to rounding
     scaled = roots * Y
     rotated, squares = vectors.T @ scaled, np.square(vectors)
@@ -472,8 +475,10 @@ class SmoothLearner(Learner):
         self.least = np.inf
         start = self._origin(moments)
         self.scale: float | None = None
+        # The gradient of features that are constant up to rounding, which a residual is not.
+        self.least_scale = RELATIVE_SLOPE * moments.count * (1 + float(np.linalg.norm(self.mean)))
         if self.start is not None:
-            self.scale = self._slope(start)
+            self.scale = max(self._slope(start), self.least_scale)
             coef, intercept = self.start
             start = replace(start, coef=coef / self.units, intercept=intercept / self.units)
         guess *= TYPICAL_CURVATURE[self.loss_name]
@@ -666,7 +671,7 @@ class SmoothLearner(Learner):
             watched,
             self.scale,
         )
-        self.scale = solver.scale
+        self.scale = solver.scale = max(solver.scale, self.least_scale)
         return solver
 
 
