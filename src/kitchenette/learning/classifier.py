@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from sklearn.base import ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, column_or_1d, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
@@ -550,7 +552,18 @@ default="onehot"
         """
         found, scores = {}, {}
         for loss in ("squared", "logistic"):
-            learned, interrupted = self.in_passes(fitted, X, targets, weights, loss, earlier)
+            try:
+                learned, interrupted = self.in_passes(fitted, X, targets, weights, loss, earlier)
+            except KeyboardInterrupt:
+                if not found:
+                    raise
+                warnings.warn(
+                    "Interrupted before the logistic loss was tried: the model is that of the "
+                    "squared loss, the best one so far.",
+                    ConvergenceWarning,
+                    stacklevel=5,
+                )
+                return found["squared"]
             found[loss] = learned | {"_by_class": None}
             scores[loss] = learned["_model"].validation.score or 0.0
             if interrupted:

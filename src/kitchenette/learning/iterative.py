@@ -532,7 +532,9 @@ class SmoothLearner(Learner):
         shares = moments.target_mean
         if self.loss.of_labels:
             shares = np.maximum(shares, 1 / (2 * max(moments.count, 1.0)))
-            constant = np.log(shares) if self.loss_name == "logistic" else 2 * shares - 1
+            logarithms = np.log(shares)
+            logistic = logarithms - logarithms.mean()  # a common constant changes nothing
+            constant = logistic if self.loss_name == "logistic" else 2 * shares - 1
             if constant.size == 2:
                 constant = np.log(shares[1:] / shares[:1])
                 constant = constant if self.loss_name == "logistic" else shares[1:] - shares[:1]

@@ -106,7 +106,11 @@ class SampledRows:
                 builder = StatisticsBuilder(self.n_features, 1, self.n_rows, Z.dtype)
             builder.add(Z, nothing[part], weights[part])
         assert builder is not None
-        return builder.finish().gram.full()
+        found = builder.finish()  # centred at the mean of these rows with these weights
+        gram = found.gram.full()
+        apart = found.feature_mean - self._mean
+        gram += np.outer(found.count * apart, apart)
+        return gram
 
     @cached_property
     def _of_rows(self) -> NDArray[Any]:
@@ -118,7 +122,8 @@ class SampledRows:
         if self.n_rows > EXACT_ORDER:
             with np.errstate(over="ignore", invalid="ignore"):
                 gram = self._row_products(np.float32)
-            if np.isfinite(gram.sum(dtype=np.float64)):
+                finite = np.isfinite(gram.sum(dtype=np.float64))
+            if finite:
                 return gram
         return self._row_products(np.float64)
 
@@ -170,15 +175,15 @@ def shifted_factor(
             dtype = np.float32 if single else np.float64
             shifted: NDArray[Any] = np.array(matrix, dtype=dtype, order="F")
             shifted[np.diag_indices_from(shifted)] += shift
+            if not np.isfinite(np.einsum("ii->i", shifted)).all():
+                raise ValueError(
+                    "The features are too large for an iterative solver: the matrix of their "
+                    "products is not finite. Scale the data."
+                )
             try:
                 return cho_factor(shifted, lower=True, overwrite_a=True, check_finite=False), shift
             except LinAlgError:
                 shift *= 10
-                if not shift < np.inf:
-                    raise ValueError(
-                        "The features are too large or too small for an iterative solver: the "
-                        "matrix of their products is not finite. Scale the data."
-                    ) from None
 
 
 class Preconditioner:
