@@ -468,7 +468,6 @@ def test_what_needs_statistics_is_refused_in_words(options):
     X, y = smooth_data()
     model = KernelRegressor(fixed_map(), **options).fit(X, y)
     refused = {
-        "partial_fit": lambda: model.partial_fit(X, y),
         "merge": lambda: model.merge(clone(model).fit(X, y)),
         "downdate": lambda: model.downdate(X, y),
         "std": lambda: model.predict(X, return_std=True),
@@ -478,8 +477,10 @@ def test_what_needs_statistics_is_refused_in_words(options):
         with pytest.raises(ValueError, match="statistics"):
             action()
         assert model.predict(X).shape == (300,), name
-    for name in ("feature_importances_", "log_marginal_likelihood_"):
+    for name in ("partial_fit", "feature_importances_", "log_marginal_likelihood_"):
         assert not hasattr(model, name)
+    with pytest.raises(AttributeError, match="needs the statistics of one pass"):
+        model.partial_fit(X, y)
     with pytest.raises(ValueError, match="iterative"):
         KernelRegressor(fixed_map()).fit(X, y).merge(model)
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
-from types import MethodType
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -21,6 +20,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from kitchenette.data.rows import take
 from kitchenette.files.registry import storable
 from kitchenette.learning.accumulation import batch
+from kitchenette.learning.availability import AvailableUnless
 from kitchenette.learning.base import Array
 from kitchenette.learning.calibration import Calibration
 from kitchenette.learning.codes import DECODINGS, OutputCode
@@ -33,6 +33,7 @@ from kitchenette.learning.machine import (
     combined,
     is_word,
     replaced,
+    without_one_pass,
 )
 from kitchenette.learning.model import Validation
 from kitchenette.learning.predictor import Predictor
@@ -45,27 +46,13 @@ from kitchenette.parameters import check_choice, check_count, unchanged_on_error
 CODES = ("onehot", "ecoc", "hadamard")
 
 
-class _NeedsValidationRows:
-    """A method that exists only if validation rows are kept.
-
-    Like `sklearn.utils.metaestimators.available_if`, but the error that a user sees gives the
-    reason, and not only the error that it was raised from.
-    """
-
-    def __init__(self, method: Callable[..., Array]):
-        self._method = method
-        self.__doc__ = method.__doc__
-
-    def __get__(self, model: KernelClassifier | None, owner: type) -> Callable[..., Array]:
-        if model is None:
-            return self._method
-        if model.validation_rows == 0 and model.loss != "logistic":
-            raise AttributeError(
-                f"{owner.__name__} has no {self._method.__name__} with validation_rows=0, because "
-                "probabilities are calibrated on these rows. Keep some, 2000 for example, or "
-                "use loss='logistic'."
-            )
-        return MethodType(self._method, model)
+def _without_probabilities(model: KernelClassifier, method: str) -> str | None:
+    if model.validation_rows > 0 or model.loss == "logistic":
+        return None
+    return (
+        f"KernelClassifier has no {method} with validation_rows=0, because probabilities are "
+        "calibrated on these rows. Keep some, 2000 for example, or use loss='logistic'."
+    )
 
 
 @storable
@@ -116,7 +103,8 @@ default="onehot"
         What is minimised, plus the penalty. Only the squared loss learns in one pass.
         "logistic": multinomial logistic regression, whose probabilities need no calibration.
         "squared_hinge": a support vector machine, each class against all others. "auto": the
-        squared or the logistic loss, whichever predicts the validation rows better.
+        squared or the logistic loss, whichever predicts the validation rows better; the squared
+        loss if there are too few rows to hold some out.
     solver : {"auto", "onepass", "iterative"}, default="auto"
         "onepass": from statistics, with all that they allow. "iterative": in many passes, in which
         the features are computed again; it needs no memory for pairs of features, and chooses
@@ -294,6 +282,7 @@ default="onehot"
             self.__dict__.pop("classes_", None)
             return super().fit(X, y, sample_weight)
 
+    @AvailableUnless(without_one_pass)
     def partial_fit(
         self, X: Any, y: Any, classes: ArrayLike | None = None, sample_weight: Any = None
     ) -> Self:
@@ -317,7 +306,6 @@ default="onehot"
         """
         with unchanged_on_error(self):
             self._check_parameters()
-            self.check_one_pass("partial_fit")
             first = "statistics_" not in vars(self)
             if first and classes is None:
                 raise ValueError(
@@ -370,7 +358,7 @@ default="onehot"
         outputs, _ = self.outputs(X)
         return Labels(self.classes_, self._scores())(outputs)
 
-    @_NeedsValidationRows
+    @AvailableUnless(_without_probabilities)
     def predict_proba(self, X: Any) -> Array:
         """Probabilities of the classes.
 
@@ -392,7 +380,7 @@ default="onehot"
             calibration = Calibration.unfitted(self.classes_.size)
         return calibration(self._class_scores(outputs))
 
-    @_NeedsValidationRows
+    @AvailableUnless(_without_probabilities)
     def predict_log_proba(self, X: Any) -> Array:
         """The logarithms of `predict_proba`.
 
@@ -550,7 +538,8 @@ default="onehot"
         Both are tried on the same held-out rows. The logistic loss must predict more of them than
         the squared one, which is faster and has statistics.
         """
-        found, scores = {}, {}
+        found: dict[str, dict[str, Any]] = {}
+        scores: dict[str, float] = {}
         for loss in ("squared", "logistic"):
             try:
                 learned, interrupted = self.in_passes(fitted, X, targets, weights, loss, earlier)

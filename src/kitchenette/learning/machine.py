@@ -68,6 +68,17 @@ def combined(mine: RowSample | None, theirs: RowSample | None) -> RowSample | No
     return None if mine is None or theirs is None else mine.combined(theirs)
 
 
+def without_one_pass(model: KernelMachine, method: str) -> str | None:
+    """Why a method that needs statistics does not exist, if the parameters ask for many passes."""
+    if is_word(model.loss, "squared") and not is_word(model.solver, "iterative"):
+        return None
+    return (
+        f"{type(model).__name__} has no {method} with loss={model.loss!r} and "
+        f"solver={model.solver!r}: it needs the statistics of one pass over the rows, which exist "
+        "for loss='squared' and solver='onepass' or 'auto'."
+    )
+
+
 def solved(name: str, doc: str) -> property:
     """A read-only attribute of the solved model, which does not exist before it is solved."""
 
@@ -212,15 +223,6 @@ class KernelMachine(FeatureLearner):
         if self.loss != "squared" or self.solver != "auto":
             return bool(self.loss != "squared" or self.solver == "iterative")
         return n_features > ONE_PASS_FEATURES and not is_criterion(self.alpha)
-
-    def check_one_pass(self, action: str) -> None:
-        """Refuse what needs statistics if the parameters ask for an iterative solver."""
-        if self.loss != "squared" or self.solver == "iterative":
-            raise ValueError(
-                f"{action} needs the statistics of one pass over the rows, which exist for "
-                f"loss='squared' and solver='onepass' or 'auto'; got loss={self.loss!r} and "
-                f"solver={self.solver!r}."
-            )
 
     def learned_iteratively(
         self,

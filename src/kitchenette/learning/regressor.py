@@ -14,9 +14,10 @@ from sklearn.utils import Tags, check_array
 
 from kitchenette.data.rows import refuse_what_is_not_numbers
 from kitchenette.files.registry import storable
+from kitchenette.learning.availability import AvailableUnless
 from kitchenette.learning.base import Array
 from kitchenette.learning.leave_one_out import LeaveOneOut
-from kitchenette.learning.machine import KernelMachine, combined
+from kitchenette.learning.machine import KernelMachine, combined, without_one_pass
 from kitchenette.learning.model import Validation
 from kitchenette.learning.predictor import Predictor
 from kitchenette.learning.quantiles import weighted_quantile
@@ -206,6 +207,7 @@ class KernelRegressor(RegressorMixin, KernelMachine):
         tags.target_tags.multi_output = True
         return tags
 
+    @AvailableUnless(without_one_pass)
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from more rows.
 
@@ -225,7 +227,6 @@ class KernelRegressor(RegressorMixin, KernelMachine):
         """
         with unchanged_on_error(self):
             self._check_parameters()
-            self.check_one_pass("partial_fit")
             first = "statistics_" not in vars(self)
             (self._begin if first else self._continue)(X, y, sample_weight)
         return self
