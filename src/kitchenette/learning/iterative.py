@@ -23,7 +23,7 @@ from scipy.linalg import eigh
 from sklearn.exceptions import ConvergenceWarning
 
 from kitchenette.learning.accumulation import Targets
-from kitchenette.learning.conjugate_gradients import ConjugateGradients
+from kitchenette.learning.conjugate_gradients import SMALLEST, ConjugateGradients
 from kitchenette.learning.losses import Huber, Logistic, Loss, Quantile, SquaredHinge
 from kitchenette.learning.passes import FeatureRows, Moments
 from kitchenette.learning.preconditioner import Preconditioner, SampledRows, sample_size
@@ -142,6 +142,7 @@ def learn(
     -------
     learned : Learned
     """
+    rows.check_targets()
     learner = SquaredLearner if loss == "squared" else SmoothLearner
     return learner(rows, loss, settings, level, start).run()
 
@@ -152,6 +153,11 @@ class Learner:
     best: Learned | None = None  # a usable model, if somebody interrupts
 
     def __init__(self, rows: FeatureRows, loss: str, settings: Settings, level: float, start: Any):
+        # Weights near one cannot overflow in what follows. A power of two is exact.
+        self.weight_unit = 2.0 ** float(np.floor(np.log2(rows.weights.max())))
+        rows = rows.weighted(rows.weights / self.weight_unit)
+        if settings.alpha is not None:
+            settings = replace(settings, alpha=settings.alpha / self.weight_unit)
         self.rows, self.loss_name, self.settings = rows, loss, settings
         self.level, self.start = level, start
         self.n_steps = 0
@@ -184,6 +190,11 @@ class Learner:
         return some.weighted(self.distinct_weights[:count])
 
     def run(self) -> Learned:
+        """The model with its penalty in the unit of the given weights."""
+        found = self._learned_or_best()
+        return replace(found, alpha=found.alpha * self.weight_unit)
+
+    def _learned_or_best(self) -> Learned:
         try:
             return self.learned()
         except KeyboardInterrupt:
@@ -192,7 +203,7 @@ class Learner:
             warnings.warn(
                 f"Interrupted after {self.n_steps} steps: the model is the best one so far.",
                 ConvergenceWarning,
-                stacklevel=6,
+                stacklevel=7,
             )
             return replace(self.best, n_iter=self.n_steps, interrupted=True)
 
@@ -203,7 +214,8 @@ class Learner:
         if self.settings.report is not None:
             held_out = "" if error is None else f", error on held-out rows {error:.5g}"
             self.settings.report(
-                f"step {self.n_steps}: alpha {alpha:.3g}, residual {residual:.2g}{held_out}"
+                f"step {self.n_steps}: alpha {self.weight_unit * alpha:.3g}, "
+                f"residual {residual:.2g}{held_out}"
             )
 
     def sampled_rows(self, mean: Array) -> SampledRows:
@@ -251,11 +263,12 @@ class SquaredLearner(Learner):
         if self.held_rows is None:
             coef = np.zeros_like(moments.cross) if self.start is None else self.start[0]
             start = Learned(coef, moments.target_mean, self._single_penalty())
-            return self._solve(moments, sample, start, self.settings.max_iter, self.settings.tol)
+            goal = max(self.settings.tol, SMALLEST)
+            return self._solve(moments, sample, start, self.settings.max_iter, goal)
         chosen = self._chosen(moments, sample)
         self.best = chosen
         moments = moments.combined(self._moments(self.held_rows))
-        goal = max(chosen.residual, self.settings.tol)
+        goal = max(chosen.residual, self.settings.tol, SMALLEST)
         return self._solve(moments, sample, chosen, chosen.n_iter, goal)
 
     def _moments(self, rows: FeatureRows) -> Moments:
@@ -414,7 +427,7 @@ def pilot_penalty(
     Parameters
     ----------
     Z : ndarray of shape (n_rows, n_features)
-        Features.
+        Features, which are overwritten to save memory.
     Y : ndarray of shape (n_rows, n_targets)
         Target columns.
     weights : ndarray of shape (n_rows,)
@@ -434,7 +447,7 @@ def pilot_penalty(
     if fit_intercept:
         Y = Y - shares @ Y
         for _ in range(2):  # the second time corrects rounding errors
-            Z = Z - (shares @ Z).astype(Z.dtype)
+            Z -= (shares @ Z).astype(Z.dtype)
     gram = (Z @ Z.T).astype(np.float64)
     gram *= roots
     gram *= roots.T

@@ -664,6 +664,8 @@ class KernelMachine(FeatureLearner):
             check_choice("alpha", self.alpha, ("auto", *CRITERIA))
         else:
             checked_alpha(self.alpha)
+        if not isinstance(self.warm_start, bool | np.bool_):
+            raise ValueError(f"warm_start must be True or False; got {self.warm_start!r}.")
         check_count("validation_rows", self.validation_rows, 0)
         check_choice("loss", self.loss, self.losses)
         check_choice("solver", self.solver, SOLVERS)
