@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from catalogue import MAPS, make, plain_rows
+from learning.test_interrupts import interrupted
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_approximation import RBFSampler
@@ -445,6 +446,29 @@ def test_an_interrupt_keeps_the_best_penalty(monkeypatch):
             break
     # A worse penalty is tried in the end, but never kept.
     assert max(found[10:]) < min(found) + 0.05
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_an_interrupt_anywhere_leaves_a_usable_model(loss, error):
+    X, y = classes(120)
+    model = KernelClassifier(fixed_map(16), loss=loss, solver="iterative", max_iter=3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(X, y)
+        before = model.decision_function(X)
+        line, reached = 1, True
+        while reached:
+            changed = pickle.loads(pickle.dumps(model))
+            reached = interrupted(lambda: changed.fit(-X, y), line, error)  # noqa: B023
+            assert changed.predict_proba(X).shape == (120, 3)
+            if reached:
+                assert np.array_equal(changed.decision_function(X), before)
+            assert (changed.solver_, changed.loss_) == ("iterative", loss)
+            line = line + 1 + line // 6
+            reached = reached or line < 5000
+    assert line > 5000
 
 
 # ------------------------------------------------------------ warm starts
