@@ -31,9 +31,9 @@ def score(predicted: np.ndarray, given: Data) -> float:
     return float(1 - squares / np.sum((given.y_fresh - center) ** 2))
 
 
-def check(name: str, draw: int) -> None:
+def check(name: str, draw: int, **options: str) -> None:
     given = data(name, draw)
-    model = (KernelClassifier if given.classes else KernelRegressor)(random_state=0)
+    model = (KernelClassifier if given.classes else KernelRegressor)(random_state=0, **options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # hostile data may deserve a warning
         model.fit(given.X, given.y, sample_weight=given.sample_weight)
@@ -53,3 +53,16 @@ def test_the_defaults_do_not_betray_on(name):
 @pytest.mark.parametrize("name", SETS)
 def test_the_defaults_do_not_betray_on_other_draws_of(name, draw):
     check(name, draw)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SETS)
+def test_learning_in_passes_does_not_betray_on(name):
+    check(name, draw=0, solver="iterative")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SETS)
+def test_other_losses_do_not_betray_on(name):
+    for loss in ("logistic", "squared_hinge") if data(name).classes else ("huber",):
+        check(name, draw=0, loss=loss)

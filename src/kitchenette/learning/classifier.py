@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
-from types import MethodType
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from sklearn.base import ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, column_or_1d, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
 from kitchenette.data.rows import take
 from kitchenette.files.registry import storable
 from kitchenette.learning.accumulation import batch
+from kitchenette.learning.availability import AvailableUnless
 from kitchenette.learning.base import Array
 from kitchenette.learning.calibration import Calibration
 from kitchenette.learning.codes import DECODINGS, OutputCode
@@ -31,6 +33,7 @@ from kitchenette.learning.machine import (
     combined,
     is_word,
     replaced,
+    without_one_pass,
 )
 from kitchenette.learning.model import Validation
 from kitchenette.learning.predictor import Predictor
@@ -43,27 +46,13 @@ from kitchenette.parameters import check_choice, check_count, unchanged_on_error
 CODES = ("onehot", "ecoc", "hadamard")
 
 
-class _NeedsValidationRows:
-    """A method that exists only if validation rows are kept.
-
-    Like `sklearn.utils.metaestimators.available_if`, but the error that a user sees gives the
-    reason, and not only the error that it was raised from.
-    """
-
-    def __init__(self, method: Callable[..., Array]):
-        self._method = method
-        self.__doc__ = method.__doc__
-
-    def __get__(self, model: KernelClassifier | None, owner: type) -> Callable[..., Array]:
-        if model is None:
-            return self._method
-        if model.validation_rows == 0 and model.loss != "logistic":
-            raise AttributeError(
-                f"{owner.__name__} has no {self._method.__name__} with validation_rows=0, because "
-                "probabilities are calibrated on these rows. Keep some, 2000 for example, or "
-                "use loss='logistic'."
-            )
-        return MethodType(self._method, model)
+def _without_probabilities(model: KernelClassifier, method: str) -> str | None:
+    if model.validation_rows > 0 or model.loss == "logistic":
+        return None
+    return (
+        f"KernelClassifier has no {method} with validation_rows=0, because probabilities are "
+        "calibrated on these rows. Keep some, 2000 for example, or use loss='logistic'."
+    )
 
 
 @storable
@@ -114,7 +103,8 @@ default="onehot"
         What is minimised, plus the penalty. Only the squared loss learns in one pass.
         "logistic": multinomial logistic regression, whose probabilities need no calibration.
         "squared_hinge": a support vector machine, each class against all others. "auto": the
-        squared or the logistic loss, whichever predicts the validation rows better.
+        squared or the logistic loss, whichever predicts the validation rows better; the squared
+        loss if there are too few rows to hold some out.
     solver : {"auto", "onepass", "iterative"}, default="auto"
         "onepass": from statistics, with all that they allow. "iterative": in many passes, in which
         the features are computed again; it needs no memory for pairs of features, and chooses
@@ -292,6 +282,7 @@ default="onehot"
             self.__dict__.pop("classes_", None)
             return super().fit(X, y, sample_weight)
 
+    @AvailableUnless(without_one_pass)
     def partial_fit(
         self, X: Any, y: Any, classes: ArrayLike | None = None, sample_weight: Any = None
     ) -> Self:
@@ -315,7 +306,6 @@ default="onehot"
         """
         with unchanged_on_error(self):
             self._check_parameters()
-            self.check_one_pass("partial_fit")
             first = "statistics_" not in vars(self)
             if first and classes is None:
                 raise ValueError(
@@ -368,7 +358,7 @@ default="onehot"
         outputs, _ = self.outputs(X)
         return Labels(self.classes_, self._scores())(outputs)
 
-    @_NeedsValidationRows
+    @AvailableUnless(_without_probabilities)
     def predict_proba(self, X: Any) -> Array:
         """Probabilities of the classes.
 
@@ -390,7 +380,7 @@ default="onehot"
             calibration = Calibration.unfitted(self.classes_.size)
         return calibration(self._class_scores(outputs))
 
-    @_NeedsValidationRows
+    @AvailableUnless(_without_probabilities)
     def predict_log_proba(self, X: Any) -> Array:
         """The logarithms of `predict_proba`.
 
@@ -510,8 +500,8 @@ default="onehot"
             return outputs
         return np.hstack([-outputs, outputs]) / 2
 
-    def reduced(self, outputs: Array) -> Array:
-        if self.classes_.size > 2 or self.loss_ == "squared":
+    def reduced(self, outputs: Array, loss: str) -> Array:
+        if outputs.shape[1] > 2 or loss == "squared":
             return outputs
         return np.ascontiguousarray(outputs[:, 1:] - outputs[:, :1])
 
@@ -548,16 +538,29 @@ default="onehot"
         Both are tried on the same held-out rows. The logistic loss must predict more of them than
         the squared one, which is faster and has statistics.
         """
-        learn = super().learned_iteratively
-        found = {
-            loss: learn(fitted, X, targets, weights, loss, earlier)
-            for loss in ("squared", "logistic")
-        }
-        scores = {loss: learned["_model"].validation.score for loss, learned in found.items()}
-        if (scores["logistic"] or 0.0) > (scores["squared"] or 0.0):
-            return found["logistic"] | {"_by_class": None}
+        found: dict[str, dict[str, Any]] = {}
+        scores: dict[str, float] = {}
+        for loss in ("squared", "logistic"):
+            try:
+                learned, interrupted = self.in_passes(fitted, X, targets, weights, loss, earlier)
+            except KeyboardInterrupt:
+                if not found:
+                    raise
+                warnings.warn(
+                    "Interrupted before the logistic loss was tried: the model is that of the "
+                    "squared loss, the best one so far.",
+                    ConvergenceWarning,
+                    stacklevel=5,
+                )
+                return found["squared"]
+            found[loss] = learned | {"_by_class": None}
+            scores[loss] = learned["_model"].validation.score or 0.0
+            if interrupted:
+                return found[max(scores, key=lambda loss: scores[loss])]
+        if scores["logistic"] > scores["squared"]:
+            return found["logistic"]
         if self.solver == "iterative" or fitted.n_features_out_ > ONE_PASS_FEATURES:
-            return found["squared"] | {"_by_class": None}
+            return found["squared"]
         return self.learned(fitted, X, targets, unbalanced) | ONE_PASS
 
     def _class_scores(self, outputs: Array, loss: str | None = None) -> Array:
@@ -707,6 +710,11 @@ default="onehot"
             raise ValueError(
                 f"Output codes are for loss='squared', which is linear in the targets; got "
                 f"loss={self.loss!r} and code={self.code!r}."
+            )
+        if self.loss == "auto" and self.validation_rows == 0:
+            raise ValueError(
+                "loss='auto' is decided on the validation rows, but validation_rows=0: keep some, "
+                "2000 for example, or choose a loss."
             )
         if self.code_length is None:
             return

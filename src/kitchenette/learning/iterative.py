@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from scipy.linalg import eigh
 from sklearn.exceptions import ConvergenceWarning
 
 from kitchenette.learning.accumulation import Targets
-from kitchenette.learning.conjugate_gradients import ConjugateGradients
+from kitchenette.learning.conjugate_gradients import SMALLEST, ConjugateGradients
 from kitchenette.learning.losses import Huber, Logistic, Loss, Quantile, SquaredHinge
 from kitchenette.learning.memory import check_memory
 from kitchenette.learning.passes import FeatureRows, Moments
@@ -34,10 +34,13 @@ from kitchenette.learning.preconditioner import (
     gram_of_rows,
     sample_size,
 )
+from kitchenette.learning.quantiles import weighted_quantile
 from kitchenette.learning.quasi_newton import QuasiNewton
 from kitchenette.learning.threads import one_blas_thread
 
 Array = NDArray[np.float64]
+EXACT_FEATURES = 8192  # up to which the first penalty is chosen in float64
+CONSTANT = 4 * float(np.finfo(np.float32).eps)  # the relative spread of constant features
 PILOT_ROWS = 2048  # rows from which the first penalty is chosen
 TREND_PARTS = 4  # and parts of them, which show how it depends on the number of rows
 TREND_LIMITS = -1.5, 0.0  # the power of the number of rows
@@ -52,6 +55,8 @@ HELD_OUT_PART = 5  # at most every fifth row is held out
 LEAST_HELD_OUT = 20
 MOST_PENALTIES = 12
 REFRESHED_STEPS = 5  # steps after which the preconditioner is computed for the present model
+ROUNDING = 1e-12  # errors relative to the targets that are rounding
+RELATIVE_SLOPE = 1e-8  # gradients relative to the largest possible one that are rounding
 LEAST_CURVATURE = 1e-3  # of the largest one, for a row of the preconditioner
 # Thresholds in units of the robust standard deviation of the errors of a first model.
 HUBER_THRESHOLD, QUANTILE_WIDTH = 1.35, 0.1
@@ -106,6 +111,10 @@ class Learned:
         The number of steps, each of which is a pass over the rows.
     residual : float
         The residual that was reached.
+    exhausted : bool
+        Whether the solver came to the largest number of steps.
+    interrupted : bool
+        Whether somebody interrupted the solver.
     held_out : ndarray of int
         The rows that were held out.
     outputs : ndarray of shape (n_held_out, n_outputs)
@@ -117,6 +126,8 @@ class Learned:
     alpha: float
     n_iter: int = 0
     residual: float = np.inf
+    exhausted: bool = False
+    interrupted: bool = False
     held_out: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, np.intp))
     outputs: Array = field(default_factory=lambda: np.empty((0, 0)))
 
@@ -156,6 +167,7 @@ def learn(
     -------
     learned : Learned
     """
+    rows.check_targets()
     learner = SquaredLearner if loss == "squared" else SmoothLearner
     return learner(rows, loss, settings, level, start).run()
 
@@ -166,36 +178,48 @@ class Learner:
     best: Learned | None = None  # a usable model, if somebody interrupts
 
     def __init__(self, rows: FeatureRows, loss: str, settings: Settings, level: float, start: Any):
+        # Weights near one cannot overflow in what follows. A power of two is exact.
+        self.weight_unit = 2.0 ** float(np.floor(np.log2(rows.weights.max())))
+        rows = rows.weighted(rows.weights / self.weight_unit)
+        if settings.alpha is not None:
+            settings = replace(settings, alpha=settings.alpha / self.weight_unit)
         self.rows, self.loss_name, self.settings = rows, loss, settings
         self.level, self.start = level, start
         self.n_steps = 0
-        order, held_out = self._ordered_by_key()
-        self.held_out = np.sort(held_out)
+        self._split()
         self.is_held_out = np.zeros(rows.n_rows, dtype=bool)
-        self.is_held_out[held_out] = True
+        self.is_held_out[self.held_out] = True
         self.training = rows.weighted(np.where(self.is_held_out, 0.0, rows.weights))
-        self.held_rows = rows.some(self.held_out) if held_out.size else None
-        self.sampled = order[: sample_size(order.size, rows.n_features)]
-        self.pilot = self.sampled[:PILOT_ROWS]
+        self.held_rows = rows.some(self.held_out) if self.held_out.size else None
 
-    def _ordered_by_key(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Rows to be learned in the order of their keys, and rows to be held out.
+    def _split(self) -> None:
+        """Find rows to be held out, and distinct rows to be learned in a random order.
 
-        The order is random, and does not depend on that in which the rows came. Equal rows are all
-        held out or none of them.
+        Both are found by the keys of the rows, so they do not depend on the order in which the rows
+        came. Equal rows count as one whose weights are added, and are all held out or none of them.
         """
-        keys = self.rows.keys()
-        order = np.argsort(keys, kind="stable")
-        order = order[self.rows.weights[order] > 0]
-        n_held_out = min(self.settings.validation_rows, order.size // HELD_OUT_PART)
-        if n_held_out < LEAST_HELD_OUT:
-            return order, order[:0]
-        last = np.searchsorted(keys[order], keys[order[n_held_out - 1]], side="right")
-        if order.size - last < LEAST_HELD_OUT:
-            return order, order[:0]
-        return order[last:], order[:last]
+        counting = np.flatnonzero(self.rows.weights > 0)
+        keys, first, which = np.unique(
+            self.rows.keys()[counting], return_index=True, return_inverse=True
+        )
+        n_held_out = min(self.settings.validation_rows, keys.size // HELD_OUT_PART)
+        n_held_out = n_held_out if n_held_out >= LEAST_HELD_OUT else 0
+        self.held_out = counting[which < n_held_out]
+        self.distinct = counting[first[n_held_out:]]
+        weights: Array = np.bincount(which, self.rows.weights[counting]).astype(np.float64)
+        self.distinct_weights = weights[n_held_out:]
+
+    def _first_distinct(self, count: int) -> FeatureRows:
+        """Some of the distinct rows to be learned."""
+        some = self.training.some(self.distinct[:count])
+        return some.weighted(self.distinct_weights[:count])
 
     def run(self) -> Learned:
+        """The model with its penalty in the unit of the given weights."""
+        found = self._learned_or_best()
+        return replace(found, alpha=found.alpha * self.weight_unit)
+
+    def _learned_or_best(self) -> Learned:
         try:
             return self.learned()
         except KeyboardInterrupt:
@@ -204,9 +228,9 @@ class Learner:
             warnings.warn(
                 f"Interrupted after {self.n_steps} steps: the model is the best one so far.",
                 ConvergenceWarning,
-                stacklevel=6,
+                stacklevel=7,
             )
-            return self.best
+            return replace(self.best, n_iter=self.n_steps, interrupted=True)
 
     def learned(self) -> Learned:
         raise NotImplementedError
@@ -215,37 +239,43 @@ class Learner:
         if self.settings.report is not None:
             held_out = "" if error is None else f", error on held-out rows {error:.5g}"
             self.settings.report(
-                f"step {self.n_steps}: alpha {alpha:.3g}, residual {residual:.2g}{held_out}"
+                f"step {self.n_steps}: alpha {self.weight_unit * alpha:.3g}, "
+                f"residual {residual:.2g}{held_out}"
             )
 
     def sampled_rows(self, mean: Array) -> SampledRows:
         """The rows of the preconditioner."""
-        some = self.training.some(self.sampled)
-        return SampledRows(some, mean, float(self.training.weights.sum()))
+        count = sample_size(self.distinct.size, self.rows.n_features)
+        return SampledRows(self._first_distinct(count), mean, float(self.training.weights.sum()))
 
     def first_guess(self) -> tuple[float, Array]:
         """The penalty of the least leave-one-out error on a few rows, and these errors."""
-        some = self.training.some(self.pilot)
-        nothing = np.zeros(some.n_features)
-        gram = gram_of_rows(some, nothing, np.ones(some.n_rows)).astype(np.float64)
-        columns, n_rows = some.columns(), int(np.count_nonzero(self.training.weights))
-        alpha, errors = pilot_penalty(gram, columns, self.settings.fit_intercept)
-        return alpha * self._trend(gram, columns, alpha, n_rows), errors
+        count = sample_size(self.distinct.size, self.rows.n_features)
+        some = self._first_distinct(min(PILOT_ROWS, count))
+        mean = some.moments().mean
+        if not self.settings.fit_intercept:
+            mean = np.zeros_like(mean)
+        exact = some.n_features <= EXACT_FEATURES
+        gram = gram_of_rows(
+            some, mean, np.ones(some.n_rows), np.float64 if exact else np.float32
+        ).astype(np.float64)
+        size = float(mean @ mean)
+        whole = Pilot(gram, some.columns(), some.weights, size, self.settings.fit_intercept)
+        alpha, errors = whole.penalty()
+        return alpha * self._trend(whole, alpha), errors
 
-    def _trend(self, gram: Array, columns: Array, alpha: float, n_rows: int) -> float:
+    def _trend(self, whole: Pilot, alpha: float) -> float:
         """A factor by which the best penalty of all rows differs from that of a few rows.
 
         It is extrapolated from still fewer rows: penalties are powers of the number of rows, about.
         """
-        n_few, step = len(gram), len(gram) // TREND_PARTS
+        n_few, n_rows = len(whole.gram), self.distinct.size
+        step = n_few // TREND_PARTS
         if step < LEAST_HELD_OUT or n_rows <= n_few:
             return 1.0
-        parts = [slice(i * step, (i + 1) * step) for i in range(TREND_PARTS)]
-        fewer = [
-            pilot_penalty(gram[part, part], columns[part], self.settings.fit_intercept)[0]
-            for part in parts
-        ]
-        slope = np.log(alpha / np.exp(np.log(fewer).mean())) / np.log(TREND_PARTS)
+        parts = [whole.part(slice(i * step, (i + 1) * step)) for i in range(TREND_PARTS)]
+        fewer = np.log([part.penalty()[0] for part in parts]).mean()
+        slope = (np.log(alpha) - fewer) / np.log(TREND_PARTS)
         exponent = float(np.clip(slope, *TREND_LIMITS)) * np.log(n_rows / n_few)
         return float(np.exp(np.clip(exponent, *FACTOR_LIMITS)))
 
@@ -280,17 +310,15 @@ class SquaredLearner(Learner):
         moments = self._moments(self.training)
         sample = self.sampled_rows(moments.mean)
         if self.held_rows is None:
-            alpha = self._single_penalty()
-            start = None if self.start is None else self.start[0]
-            return self._solve(self.rows, moments, sample, alpha, start, None, 0.0)
+            coef = np.zeros_like(moments.cross) if self.start is None else self.start[0]
+            start = Learned(coef, moments.target_mean, self._single_penalty())
+            goal = max(self.settings.tol, SMALLEST)
+            return self._solve(moments, sample, start, self.settings.max_iter, goal)
         chosen = self._chosen(moments, sample)
         self.best = chosen
         moments = moments.combined(self._moments(self.held_rows))
-        final = self._solve(
-            self.rows, moments, sample, chosen.alpha, chosen.coef, chosen.n_iter, chosen.residual
-        )
-        final.held_out, final.outputs = chosen.held_out, chosen.outputs
-        return final
+        goal = max(chosen.residual, self.settings.tol, SMALLEST)
+        return self._solve(moments, sample, chosen, chosen.n_iter, goal)
 
     def _moments(self, rows: FeatureRows) -> Moments:
         moments = rows.moments()
@@ -355,59 +383,51 @@ class SquaredLearner(Learner):
                     alphas[winner],
                     n_steps,
                     residual,
-                    self.held_out,
-                    outputs[winner].copy(),
+                    held_out=self.held_out,
+                    outputs=outputs[winner].copy(),
                 )
             self.report(residual, float(errors[winner]), alphas[winner])
             if patience.ended or residual <= self.settings.tol:
                 break
+        else:
+            if best is not None:
+                best.exhausted = True
         return best, dict(zip(alphas, least.tolist(), strict=True))
 
     def _solve(
-        self,
-        rows: FeatureRows,
-        moments: Moments,
-        sample: SampledRows,
-        alpha: float,
-        start: Array | None,
-        most: int | None,
-        residual: float,
+        self, moments: Moments, sample: SampledRows, start: Learned, most: int, goal: float
     ) -> Learned:
-        """The model of all rows with one penalty, to a residual."""
+        """The model of all rows with the penalty of another model, to a residual."""
         solver = ConjugateGradients(
-            rows,
+            self.rows,
             moments.mean,
             moments.cross,
-            [alpha],
-            [Preconditioner(sample, alpha)],
+            [start.alpha],
+            [Preconditioner(sample, start.alpha)],
             None,
-            start,
+            start.coef,
         )
-        goal = max(residual, self.settings.tol)
-        n_steps, most = 0, self.settings.max_iter if most is None else most
-        while solver.residuals[0] > goal and n_steps < most:
-            solver.step()
-            n_steps += 1
-            self.n_steps += 1
-            coef = solver.coef[0]
-            self.best = Learned(
-                coef.copy(),
-                moments.target_mean - moments.mean @ coef,
-                alpha,
-                self.n_steps,
-                float(solver.residuals[0]),
+
+        def model() -> Learned:
+            return replace(
+                start,
+                coef=solver.coef[0].copy(),
+                intercept=moments.target_mean - moments.mean @ solver.coef[0],
+                n_iter=self.n_steps,
+                residual=float(solver.residuals[0]),
             )
-            self.report(self.best.residual, None, alpha)
-        if solver.residuals[0] > goal and most == self.settings.max_iter:
-            warn_of_steps(most, float(solver.residuals[0]), self.settings.tol)
-        coef = solver.coef[0]
-        return Learned(
-            coef,
-            moments.target_mean - moments.mean @ coef,
-            alpha,
-            self.n_steps,
-            float(solver.residuals[0]),
-        )
+
+        final = model()
+        for _ in range(most):
+            if final.residual <= goal:
+                break
+            solver.step()
+            self.n_steps += 1
+            final = self.best = model()
+            self.report(final.residual, None, final.alpha)
+        if start.exhausted or (most == self.settings.max_iter and final.residual > goal):
+            warn_of_steps(self.settings.max_iter, final.residual, self.settings.tol)
+        return final
 
     def _single_penalty(self) -> float:
         alpha = self.settings.alpha
@@ -448,49 +468,74 @@ def warn_of_steps(steps: int, residual: float, tol: float) -> None:
     )
 
 
-def pilot_penalty(gram: Array, Y: Array, fit_intercept: bool) -> tuple[float, Array]:
-    """The penalty of the least leave-one-out error of kernel ridge regression on a few rows.
+@dataclass(frozen=True)
+class Pilot:
+    """Kernel ridge regression on a few rows, to choose a penalty.
 
-    Parameters
+    Attributes
     ----------
     gram : ndarray of shape (n_rows, n_rows)
-        Inner products of the features.
-    Y : ndarray of shape (n_rows, n_targets)
+        Inner products of features after some vector was subtracted from them.
+    columns : ndarray of shape (n_rows, n_targets)
         Target columns.
+    weights : ndarray of shape (n_rows,)
+        The weights of the rows, all positive.
+    size : float
+        The squared norm of the vector that was subtracted.
     fit_intercept : bool
         Whether features and targets are centred.
-
-    Returns
-    -------
-    alpha : float
-        The penalty.
-    errors : ndarray of shape (n_rows, n_targets)
-        The errors of models that have not seen the row.
     """
-    if fit_intercept:
-        gram = gram - gram.mean(axis=0)
-        gram -= gram.mean(axis=1, keepdims=True)
-        Y = Y - Y.mean(axis=0)
-    with one_blas_thread(gram.shape[0]):
-        values, vectors = eigh(gram, overwrite_a=True)
-    values = np.maximum(values, 0)
-    trace = float(values.sum())
-    if not trace > 0:
-        return 1.0, Y
-    rotated, squares = vectors.T @ Y, np.square(vectors)
-    spreads = np.square(Y).mean(axis=0)
-    spreads = np.where(spreads > 0, spreads, 1.0)
-    best, least, found = 1.0, np.inf, Y
-    for alpha in trace * 10 ** np.arange(-8.0, 2.0, 0.5):
-        shrunk = values / (values + alpha)
-        leverages = squares @ shrunk + fit_intercept / len(Y)
-        residuals = (Y - vectors @ (shrunk[:, None] * rotated)) / np.maximum(1 - leverages, 1e-10)[
-            :, None
-        ]
-        error = float((np.square(residuals) / spreads).sum())
-        if error < least:
-            best, least, found = float(alpha), error, residuals
-    return best, found
+
+    gram: Array
+    columns: Array
+    weights: Array
+    size: float
+    fit_intercept: bool
+
+    def part(self, rows: slice) -> Pilot:
+        """Some of the rows."""
+        gram, columns, weights = self.gram[rows, rows], self.columns[rows], self.weights[rows]
+        return replace(self, gram=gram, columns=columns, weights=weights)
+
+    def penalty(self) -> tuple[float, Array]:
+        """The penalty of the least leave-one-out error.
+
+        Returns
+        -------
+        alpha : float
+            The penalty.
+        errors : ndarray of shape (n_rows, n_targets)
+            The errors of models that have not seen the row.
+        """
+        shares, roots = self.weights / self.weights.sum(), np.sqrt(self.weights)[:, None]
+        size = float(self.weights @ (self.gram.diagonal() + self.size))
+        gram, Y = self.gram.copy(), self.columns
+        if self.fit_intercept:
+            Y = Y - shares @ Y
+            gram -= shares @ gram
+            gram -= (gram @ shares)[:, None]
+        gram *= roots
+        gram *= roots.T
+        with one_blas_thread(gram.shape[0]):
+            values, vectors = eigh(gram, overwrite_a=True)
+        values = np.maximum(values, 0)
+        trace = float(values.sum())
+        if not trace > CONSTANT**2 * size:
+            return max(1.0, size), Y  # the features are constant up to rounding
+        scaled = roots * Y
+        rotated, squares = vectors.T @ scaled, np.square(vectors)
+        spreads = np.square(scaled).mean(axis=0)
+        spreads = np.where(spreads > 0, spreads, 1.0)
+        best, least, found = 1.0, np.inf, scaled
+        for alpha in trace * 10 ** np.arange(-8.0, 2.0, 0.5):
+            shrunk = values / (values + alpha)
+            leverages = squares @ shrunk + self.fit_intercept * shares
+            left_out = np.maximum(1 - leverages, 1e-10)[:, None]
+            residuals = (scaled - vectors @ (shrunk[:, None] * rotated)) / left_out
+            error = float((np.square(residuals) / spreads).sum())
+            if error < least:
+                best, least, found = float(alpha), error, residuals
+        return best, found / roots
 
 
 # ---------------------------------------------------------------- other losses
@@ -504,13 +549,19 @@ class SmoothLearner(Learner):
         guess, errors = 1.0, np.empty((0, 0))
         if alpha is None or self.loss_name not in CLASS_LOSSES:
             guess, errors = self.first_guess()
-        scales = self._prepare_targets(errors)
+        self.units = self._prepare_targets(errors)
         moments = self.training.moments()
         self.mean = moments.mean if self.settings.fit_intercept else np.zeros_like(moments.mean)
         self.sample = self.sampled_rows(self.mean)
-        self.scale: float | None = None
-        self.units = scales
+        self.least = np.inf
         start = self._origin(moments)
+        self.scale: float | None = None
+        # The gradient of features that are constant up to rounding, which a residual is not.
+        self.least_scale = RELATIVE_SLOPE * moments.count * (1 + float(np.linalg.norm(self.mean)))
+        if self.start is not None:
+            self.scale = max(self._slope(start), self.least_scale)
+            coef, intercept = self.start
+            start = replace(start, coef=coef / self.units, intercept=intercept / self.units)
         guess *= TYPICAL_CURVATURE[self.loss_name]
         if self.held_rows is None:
             one = guess if alpha is None else self._one_of(alpha)
@@ -521,7 +572,6 @@ class SmoothLearner(Learner):
             chosen = self._among(np.atleast_1d(alpha), start)
         goal = max(self.settings.tol, chosen.residual)
         final = self._solve(self.rows, chosen.alpha, chosen, None, goal)[0]
-        final.held_out, final.outputs = self.held_out, chosen.outputs
         return self._in_units(final)
 
     # ------------------------------------------------------------ the loss and its units
@@ -531,9 +581,14 @@ class SmoothLearner(Learner):
         if self.loss_name in CLASS_LOSSES:
             self.loss: Loss = CLASS_LOSSES[self.loss_name]()
             return np.ones(1)
-        scales = ROBUST * np.median(np.abs(errors), axis=0)
-        typical = np.abs(errors).mean(axis=0)
-        scales = np.where(scales > 1e-3 * typical, scales, np.where(typical > 0, typical, 1.0))
+        sizes = np.abs(errors)
+        weights = self.distinct_weights[: len(errors)]
+        scales = ROBUST * np.array([weighted_quantile(size, weights, 0.5) for size in sizes.T])
+        typical = np.average(sizes, axis=0, weights=weights)
+        # A column of equal targets has errors of rounding.
+        largest = np.abs(self._first_distinct(PILOT_ROWS).columns()).max(axis=0)
+        typical = np.where(typical > ROUNDING * largest, typical, np.where(largest > 0, largest, 1))
+        scales = np.where(scales > 1e-3 * typical, scales, typical)
         if self.loss_name == "huber":
             self.loss = Huber(HUBER_THRESHOLD)
         else:
@@ -545,28 +600,37 @@ class SmoothLearner(Learner):
         return scales
 
     def _in_units(self, found: Learned) -> Learned:
-        found.coef = found.coef * self.units
-        found.intercept = found.intercept * self.units
-        found.outputs = found.outputs * self.units
-        return found
+        return replace(
+            found,
+            coef=found.coef * self.units,
+            intercept=found.intercept * self.units,
+            outputs=found.outputs * self.units,
+        )
 
     def _origin(self, moments: Moments) -> Learned:
-        """A model to begin with: the given one, or a constant."""
-        if self.start is not None:
-            coef, intercept = self.start
-            return Learned(coef / self.units, intercept / self.units, 0.0)
+        """A constant, to begin with."""
         shares = moments.target_mean
         if self.loss.of_labels:
             shares = np.maximum(shares, 1 / (2 * max(moments.count, 1.0)))
-            constant = np.log(shares) if self.loss_name == "logistic" else 2 * shares - 1
+            logarithms = np.log(shares)
+            logistic = logarithms - logarithms.mean()  # a common constant changes nothing
+            constant = logistic if self.loss_name == "logistic" else 2 * shares - 1
             if constant.size == 2:
                 constant = np.log(shares[1:] / shares[:1])
                 constant = constant if self.loss_name == "logistic" else shares[1:] - shares[:1]
         else:
-            columns = self.training.some(self.pilot).columns()
+            columns = self._first_distinct(PILOT_ROWS).columns()
             constant = np.quantile(columns, self.level, axis=0)
         constant = constant if self.settings.fit_intercept else np.zeros_like(constant)
-        return Learned(np.zeros((self.rows.n_features, constant.size)), constant, 0.0)
+        nothing = np.zeros((self.rows.n_features, constant.size))
+        return Learned(nothing, constant, 0.0, outputs=nothing[:0])
+
+    def _slope(self, model: Learned) -> float:
+        """The norm of the gradient of the loss at a model."""
+        found = self.training.gradient(self.loss, model.coef, model.intercept)
+        weights = found.weights - np.outer(self.mean, found.intercept)
+        intercept = found.intercept if self.settings.fit_intercept else 0 * found.intercept
+        return float(np.linalg.norm(np.vstack([weights, intercept])))
 
     # ------------------------------------------------------------ penalties
 
@@ -624,29 +688,37 @@ class SmoothLearner(Learner):
             self.n_steps += 1
             error = None if watched is None else self._held_out_error(solver.outputs)
             if error is None or patience.improved(error):
-                best = self._model_of(solver, alpha)
-                self.best = self._in_units(self._model_of(solver, alpha))
+                best = self._model_of(solver, alpha, start)
+                self._keep(best, error)
             self.report(solver.residual, error, alpha)
             if solver.residual <= goal or (error is not None and patience.ended):
-                break
-        else:
-            if going and watched is None:
-                warn_of_steps(n_steps, solver.residual, goal)
+                going = False
+        best.exhausted = going
+        if watched is None and (going or start.exhausted):
+            warn_of_steps(self.settings.max_iter, solver.residual, self.settings.tol)
         return best, patience.least
+
+    def _keep(self, model: Learned, error: float | None) -> None:
+        """Remember a model for an interrupt, if it predicts the held-out rows best so far."""
+        if error is None or error < self.least:
+            self.best = self._in_units(model)
+            self.least = np.inf if error is None else error
 
     def _centred(self, model: Learned) -> Array:
         """The intercept of a model for centred features."""
         return model.intercept + self.mean @ model.coef
 
-    def _model_of(self, solver: QuasiNewton, alpha: float) -> Learned:
+    def _model_of(self, solver: QuasiNewton, alpha: float, start: Learned) -> Learned:
+        """The model of a solver, with outputs for held-out rows that it has not seen."""
+        watches = solver.outputs.shape[0] > 0
         return Learned(
             solver.coef.copy(),
             solver.intercept - self.mean @ solver.coef,
             alpha,
             self.n_steps,
             solver.residual,
-            self.held_out,
-            solver.outputs,
+            held_out=self.held_out,
+            outputs=solver.outputs if watches else start.outputs,
         )
 
     def _held_out_error(self, outputs: Array) -> float:
@@ -681,7 +753,7 @@ class SmoothLearner(Learner):
             watched,
             self.scale,
         )
-        self.scale = solver.scale
+        self.scale = solver.scale = max(solver.scale, self.least_scale)
         return solver
 
 

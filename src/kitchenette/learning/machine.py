@@ -68,6 +68,17 @@ def combined(mine: RowSample | None, theirs: RowSample | None) -> RowSample | No
     return None if mine is None or theirs is None else mine.combined(theirs)
 
 
+def without_one_pass(model: KernelMachine, method: str) -> str | None:
+    """Why a method that needs statistics does not exist, if the parameters ask for many passes."""
+    if is_word(model.loss, "squared") and not is_word(model.solver, "iterative"):
+        return None
+    return (
+        f"{type(model).__name__} has no {method} with loss={model.loss!r} and "
+        f"solver={model.solver!r}: it needs the statistics of one pass over the rows, which exist "
+        "for loss='squared' and solver='onepass' or 'auto'."
+    )
+
+
 def solved(name: str, doc: str) -> property:
     """A read-only attribute of the solved model, which does not exist before it is solved."""
 
@@ -216,15 +227,6 @@ class KernelMachine(FeatureLearner):
             return bool(self.loss != "squared" or self.solver == "iterative")
         return n_features > ONE_PASS_FEATURES and not is_criterion(self.alpha)
 
-    def check_one_pass(self, action: str) -> None:
-        """Refuse what needs statistics if the parameters ask for an iterative solver."""
-        if self.loss != "squared" or self.solver == "iterative":
-            raise ValueError(
-                f"{action} needs the statistics of one pass over the rows, which exist for "
-                f"loss='squared' and solver='onepass' or 'auto'; got loss={self.loss!r} and "
-                f"solver={self.solver!r}."
-            )
-
     def learned_iteratively(
         self,
         fitted: FittedMap,
@@ -235,6 +237,18 @@ class KernelMachine(FeatureLearner):
         earlier: Earlier | None,
     ) -> dict[str, Any]:
         """The attributes that hold what is learned in many passes over all rows."""
+        return self.in_passes(fitted, X, targets, weights, loss, earlier)[0]
+
+    def in_passes(
+        self,
+        fitted: FittedMap,
+        X: Any,
+        targets: Any,
+        weights: Array | None,
+        loss: str,
+        earlier: Earlier | None,
+    ) -> tuple[dict[str, Any], bool]:
+        """What is learned with a loss, and whether somebody interrupted the solver."""
         weights = np.ones(X.shape[0]) if weights is None else weights
         if not weights.any():
             raise ValueError("All weights are zero: there is no row to learn from.")
@@ -249,7 +263,10 @@ class KernelMachine(FeatureLearner):
             if self.verbose
             else None,
         )
-        start = None if earlier is None else earlier.start(fitted, X, loss)
+        start = None
+        if earlier is not None:
+            n_outputs = self.reduced(self.columns(targets[:1]), loss).shape[1]
+            start = earlier.start(fitted, X, loss, n_outputs)
         found = learn(rows, loss, settings, level=getattr(self, "quantile", 0.5), start=start)
         outputs = self.expanded(found.outputs)
         held_out = found.held_out
@@ -267,7 +284,7 @@ class KernelMachine(FeatureLearner):
             0,
             validation,
         )
-        return {
+        learned: dict[str, Any] = {
             "statistics_": None,
             "_samples": {},
             "_model": model,
@@ -276,20 +293,25 @@ class KernelMachine(FeatureLearner):
             "loss_": loss,
             "n_iter_": found.n_iter,
         }
+        return learned, found.interrupted
 
     def _earlier(self) -> Earlier | None:
         """The model before this fit, if it is to be the start of the next one."""
         if not self.warm_start or vars(self).get("_model") is None:
             return None
         model = self.solved_model()
-        return None if model is None else Earlier(self._fitted, model, self.loss_, self.reduced)
+        if model is None:
+            return None
+        coef = self.reduced(model.coef, self.loss_)
+        intercept = self.reduced(model.intercept[None], self.loss_)[0]
+        return Earlier(self._fitted, self.n_features_in_, coef, intercept, self.loss_)
 
     def expanded(self, outputs: Array) -> Array:
         """The columns of the targets from those that the solver works with."""
         return outputs
 
-    def reduced(self, outputs: Array) -> Array:
-        """The inverse of `expanded`."""
+    def reduced(self, outputs: Array, loss: str) -> Array:
+        """The inverse of `expanded`, for the solver of a loss."""
         return outputs
 
     def learned(
@@ -645,6 +667,8 @@ class KernelMachine(FeatureLearner):
             check_choice("alpha", self.alpha, ("auto", *CRITERIA))
         else:
             checked_alpha(self.alpha)
+        if not isinstance(self.warm_start, bool | np.bool_):
+            raise ValueError(f"warm_start must be True or False; got {self.warm_start!r}.")
         check_count("validation_rows", self.validation_rows, 0)
         check_choice("loss", self.loss, self.losses)
         check_choice("solver", self.solver, SOLVERS)

@@ -23,6 +23,7 @@ from kitchenette.sketching.operators import Operator
 
 Array = NDArray[np.float64]
 PASS_ROWS = 1 << 13  # rows whose outputs are held at a time
+LARGEST_TARGET = 1e140
 
 
 @dataclass(frozen=True)
@@ -146,6 +147,15 @@ class FeatureRows:
     def columns(self) -> Array:
         """The targets of all rows as columns of numbers."""
         return self.kind.columns(self.targets)
+
+    def check_targets(self) -> None:
+        """Refuse targets whose squares overflow."""
+        for part in slices(self.n_rows, PASS_ROWS):
+            if np.abs(self.kind.columns(self.targets[part])).max() > LARGEST_TARGET:
+                raise ValueError(
+                    f"The targets are too large: beyond {LARGEST_TARGET:.0e} their squares "
+                    "overflow. Scale them down."
+                )
 
     def features(self) -> NDArray[Any]:
         """The features of all rows, which must be few."""

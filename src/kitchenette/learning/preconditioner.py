@@ -20,7 +20,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from kitchenette.data.rows import slices
@@ -33,27 +33,27 @@ Array = NDArray[np.float64]
 FEATURE_BYTES = 1 << 28  # the size of a block of features while the Gram matrix is computed
 ROWS_PER_FEATURE = 2  # in the sample, if it is the features whose matrix is factored
 LARGEST_ORDER = 4096  # of a matrix that is factored
+EXACT_ORDER = 1024  # up to which the matrix of the rows is computed in float64
 BLOCK_ROWS = 2048
 LEAST_ROWS, MOST_FEATURES = 64, 1 << 30  # of a sample, if there are very many features
 ROUNDING = 1e-10  # the smallest penalty relative to the mean of the diagonal
 SMALLEST = float(np.finfo(np.float32).tiny)
 SINGLE = 1e-6  # the penalty relative to the trace above which a factor in float32 suffices
+LARGEST_SINGLE = 1e30  # numbers beyond this, or below its inverse, need float64
 
 
-def gram_of_rows(rows: FeatureRows, mean: Array, factors: Array) -> NDArray[np.float32]:
-    """Inner products of centred features, times factors of both rows.
+def gram_of_rows(rows: FeatureRows, mean: Array, factors: Array, dtype: DTypeLike) -> NDArray[Any]:
+    """Inner products of centred features, times factors of both rows, in some precision.
 
-    It is computed in blocks, of which two are in memory. float32 suffices for what it is used for.
+    It is computed in blocks, of which two are in memory.
     """
-    gram = np.empty((rows.n_rows, rows.n_rows), dtype=np.float32)
-    size = max(1, FEATURE_BYTES // (4 * rows.n_features))
+    gram = np.empty((rows.n_rows, rows.n_rows), dtype=dtype)
+    size = max(1, FEATURE_BYTES // (gram.itemsize * rows.n_features))
     blocks = list(slices(rows.n_rows, size))
 
-    def scaled(part: slice) -> NDArray[np.float32]:
+    def scaled(part: slice) -> NDArray[Any]:
         some = rows.some(np.arange(part.start, part.stop)).features()
-        some -= mean.astype(some.dtype)
-        some *= factors[part, None].astype(some.dtype)
-        return some.astype(np.float32, copy=False)
+        return (factors[part, None] * (some - mean)).astype(dtype)
 
     for i, part in enumerate(blocks):
         left = scaled(part)
@@ -130,11 +130,26 @@ class SampledRows:
                 builder = StatisticsBuilder(self.n_features, 1, self.n_rows, Z.dtype)
             builder.add(Z, nothing[part], weights[part])
         assert builder is not None
-        return builder.finish().gram.full()
+        found = builder.finish()  # centred at the mean of these rows with these weights
+        gram = found.gram.full()
+        apart = found.feature_mean - self._mean
+        gram += np.outer(found.count * apart, apart)
+        return gram
 
     @cached_property
-    def _of_rows(self) -> NDArray[np.float32]:
-        return gram_of_rows(self._rows, self._mean, self._factors)
+    def _of_rows(self) -> NDArray[Any]:
+        """S S'; in float32, which suffices for a preconditioner, unless numbers are huge.
+
+        The matrix of a few rows is computed in float64, which costs little and allows tiny
+        penalties.
+        """
+        if self.n_rows > EXACT_ORDER:
+            with np.errstate(over="ignore", invalid="ignore"):
+                gram = gram_of_rows(self._rows, self._mean, self._factors, np.float32)
+                finite = np.isfinite(gram.sum(dtype=np.float64))
+            if finite:
+                return gram
+        return gram_of_rows(self._rows, self._mean, self._factors, np.float64)
 
     def curvatures(self, loss: Loss, coef: Array, intercept: Array) -> Array:
         """The curvatures of a loss for these rows in a model of centred features."""
@@ -165,6 +180,11 @@ def shifted_factor(
             dtype = np.float32 if single else np.float64
             shifted: NDArray[Any] = np.array(matrix, dtype=dtype, order="F")
             shifted[np.diag_indices_from(shifted)] += shift
+            if not np.isfinite(np.einsum("ii->i", shifted)).all():
+                raise ValueError(
+                    "The features are too large for an iterative solver: the matrix of their "
+                    "products is not finite. Scale the data."
+                )
             try:
                 return cho_factor(shifted, lower=True, overwrite_a=True, check_finite=False), shift
             except LinAlgError:
@@ -193,7 +213,9 @@ class Preconditioner:
         shift: float = max(
             alpha + scale * sample.unseen, ROUNDING * size, float(np.finfo(np.float32).tiny)
         )
-        single = shift > SINGLE * size * matrix.shape[0]
+        single = shift > SINGLE * size * matrix.shape[0] and (
+            shift > 1 / LARGEST_SINGLE and shift + size * matrix.shape[0] < LARGEST_SINGLE
+        )
         self._factor, self.shift = shifted_factor(matrix, shift, single=single)
 
     def __call__(self, V: Array) -> Array:

@@ -14,11 +14,13 @@ from sklearn.utils import Tags, check_array
 
 from kitchenette.data.rows import refuse_what_is_not_numbers
 from kitchenette.files.registry import storable
+from kitchenette.learning.availability import AvailableUnless
 from kitchenette.learning.base import Array
 from kitchenette.learning.leave_one_out import LeaveOneOut
-from kitchenette.learning.machine import KernelMachine, combined
+from kitchenette.learning.machine import KernelMachine, combined, without_one_pass
 from kitchenette.learning.model import Validation
 from kitchenette.learning.predictor import Predictor
+from kitchenette.learning.quantiles import weighted_quantile
 from kitchenette.learning.solution import Solution
 from kitchenette.parameters import unchanged_on_error
 
@@ -205,6 +207,7 @@ class KernelRegressor(RegressorMixin, KernelMachine):
         tags.target_tags.multi_output = True
         return tags
 
+    @AvailableUnless(without_one_pass)
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from more rows.
 
@@ -224,7 +227,6 @@ class KernelRegressor(RegressorMixin, KernelMachine):
         """
         with unchanged_on_error(self):
             self._check_parameters()
-            self.check_one_pass("partial_fit")
             first = "statistics_" not in vars(self)
             (self._begin if first else self._continue)(X, y, sample_weight)
         return self
@@ -351,14 +353,6 @@ class KernelRegressor(RegressorMixin, KernelMachine):
             raise ValueError(f"_target_ndim cannot be {self._target_ndim}.")
         if self._target_dtype not in ("float32", "float64"):
             raise ValueError("_target_dtype must be float32 or float64.")
-
-
-def weighted_quantile(values: Array, weights: Array, level: float) -> float:
-    """The smallest value at or below which this share of the weight lies."""
-    order = np.argsort(values, kind="stable")
-    cumulated = np.cumsum(weights[order])
-    position = int(np.searchsorted(cumulated, level * cumulated[-1]))
-    return float(values[order[min(position, values.size - 1)]])
 
 
 @dataclass(frozen=True)
