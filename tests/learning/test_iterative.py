@@ -317,7 +317,8 @@ def test_the_pilot_penalty_has_the_least_leave_one_out_error():
     X, y = smooth_data(40)
     Z = fixed_map(16).fit_transform(X)
     weights = np.random.default_rng(5).random(40) + 0.1
-    alpha, errors = iterative.pilot_penalty(Z.copy(), y[:, None], weights, True)
+    pilot = iterative.Pilot(Z @ Z.T, y[:, None], weights, 0.0, True)
+    alpha, errors = pilot.penalty()
     for i in (0, 7):
         some = np.arange(40) != i
         shares = weights[some] / weights[some].sum()

@@ -220,5 +220,5 @@ def test_the_shift_grows_until_the_matrix_is_definite():
 
 def test_sizes_of_samples():
     assert sample_size(10, 100) == 10
-    assert sample_size(10_000, 100) == 400
+    assert sample_size(10_000, 100) == 100 * preconditioner.ROWS_PER_FEATURE
     assert sample_size(10**6, 10**5) == preconditioner.LARGEST_ORDER

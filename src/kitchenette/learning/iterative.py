@@ -32,6 +32,7 @@ from kitchenette.learning.preconditioner import (
     Preconditioner,
     SampledRows,
     gram_of_rows,
+    most_rows,
     sample_size,
 )
 from kitchenette.learning.quantiles import weighted_quantile
@@ -250,8 +251,7 @@ class Learner:
 
     def first_guess(self) -> tuple[float, Array]:
         """The penalty of the least leave-one-out error on a few rows, and these errors."""
-        count = sample_size(self.distinct.size, self.rows.n_features)
-        some = self._first_distinct(min(PILOT_ROWS, count))
+        some = self._first_distinct(min(PILOT_ROWS, most_rows(self.rows.n_features)))
         mean = some.moments().mean
         if not self.settings.fit_intercept:
             mean = np.zeros_like(mean)

@@ -236,4 +236,9 @@ def sample_size(n_rows: int, n_features: int) -> int:
     """How many rows a preconditioner takes."""
     if n_features <= LARGEST_ORDER:
         return min(n_rows, ROWS_PER_FEATURE * n_features)
-    return min(n_rows, LARGEST_ORDER, max(LEAST_ROWS, MOST_FEATURES // n_features))
+    return min(n_rows, LARGEST_ORDER, most_rows(n_features))
+
+
+def most_rows(n_features: int) -> int:
+    """How many rows may be multiplied with each other if there are very many features."""
+    return max(LEAST_ROWS, MOST_FEATURES // n_features)
