@@ -52,8 +52,10 @@ def gram_of_rows(rows: FeatureRows, mean: Array, factors: Array, dtype: DTypeLik
     blocks = list(slices(rows.n_rows, size))
 
     def scaled(part: slice) -> NDArray[Any]:
-        some = rows.some(np.arange(part.start, part.stop)).features()
-        return (factors[part, None] * (some - mean)).astype(dtype)
+        Z = rows.some(np.arange(part.start, part.stop)).features().astype(dtype, copy=False)
+        Z -= mean.astype(dtype)
+        Z *= factors[part, None].astype(dtype)
+        return Z
 
     for i, part in enumerate(blocks):
         left = scaled(part)
