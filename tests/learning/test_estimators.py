@@ -825,7 +825,7 @@ def test_memory_is_checked_before_it_is_taken():
     X, y = regression()
     with pytest.raises(MemoryError, match=r"10000000 features would take 400 TB of memory"):
         KernelRegressor(Fastfood(Gaussian(1.0), 10**7), solver="onepass").fit(X, y)
-    with pytest.raises(MemoryError, match=r"1000000000 features in many passes would take 225 GB"):
+    with pytest.raises(MemoryError, match=r"1000000000 features in many passes would take \d+ GB"):
         KernelRegressor(Fastfood(Gaussian(1.0), 10**9)).fit(X, y)
 
 

@@ -21,8 +21,15 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import kitchenette
 from kitchenette import Fastfood, KernelClassifier, KernelRegressor, TensorSketch
 from kitchenette.kernels import Gaussian, Polynomial
-from kitchenette.learning import conjugate_gradients, iterative, passes, preconditioner
+from kitchenette.learning import (
+    conjugate_gradients,
+    learner,
+    passes,
+    preconditioner,
+    squared_learner,
+)
 from kitchenette.learning.passes import FeatureRows
+from kitchenette.learning.pilot import Pilot
 
 TIGHT = {"validation_rows": 0, "tol": 1e-9}
 
@@ -306,18 +313,18 @@ def test_the_best_of_several_penalties_is_taken():
 
 def test_penalties_beyond_the_best_one_come_to_an_end():
     errors = {4.0: 0.4, 1.0: 0.1}
-    assert iterative.beyond(errors, 2) == [0.25, 0.0625]
-    assert iterative.beyond({4.0: 0.1, 1.0: 0.4}, 2) == [64.0, 16.0]
-    assert iterative.beyond({4.0: 0.2, 1.0: 0.1, 0.25: 0.2}, 2) == []
-    many = {4.0**i: float(i) for i in range(iterative.MOST_PENALTIES)}
-    assert iterative.beyond(many, 2) == []
+    assert squared_learner.beyond(errors, 2) == [0.25, 0.0625]
+    assert squared_learner.beyond({4.0: 0.1, 1.0: 0.4}, 2) == [64.0, 16.0]
+    assert squared_learner.beyond({4.0: 0.2, 1.0: 0.1, 0.25: 0.2}, 2) == []
+    many = {4.0**i: float(i) for i in range(learner.MOST_PENALTIES)}
+    assert squared_learner.beyond(many, 2) == []
 
 
 def test_the_pilot_penalty_has_the_least_leave_one_out_error():
     X, y = smooth_data(40)
     Z = fixed_map(16).fit_transform(X)
     weights = np.random.default_rng(5).random(40) + 0.1
-    pilot = iterative.Pilot(Z @ Z.T, y[:, None], weights, 0.0, True)
+    pilot = Pilot(Z @ Z.T, y[:, None], weights, 0.0, True)
     alpha, errors = pilot.penalty()
     for i in (0, 7):
         some = np.arange(40) != i

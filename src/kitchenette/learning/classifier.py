@@ -5,8 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from copy import copy
-from dataclasses import dataclass
-from functools import cached_property
 from hashlib import blake2b
 from typing import Any, ClassVar, Self
 
@@ -21,6 +19,7 @@ from kitchenette.data.rows import take
 from kitchenette.files.registry import storable
 from kitchenette.learning.accumulation import batch
 from kitchenette.learning.availability import AvailableUnless
+from kitchenette.learning.balancing import balanced, balancing, both, extended
 from kitchenette.learning.base import Array
 from kitchenette.learning.calibration import Calibration
 from kitchenette.learning.codes import DECODINGS, OutputCode
@@ -38,6 +37,7 @@ from kitchenette.learning.machine import (
 from kitchenette.learning.model import Validation
 from kitchenette.learning.predictor import Predictor
 from kitchenette.learning.row_sample import RowSample
+from kitchenette.learning.scores import Labels, Scores
 from kitchenette.learning.solution import Solution
 from kitchenette.learning.warm_start import Earlier
 from kitchenette.maps.protocol import FittedMap
@@ -597,7 +597,7 @@ default="onehot"
         if not self._is_balanced:
             return {"_by_class": None} | super().learned(fitted, X, targets, weights)
         parts, sample = self._learned_by_class(fitted, X, targets, weights, self.validation_rows)
-        return _balanced(parts, sample)
+        return {"_by_class": parts, **replaced(balanced(parts), sample)}
 
     def learn_more(self, X: Any, targets: Any, weights: Array | None, remove: bool) -> None:
         if self._by_class is None:
@@ -609,8 +609,8 @@ default="onehot"
         else:
             n_sampled = 0 if sample is None else sample.size
             more, theirs = self._learned_by_class(self._fitted, X, targets, weights, n_sampled)
-            parts, sample = _both(self._by_class, more), combined(sample, theirs)
-        self.__dict__.update(_balanced(parts, sample))
+            parts, sample = both(self._by_class, more), combined(sample, theirs)
+        self.__dict__.update(_by_class=parts, **replaced(balanced(parts), sample))
 
     def _removed_by_class(
         self, X: Any, targets: Any, weights: Array | None
@@ -650,7 +650,7 @@ default="onehot"
         sample = self._sample()
         if sample is None or self._by_class is None:
             return sample
-        return sample.reweighted(_balancing(self._by_class)[sample.targets.argmax(axis=1)])
+        return sample.reweighted(balancing(self._by_class)[sample.targets.argmax(axis=1)])
 
     def shaped(self, values: Any) -> Any:
         return np.ascontiguousarray(values.T) if isinstance(values, np.ndarray) else values
@@ -683,8 +683,11 @@ default="onehot"
         if self._by_class is None:
             state = replaced(mine.with_targets(columns, classes.size).merge(theirs), sample)
         else:
-            parts = [_extended(model, classes) for model in (self, other)]
-            state = _balanced(_both(*parts), sample)
+            parts = both(
+                extended(self._by_class, columns, classes.size),
+                extended(other._by_class, np.searchsorted(classes, other.classes_), classes.size),
+            )
+            state = {"_by_class": parts, **replaced(balanced(parts), sample)}
         self.__dict__.update(state, classes_=classes, code_=code)
 
     def _make_code(self, n_classes: int) -> NDArray[np.int8] | None:
@@ -726,48 +729,6 @@ default="onehot"
             )
 
 
-Parts = list[LeastSquares | None]  # the statistics of each class; None for one without rows
-
-
-def _balancing(parts: Parts) -> Array:
-    """Factors for the weights of each class, by which all classes weigh as many rows."""
-    counts = np.array([0 if part is None else part.n_rows for part in parts])
-    return counts.sum() / np.maximum(counts * np.count_nonzero(counts), 1)
-
-
-def _balanced(parts: Parts, sample: RowSample | None) -> dict[str, Any]:
-    """The attributes that change with the statistics of the classes."""
-    weighted = [
-        part.reweighted(factor)
-        for part, factor in zip(parts, _balancing(parts), strict=True)
-        if part is not None
-    ]
-    if not weighted:
-        raise ValueError("No row would be left.")
-    whole = weighted[0]
-    for part in weighted[1:]:
-        whole.merge(part)
-    return {"_by_class": parts, **replaced(whole, sample)}
-
-
-def _both(mine: Parts, theirs: Parts) -> Parts:
-    """The statistics of the rows of both, class by class."""
-    return [
-        a if b is None else b if a is None else a.combined(b)
-        for a, b in zip(mine, theirs, strict=True)
-    ]
-
-
-def _extended(model: KernelClassifier, classes: NDArray[Any]) -> Parts:
-    """The statistics of a model's classes among more classes."""
-    assert model._by_class is not None
-    columns = np.searchsorted(classes, model.classes_)
-    parts: Parts = [None] * classes.size
-    for column, part in zip(columns, model._by_class, strict=True):
-        parts[column] = None if part is None else part.with_targets(columns, classes.size)
-    return parts
-
-
 def _number_of_label(label: Any) -> float:
     """A number that does not depend on the other labels."""
     if isinstance(label, str | bytes) or not np.isreal(label):
@@ -789,48 +750,3 @@ def _labels_among(classes: Any) -> NDArray[Any]:
 
 def _increases(labels: NDArray[Any]) -> bool:
     return bool(np.all(labels[1:] > labels[:-1]))
-
-
-@dataclass(frozen=True, eq=False)
-class Scores:
-    """Converts predicted indicators of the classes to scores."""
-
-    code: NDArray[np.int8] | None
-    decoding: str
-    binary: bool
-    plain: bool = False  # whether the outputs are the scores already
-
-    def __call__(self, outputs: Array) -> NDArray[Any]:
-        if self.code is None:
-            if self.binary:
-                return outputs[:, 1] - outputs[:, 0]
-            if self.plain:
-                return outputs
-            # The scores of targets that are +1 for the class of a row and -1 for the others. The
-            # sum of the outputs is one with an intercept, but not without.
-            return 2 * outputs - outputs.sum(axis=1, keepdims=True)
-        code, words = self._output_code
-        scores = code.scores(outputs @ words, self.decoding)
-        return scores[:, 1] - scores[:, 0] if self.binary else scores
-
-    @cached_property
-    def _output_code(self) -> tuple[OutputCode, Array]:
-        assert self.code is not None
-        code = OutputCode(self.code)
-        return code, code.codewords.astype(np.float64)
-
-
-@dataclass(frozen=True, eq=False)
-class Labels:
-    """Converts predicted indicators of the classes to labels."""
-
-    classes: NDArray[Any]
-    scores: Scores
-
-    def __call__(self, outputs: Array) -> NDArray[Any]:
-        if self.scores.code is None:
-            return self.classes[outputs.argmax(axis=1)]
-        scores = self.scores(outputs)
-        if self.scores.binary:
-            return self.classes[(scores > 0).astype(np.intp)]
-        return self.classes[scores.argmax(axis=1)]

@@ -18,7 +18,8 @@ from kitchenette.files.registry import checked_state
 from kitchenette.learning.accumulation import MOST_ROWS, accumulate, batch, features
 from kitchenette.learning.base import Array, FeatureLearner
 from kitchenette.learning.importance import importance
-from kitchenette.learning.iterative import Settings, check_iterative_memory, learn
+from kitchenette.learning.iterative import check_iterative_memory, learn
+from kitchenette.learning.learner import Settings
 from kitchenette.learning.least_squares import (
     LeastSquares,
     check_learning_memory,

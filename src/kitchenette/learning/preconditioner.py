@@ -33,7 +33,7 @@ Array = NDArray[np.float64]
 FEATURE_BYTES = 1 << 28  # the size of a block of features while the Gram matrix is computed
 ROWS_PER_FEATURE = 2  # in the sample, if it is the features whose matrix is factored
 LARGEST_ORDER = 4096  # of a matrix that is factored
-EXACT_ORDER = 1024  # up to which the matrix of the rows is computed in float64
+EXACT_ORDER = 1024  # up to which everything is computed in float64
 BLOCK_ROWS = 2048
 LEAST_ROWS, MOST_FEATURES = 64, 1 << 30  # of a sample, if there are very many features
 ROUNDING = 1e-10  # the smallest penalty relative to the mean of the diagonal
@@ -215,9 +215,9 @@ class Preconditioner:
         shift: float = max(
             alpha + scale * sample.unseen, ROUNDING * size, float(np.finfo(np.float32).tiny)
         )
-        single = shift > SINGLE * size * matrix.shape[0] and (
-            shift > 1 / LARGEST_SINGLE and shift + size * matrix.shape[0] < LARGEST_SINGLE
-        )
+        order = matrix.shape[0]
+        single = order > EXACT_ORDER and shift > max(SINGLE * size * order, 1 / LARGEST_SINGLE)
+        single = single and shift + size * order < LARGEST_SINGLE
         self._factor, self.shift = shifted_factor(matrix, shift, single=single)
 
     def __call__(self, V: Array) -> Array:

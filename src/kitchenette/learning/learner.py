@@ -1,0 +1,215 @@
+"""What iterative learners have in common: held-out rows, a first penalty, and patience."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from kitchenette.learning.passes import FeatureRows
+from kitchenette.learning.pilot import Pilot
+from kitchenette.learning.preconditioner import SampledRows, gram_of_rows, most_rows, sample_size
+
+Array = NDArray[np.float64]
+EXACT_FEATURES = 8192  # up to which the first penalty is chosen in float64
+PILOT_ROWS = 2048  # rows from which the first penalty is chosen
+RATIO = 4.0  # between neighbouring penalties
+PATIENCE = 2  # steps without improvement on held-out rows
+IMPROVEMENT = 2e-3  # the part of an error that counts as one
+HELD_OUT_PART = 5  # at most every fifth row is held out
+LEAST_HELD_OUT = 20
+MOST_PENALTIES = 12
+NO_ROWS_TO_CHOOSE = (
+    "Several penalties need rows to choose one of them: validation_rows is 0, or there are too "
+    "few rows."
+)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to learn.
+
+    Attributes
+    ----------
+    alpha : float, ndarray or None
+        The penalty; several, of which the held-out rows choose one; or None to find one.
+    fit_intercept : bool
+        Whether there is an intercept.
+    max_iter : int
+        The largest number of steps, for the held-out rows and for all rows each.
+    tol : float
+        The residual, relative to the right-hand side, at which the solver stops.
+    validation_rows : int
+        How many rows are held out.
+    report : callable or None
+        Called with a line of text after each step.
+    """
+
+    alpha: float | Array | None
+    fit_intercept: bool
+    max_iter: int
+    tol: float
+    validation_rows: int
+    report: Callable[[str], None] | None = None
+
+
+@dataclass
+class Learned:
+    """A linear model of features, and how it was found.
+
+    Attributes
+    ----------
+    coef, intercept : ndarrays of shape (n_features, n_outputs) and (n_outputs,)
+        The model.
+    alpha : float
+        The penalty.
+    n_iter : int
+        The number of steps, each of which is a pass over the rows.
+    residual : float
+        The residual that was reached.
+    exhausted : bool
+        Whether the solver came to the largest number of steps.
+    interrupted : bool
+        Whether somebody interrupted the solver.
+    held_out : ndarray of int
+        The rows that were held out.
+    outputs : ndarray of shape (n_held_out, n_outputs)
+        Their outputs in a model that has not seen them.
+    """
+
+    coef: Array
+    intercept: Array
+    alpha: float
+    n_iter: int = 0
+    residual: float = np.inf
+    exhausted: bool = False
+    interrupted: bool = False
+    held_out: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, np.intp))
+    outputs: Array = field(default_factory=lambda: np.empty((0, 0)))
+
+
+class Learner:
+    """The parts that all losses have in common."""
+
+    best: Learned | None = None  # a usable model, if somebody interrupts
+
+    def __init__(self, rows: FeatureRows, loss: str, settings: Settings, level: float, start: Any):
+        # Weights near one cannot overflow in what follows. A power of two is exact.
+        self.weight_unit = 2.0 ** float(np.floor(np.log2(rows.weights.max())))
+        rows = rows.weighted(rows.weights / self.weight_unit)
+        if settings.alpha is not None:
+            settings = replace(settings, alpha=settings.alpha / self.weight_unit)
+        self.rows, self.loss_name, self.settings = rows, loss, settings
+        self.level, self.start = level, start
+        self.n_steps = 0
+        self._split()
+        self.is_held_out = np.zeros(rows.n_rows, dtype=bool)
+        self.is_held_out[self.held_out] = True
+        self.training = rows.weighted(np.where(self.is_held_out, 0.0, rows.weights))
+        self.held_rows = rows.some(self.held_out) if self.held_out.size else None
+
+    def _split(self) -> None:
+        """Find rows to be held out, and distinct rows to be learned in a random order.
+
+        Both are found by the keys of the rows, so they do not depend on the order in which the rows
+        came. Equal rows count as one whose weights are added, and are all held out or none of them.
+        """
+        counting = np.flatnonzero(self.rows.weights > 0)
+        keys, first, which = np.unique(
+            self.rows.keys()[counting], return_index=True, return_inverse=True
+        )
+        n_held_out = min(self.settings.validation_rows, keys.size // HELD_OUT_PART)
+        n_held_out = n_held_out if n_held_out >= LEAST_HELD_OUT else 0
+        self.held_out = counting[which < n_held_out]
+        self.distinct = counting[first[n_held_out:]]
+        weights: Array = np.bincount(which, self.rows.weights[counting]).astype(np.float64)
+        self.distinct_weights = weights[n_held_out:]
+
+    def _first_distinct(self, count: int) -> FeatureRows:
+        """Some of the distinct rows to be learned."""
+        some = self.training.some(self.distinct[:count])
+        return some.weighted(self.distinct_weights[:count])
+
+    def run(self) -> Learned:
+        """The model with its penalty in the unit of the given weights."""
+        found = self._learned_or_best()
+        return replace(found, alpha=found.alpha * self.weight_unit)
+
+    def _learned_or_best(self) -> Learned:
+        try:
+            return self.learned()
+        except KeyboardInterrupt:
+            if self.best is None:
+                raise
+            warnings.warn(
+                f"Interrupted after {self.n_steps} steps: the model is the best one so far.",
+                ConvergenceWarning,
+                stacklevel=7,
+            )
+            return replace(self.best, n_iter=self.n_steps, interrupted=True)
+
+    def learned(self) -> Learned:
+        raise NotImplementedError
+
+    def report(self, residual: float, error: float | None, alpha: float) -> None:
+        if self.settings.report is not None:
+            held_out = "" if error is None else f", error on held-out rows {error:.5g}"
+            self.settings.report(
+                f"step {self.n_steps}: alpha {self.weight_unit * alpha:.3g}, "
+                f"residual {residual:.2g}{held_out}"
+            )
+
+    def sampled_rows(self, mean: Array) -> SampledRows:
+        """The rows of the preconditioner."""
+        count = sample_size(self.distinct.size, self.rows.n_features)
+        return SampledRows(self._first_distinct(count), mean, float(self.training.weights.sum()))
+
+    def first_guess(self) -> tuple[float, Array]:
+        """The penalty of the least leave-one-out error on a few rows, and these errors."""
+        some = self._first_distinct(min(PILOT_ROWS, most_rows(self.rows.n_features)))
+        mean = some.moments().mean
+        if not self.settings.fit_intercept:
+            mean = np.zeros_like(mean)
+        exact = some.n_features <= EXACT_FEATURES
+        gram = gram_of_rows(
+            some, mean, np.ones(some.n_rows), np.float64 if exact else np.float32
+        ).astype(np.float64)
+        size = float(mean @ mean)
+        whole = Pilot(gram, some.columns(), some.weights, size, self.settings.fit_intercept)
+        alpha, errors = whole.penalty()
+        return alpha * whole.trend(alpha, self.distinct.size), errors
+
+
+class Patience:
+    """Remembers the best error, and ends after some steps that did not improve it."""
+
+    def __init__(self) -> None:
+        self.least = np.inf
+        self._waited = 0
+
+    def improved(self, error: float) -> bool:
+        """Whether this is the least error so far."""
+        clearly = error < (1 - IMPROVEMENT) * self.least
+        self._waited = 0 if clearly else self._waited + 1
+        better = error < self.least
+        self.least = min(error, self.least)
+        return better
+
+    @property
+    def ended(self) -> bool:
+        return self._waited >= PATIENCE
+
+
+def warn_of_steps(steps: int, residual: float, tol: float) -> None:
+    warnings.warn(
+        f"The solver stopped after max_iter={steps} steps with a residual of {residual:.2g}; "
+        f"asked for was tol={tol:.2g}. The model is usable; a larger penalty or more steps make "
+        "it exact.",
+        ConvergenceWarning,
+        stacklevel=2,
+    )
