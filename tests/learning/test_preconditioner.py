@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from kitchenette import Fastfood, KernelClassifier, KernelRegressor, TensorSketch
 from kitchenette.kernels import Gaussian, Polynomial
 from kitchenette.learning import passes, preconditioner
+from kitchenette.learning.conjugate_gradients import ConjugateGradients
 from kitchenette.learning.losses import Logistic, Squared
 from kitchenette.learning.passes import FeatureRows
 from kitchenette.learning.preconditioner import Preconditioner, SampledRows, sample_size
@@ -222,3 +223,23 @@ def test_sizes_of_samples():
     assert sample_size(10, 100) == 10
     assert sample_size(10_000, 100) == 100 * preconditioner.ROWS_PER_FEATURE
     assert sample_size(10**6, 10**5) == preconditioner.LARGEST_ORDER
+
+
+def test_penalties_that_are_left_away_do_not_disturb_the_others():
+    rows = made_rows(200, n_features=64)
+    moments, watched = rows.moments(), np.arange(200) % 5 == 0
+
+    def solver(alphas):
+        inverses = [lambda V: V] * len(alphas)
+        return ConjugateGradients(rows, moments.mean, moments.cross, alphas, inverses, watched)
+
+    some, fewer = solver([3.0, 1.0, 0.1]), solver([3.0, 0.1])
+    for _ in range(3):
+        some.step()
+    some.keep(np.array([True, False, True]))
+    some.step()
+    for _ in range(4):
+        fewer.step()
+    assert np.allclose(some.coef, fewer.coef, atol=1e-10)
+    assert np.allclose(some.outputs, fewer.outputs, atol=1e-10)
+    assert np.allclose(some.residuals, fewer.residuals, atol=1e-10)

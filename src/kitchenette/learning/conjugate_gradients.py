@@ -99,6 +99,16 @@ class ConjugateGradients:
         self._direction = improved + self._divided(products, self._products) * direction
         self._products = products
 
+    def keep(self, which: NDArray[np.bool_]) -> None:
+        """Go on with some of the penalties only."""
+        self._alphas = self._alphas[which]
+        self._inverses = [
+            inverse for inverse, kept in zip(self._inverses, which, strict=True) if kept
+        ]
+        self.coef, self.outputs = self.coef[which], self.outputs[which]
+        self._residual, self._direction = self._residual[which], self._direction[which]
+        self._products = self._products[which]
+
     @property
     def residuals(self) -> Array:
         sizes: Array = (np.linalg.norm(self._residual, axis=1) / self._norms).max(axis=1)

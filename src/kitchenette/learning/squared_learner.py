@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from kitchenette.learning.conjugate_gradients import SMALLEST, ConjugateGradients
 from kitchenette.learning.learner import (
+    IMPROVEMENT,
     MOST_PENALTIES,
     NO_ROWS_TO_CHOOSE,
     RATIO,
@@ -23,6 +24,7 @@ from kitchenette.learning.preconditioner import Preconditioner, SampledRows
 Array = NDArray[np.float64]
 PENALTIES = 3  # that are solved for in the same passes
 LARGER = 1  # of these is larger than the guess
+SETTLED = 0.02  # the residual of a solution that will not change much any more
 COLUMNS = 64  # the largest number of targets times penalties in the same passes
 
 
@@ -84,7 +86,7 @@ class SquaredLearner(Learner):
         )
         targets, weights = self.held_rows.columns(), self.held_rows.weights
         spreads = np.where(moments.target_squares > 0, moments.target_squares / moments.count, 1.0)
-        least = np.full(len(alphas), np.inf)
+        least = dict.fromkeys(alphas, np.inf)
         best, patience = None, Patience()
         n_steps = 0
         while n_steps < self.settings.max_iter:
@@ -94,9 +96,12 @@ class SquaredLearner(Learner):
             outputs = solver.outputs + moments.target_mean
             squares = np.square(outputs - targets) / spreads
             errors = np.einsum("pnt,n->p", squares, weights) / (weights.sum() * targets.shape[1])
-            least = np.minimum(least, errors)
-            winner = int(errors.argmin())
-            residual = float(solver.residuals[winner])
+            least |= {
+                alpha: min(least[alpha], e)
+                for alpha, e in zip(alphas, errors.tolist(), strict=True)
+            }
+            winner, residuals = int(errors.argmin()), solver.residuals
+            residual = float(residuals[winner])
             if patience.improved(float(errors[winner])) and errors[winner] < min(
                 others.values(), default=np.inf
             ):
@@ -112,10 +117,15 @@ class SquaredLearner(Learner):
             self.report(residual, float(errors[winner]), alphas[winner])
             if patience.ended or residual <= self.settings.tol:
                 break
+            # Solutions that will not change much any more, and are worse than another one.
+            settled = (residuals < SETTLED) & (errors > (1 + 2 * IMPROVEMENT) * errors[winner])
+            if settled.any():
+                solver.keep(~settled)
+                alphas = [alpha for alpha, out in zip(alphas, settled, strict=True) if not out]
         else:
             if best is not None:
                 best.exhausted = True
-        return best, dict(zip(alphas, least.tolist(), strict=True))
+        return best, least
 
     def _solve(
         self, moments: Moments, sample: SampledRows, start: Learned, most: int, goal: float
