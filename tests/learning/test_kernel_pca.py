@@ -135,6 +135,7 @@ def test_it_equals_scikit_learns_kernel_pca_where_features_are_exact():
     np.testing.assert_allclose(aligned(model.transform(new), expected), expected, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_it_approximates_scikit_learns_kernel_pca():
     X, new = rows(800), rows(400, seed=1)
     exact = decomposition.KernelPCA(3, kernel="rbf", gamma=0.5 / 2.0**2).fit(X)
