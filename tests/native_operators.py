@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 
 from kitchenette import _core
@@ -116,3 +121,19 @@ def values(linear, X):
     out = np.full((X.shape[0], linear.n_targets), np.nan)
     assert linear.write(X, out)
     return out
+
+
+def outputs_by_threads(script):
+    """What a script prints in processes with 1, 2, 3 and 16 threads, each output once."""
+    folders = Path(__file__).parent, Path(_core.__file__).parents[1]
+    path = os.pathsep.join(str(folder) for folder in folders)
+    return {
+        subprocess.run(
+            [sys.executable, "-c", script],
+            env={**os.environ, "OMP_NUM_THREADS": threads, "PYTHONPATH": path},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for threads in ("1", "2", "3", "16")
+    }

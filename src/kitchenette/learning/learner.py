@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -93,7 +94,7 @@ class Learned:
     outputs: Array = field(default_factory=lambda: np.empty((0, 0)))
 
 
-class Learner:
+class Learner(ABC):
     """The parts that all losses have in common."""
 
     best: Learned | None = None  # a usable model, if somebody interrupts
@@ -153,8 +154,9 @@ class Learner:
             )
             return replace(self.best, n_iter=self.n_steps, interrupted=True)
 
+    @abstractmethod
     def learned(self) -> Learned:
-        raise NotImplementedError
+        """The model of all rows, with the penalty in the unit of the scaled weights."""
 
     def report(self, residual: float, error: float | None, alpha: float) -> None:
         if self.settings.report is not None:

@@ -20,6 +20,7 @@ quantile       q max(0, y - f) + (1 - q) max(0, f - y), rounded off     Quantile
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, ClassVar
@@ -34,7 +35,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Loss:
+class Loss(ABC):
     """A convex function of the outputs for a row; native code computes it and its derivative.
 
     Attributes
@@ -70,9 +71,9 @@ class Loss:
         total = self.native.evaluate(outputs, targets, weights, derivatives, sums)
         return total / float(weights.sum())
 
+    @abstractmethod
     def curvature(self, outputs: Array, targets: NDArray[Any]) -> Array:
         """The mean second derivative over the outputs of each row, shape (n_rows,)."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)
