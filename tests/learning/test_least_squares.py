@@ -349,7 +349,7 @@ def test_a_singular_problem_gets_the_solution_of_least_norm_and_a_warning(dtype)
     assert np.isfinite(solution.variance(Z[:5])).all()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        statistics.solve(1e-3)
+        statistics.solve(0.1 if dtype == np.float32 else 1e-3)  # above rounding errors
 
 
 def test_fewer_rows_than_features():

@@ -37,6 +37,7 @@ EXACT_ORDER = 1024  # up to which everything is computed in float64
 BLOCK_ROWS = 2048
 LEAST_ROWS, MOST_FEATURES = 64, 1 << 30  # of a sample, if there are very many features
 ROUNDING = 1e-10  # the smallest penalty relative to the mean of the diagonal
+ROUNDING_UNITS = 10  # the error of a centred feature, in units of the last place of the mean
 SMALLEST = float(np.finfo(np.float32).tiny)
 SINGLE = 1e-6  # the penalty relative to the trace above which a factor in float32 suffices
 LARGEST_SINGLE = 1e30  # numbers beyond this, or below its inverse, need float64
@@ -118,6 +119,12 @@ class SampledRows:
         (factor, _), shift = shifted_factor(matrix, SINGLE * size, single=False)
         logarithms = 2 * np.log(np.einsum("ii->i", factor))
         return (1 - share) * max(0.0, float(np.exp(logarithms.mean())) - shift)
+
+    @cached_property
+    def rounding(self) -> float:
+        """The size of the matrix that rounding errors of centred features make by themselves."""
+        unit = float(np.finfo(self._rows.some(np.arange(1)).features().dtype).eps)
+        return self._total * ROUNDING_UNITS**2 * unit**2 * float(self._mean @ self._mean)
 
     @cached_property
     def _plain(self) -> Array:
@@ -213,7 +220,7 @@ class Preconditioner:
         size = float(np.einsum("ii->i", matrix).mean())
         scale = 1.0 if curvatures is None else float(curvatures.mean())
         shift: float = max(
-            alpha + scale * sample.unseen, ROUNDING * size, float(np.finfo(np.float32).tiny)
+            alpha + scale * sample.unseen, ROUNDING * size, scale * sample.rounding, SMALLEST
         )
         order = matrix.shape[0]
         single = order > EXACT_ORDER and shift > max(SINGLE * size * order, 1 / LARGEST_SINGLE)
