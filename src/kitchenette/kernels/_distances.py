@@ -59,7 +59,9 @@ def squared_distances(A: Any, B: Any, scale: Any = 1.0) -> Array:
     """
     # Dense rows are centred, so that there are fewer such pairs.
     centre = None if sp.issparse(A) else B.mean(axis=0)
-    a, b = (_divided(M if centre is None else M - centre, scale) for M in (A, B))
+    a = _divided(A if centre is None else A - centre, scale)
+    # The product of a matrix with its own transpose is exactly symmetric.
+    b = a if B is A else _divided(B if centre is None else B - centre, scale)
     norms = row_norms(a, squared=True)[:, None] + row_norms(b, squared=True)[None, :]
     squares = np.asarray(norms - 2 * safe_sparse_dot(a, b.T, dense_output=True))
     fine = (squares >= 1e-5 * norms) & np.isfinite(norms)
