@@ -1,0 +1,216 @@
+"""The report: docs/reproduction.md, and the same as one HTML page that needs no other file."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from reproduction import store
+from reproduction.catalogue import EXPERIMENTS
+from reproduction.experiment import PAPERS, Experiment, Mode, Results, Table
+from reproduction.findings import Finding, summary, verdict
+
+DOCS = store.ROOT.parent / "docs"
+PICTURES = DOCS / "images" / "reproduction"
+
+INTRODUCTION = """\
+Every table and figure of the five papers that two cores and public data allow, each made by one
+command, the printed figures beside ours. `python -m reproduction` lists the experiments,
+`python -m reproduction NAME --full` runs one and resumes where it was interrupted, and
+`python -m reproduction report` writes this page from the results in `reproduction/results`. The
+data sets are files `name.npz` of NumPy arrays (`X_train`, `y_train`, `X_test`, `y_test`, or `X`
+and `y`) in the directory `KITCHENETTE_DATA`, or in `../shared/data` beside the project; some are
+fetched from OpenML if they are not there. What has no data is left out and said so. How to add an
+experiment is in [reproduction/README.md](../reproduction/README.md).
+
+Figures are the mean and the standard deviation over seeds (at least five unless a table says
+otherwise); for shares of test rows the binomial error follows in brackets. "As printed" is the
+paper's figure; "paper's choices" is our code with the options of the paper (random degrees, dense
+signs, Hadamard Fastfood, hinge loss), "our defaults" is what the package does unless told. A
+printed figure counts as *reproduced* if ours is within two standard deviations of it, taking it as
+a single draw, otherwise as *better* or *not reproduced*. Seconds depend on the machine, and only
+their ratios are compared."""
+
+
+def draw(experiment: Experiment, results: Results) -> Path | None:
+    """Draw the experiment into the documentation, or beside the results of a quick run."""
+    if not results or (figure := experiment.draw(results)) is None:
+        return None
+    from reproduction import style
+
+    folder = PICTURES if results.mode == "full" else store.RESULTS / "quick"
+    path = folder / f"{experiment.name}.svg"
+    style.save(figure, path)
+    return path
+
+
+def write(mode: Mode = "full") -> list[Path]:
+    """Write both pages from what is stored."""
+    everything = [(experiment, store.load(experiment, mode)) for experiment in EXPERIMENTS]
+    pictures = {e.name: path for e, results in everything if (path := draw(e, results))}
+    if mode == "full":
+        markdown, page = DOCS / "reproduction.md", DOCS / "reproduction.html"
+    else:
+        markdown = store.RESULTS / "quick" / "reproduction.md"
+        page = markdown.with_suffix(".html")
+        markdown.parent.mkdir(parents=True, exist_ok=True)
+    folder = markdown.parent
+    links = {name: path.relative_to(folder).as_posix() for name, path in pictures.items()}
+    markdown.write_text("".join(as_markdown(everything, links)), encoding="utf-8")
+    page.write_text("".join(as_html(everything, pictures)), encoding="utf-8")
+    return [markdown, page]
+
+
+Everything = list[tuple[Experiment, Results]]
+
+
+def sections(everything: Everything) -> Iterator[tuple[str, str, Everything]]:
+    """Title, citation and experiments of each paper that has any."""
+    for paper in PAPERS:
+        those = [(e, results) for e, results in everything if e.paper == paper]
+        if those:
+            yield paper.title, paper.citation, those
+
+
+def measured_on(results: Results) -> str:
+    """When and on what the figures were measured."""
+    described = dict.fromkeys(
+        f"kitchenette {run['kitchenette']}, {run['instruction_set']}, {run['cores']} cores, "
+        f"{run['started'][:10]}"
+        for run in results.runs
+    )
+    n_seeds = {one.cell.seed for one in results.measured}
+    return (
+        f"{len(results)} cells, {len(n_seeds)} seeds, {results.seconds:.0f} s; "
+        f"{'; '.join(described)}"
+    )
+
+
+def sentence(finding: Finding) -> str:
+    return finding.statement + (f". {finding.why}" if finding.why else "")
+
+
+def as_markdown(everything: Everything, pictures: dict[str, str]) -> Iterator[str]:
+    yield "# The papers' tables and figures\n\n"
+    yield "<!-- Written by `python -m reproduction report`; do not edit. -->\n\n"
+    yield INTRODUCTION + "\n\n| experiment | item | verdict |\n|---|---|---|\n"
+    for experiment, results in everything:
+        findings = list(experiment.findings(results)) if results else []
+        yield f"| [{experiment.name}](#{experiment.name}) | {experiment.paper.title}, "
+        yield f"{experiment.item} | {summary(findings)} |\n"
+    for title, citation, those in sections(everything):
+        yield f"\n## {title}\n\n{citation}\n"
+        for experiment, results in those:
+            yield from experiment_as_markdown(experiment, results, pictures.get(experiment.name))
+
+
+def experiment_as_markdown(
+    experiment: Experiment, results: Results, picture: str | None
+) -> Iterator[str]:
+    yield f"\n### {experiment.name}\n\n**{experiment.item}.** {experiment.claim}\n\n"
+    yield f"{experiment.preparation}\n"
+    if not results:
+        yield "\nNot measured yet.\n"
+        return
+    for table in experiment.tables(results):
+        yield f"\n{table.title}\n\n{table_as_markdown(table)}"
+    if picture:
+        yield f"\n![{experiment.item}]({picture})\n"
+    findings = list(experiment.findings(results))
+    yield f"\n**Verdict: {summary(findings)}.**\n\n"
+    for finding in findings:
+        yield f"* {finding.outcome}: {sentence(finding)}\n"
+    if experiment.explanation:
+        yield f"\n{experiment.explanation}\n"
+    yield f"\n{measured_on(results)}\n"
+
+
+def table_as_markdown(table: Table) -> str:
+    lines = ["| " + " | ".join(table.header) + " |"]
+    lines.append("|---" + "|---:" * (len(table.header) - 1) + "|")
+    lines += ["| " + " | ".join(row) + " |" for row in table.rows]
+    return "\n".join(lines).replace("| |", "|  |") + "\n"
+
+
+CSS = """
+:root { color-scheme: light dark; --line: #8886; --soft: #8881; }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
+table { border-collapse: collapse; font-size: 14px; margin: .5rem 0 1rem; display: block;
+  overflow-x: auto; }
+td, th { border-bottom: 1px solid var(--line); padding: .15rem .6rem; text-align: right; }
+td:first-child, th:first-child { text-align: left; }
+figure { background: white; margin: 1rem 0; padding: .5rem; overflow-x: auto; }
+svg { max-width: 100%; height: auto; }
+.reproduced::before { content: "✓ "; } .better::before { content: "▲ "; }
+.not::before { content: "✗ "; } .unmeasured::before { content: "- "; }
+.verdict { font-weight: 600; background: var(--soft); padding: .3rem .6rem; }
+small { opacity: .7; }
+"""
+SIGNS = {"not reproduced": "not", "not measured": "unmeasured"}
+
+
+def as_html(everything: Everything, pictures: dict[str, Path]) -> Iterator[str]:
+    yield "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
+    yield "<meta name='viewport' content='width=device-width, initial-scale=1'>"
+    yield f"<title>The papers' tables and figures</title><style>{CSS}</style></head><body>\n"
+    yield "<h1>The papers' tables and figures</h1>\n"
+    yield "".join(f"<p>{prose(part)}</p>\n" for part in INTRODUCTION.split("\n\n"))
+    yield "<table><tr><th>experiment</th><th>item</th><th>verdict</th></tr>\n"
+    for experiment, results in everything:
+        findings = list(experiment.findings(results)) if results else []
+        yield f"<tr><td><a href='#{experiment.name}'>{experiment.name}</a></td>"
+        yield f"<td>{experiment.paper.title}, {html.escape(experiment.item)}</td>"
+        yield f"<td class='{sign(verdict(findings))}'>{summary(findings)}</td></tr>\n"
+    yield "</table>\n"
+    for title, citation, those in sections(everything):
+        yield f"<h2>{html.escape(title)}</h2>\n<p>{html.escape(citation)}</p>\n"
+        for experiment, results in those:
+            yield from experiment_as_html(experiment, results, pictures.get(experiment.name))
+    yield "</body></html>\n"
+
+
+def experiment_as_html(
+    experiment: Experiment, results: Results, picture: Path | None
+) -> Iterator[str]:
+    yield f"<h3 id='{experiment.name}'>{experiment.name}</h3>\n"
+    yield f"<p><b>{html.escape(experiment.item)}.</b> {prose(experiment.claim)}</p>\n"
+    yield f"<p>{prose(experiment.preparation)}</p>\n"
+    if not results:
+        yield "<p>Not measured yet.</p>\n"
+        return
+    for table in experiment.tables(results):
+        yield f"<p>{prose(table.title)}</p>\n{table_as_html(table)}"
+    if picture:
+        # The picture without the XML declaration, which has no place inside a page.
+        drawing = picture.read_text(encoding="utf-8")
+        yield f"<figure>{drawing[drawing.index('<svg') :]}</figure>\n"
+    findings = list(experiment.findings(results))
+    yield f"<p class='verdict'>Verdict: {summary(findings)}.</p>\n<ul>\n"
+    for finding in findings:
+        yield f"<li class='{sign(finding.outcome)}'>{prose(sentence(finding))}</li>\n"
+    yield "</ul>\n"
+    if experiment.explanation:
+        yield f"<p>{prose(experiment.explanation)}</p>\n"
+    yield f"<p><small>{html.escape(measured_on(results))}</small></p>\n"
+
+
+def table_as_html(table: Table) -> str:
+    def row(tag: str, cells: Sequence[str]) -> str:
+        return "<tr>" + "".join(f"<{tag}>{prose(cell)}</{tag}>" for cell in cells) + "</tr>\n"
+
+    body = "".join(row("td", cells) for cells in table.rows)
+    return f"<table>{row('th', table.header)}{body}</table>\n"
+
+
+def sign(outcome: str) -> str:
+    return SIGNS.get(outcome, outcome)
+
+
+def prose(text: str) -> str:
+    """Text with `code`, *emphasis* and [links](address), the Markdown that experiments may use."""
+    text = html.escape(text, quote=False)
+    text = re.sub(r"`([^`]+)`", r"<code>\1</code>", text)
+    text = re.sub(r"\[([^\]]+)\]\(([^)]+)\)", r"<a href='\2'>\1</a>", text)
+    return re.sub(r"\*([^*\n]+)\*", r"<em>\1</em>", text)
