@@ -107,6 +107,8 @@ def tensor_sketch(
     weights: NDArray[Any],
     length: int,
     roots: NDArray[Any],
+    part: int,
+    circle: NDArray[Any],
     chirp: NDArray[Any] | None = None,
     filter: NDArray[Any] | None = None,  # noqa: A002
     order: NDArray[np.int32] | None = None,

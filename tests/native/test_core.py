@@ -230,6 +230,8 @@ def tensor_sketch(**changes):
         "weights": np.ones((2, 3)),
         "length": 16,
         "roots": np.ones((4, 6)),
+        "part": 4,
+        "circle": np.ones((4, 2)),
     }
     return _core.tensor_sketch(**{**arguments, **changes})
 
@@ -251,6 +253,12 @@ def tensor_sketch(**changes):
         ({"weights": np.ones((2, 4))}, "the shape of buckets"),
         ({"roots": np.ones((3, 6))}, "six numbers for a fourth"),
         ({"roots": np.ones((4, 4))}, "six numbers for a fourth"),
+        ({"part": 8}, "power of four"),
+        ({"part": 0}, "power of four"),
+        ({"part": -4}, "power of four"),
+        ({"circle": np.ones((3, 2))}, "the circle must have"),
+        ({"circle": np.ones((4, 1))}, "the circle must have"),
+        ({"part": 64}, "the circle must have"),
         ({"length": 8}, "the transform is too short"),
         ({"length": 0}, "the transform is too short"),
         ({"length": -16}, "the transform is too short"),

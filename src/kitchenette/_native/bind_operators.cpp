@@ -349,9 +349,10 @@ template <class T> void bind_tensor_sketch(nb::module_& m) {
     m.def(
         "tensor_sketch",
         [](Size n_columns, Size n_buckets, const Table<std::int32_t>& buckets,
-           const Table<T>& weights, Size length, const Table<T>& roots,
-           const std::optional<Table<T>>& chirp, const std::optional<Table<T>>& filter,
-           const OptionalVector<std::int32_t>& order, const OptionalVector<T>& factors) {
+           const Table<T>& weights, Size length, const Table<T>& roots, Size part,
+           const Table<T>& circle, const std::optional<Table<T>>& chirp,
+           const std::optional<Table<T>>& filter, const OptionalVector<std::int32_t>& order,
+           const OptionalVector<T>& factors) {
             require_sizes(n_columns, n_buckets);
             TensorSketch<T> map;
             map.n_columns = n_columns;
@@ -379,12 +380,18 @@ template <class T> void bind_tensor_sketch(nb::module_& m) {
             require(roots.shape(1) == 6 && 4 * static_cast<Size>(roots.shape(0)) >= length &&
                         roots.shape(0) >= 4,
                     "there must be six numbers for a fourth of the transform's length");
+            require(is_power_of_two(part) && (part & 0x5555555555555555) != 0,
+                    "a part's length must be a power of four");
+            require(has_shape(circle, std::max(Size{1}, length / part), 2),
+                    "the circle must have a complex number for each part of the transform");
             require(!order || (length_of(order) == n_buckets && length_of(factors) == n_buckets),
                     "order and factors must have a number for every bucket");
             Keeper keeper;
             map.buckets = keeper.copy(buckets);
             map.weights = keeper.reference(weights);
             map.roots = keeper.reference(roots);
+            map.part = part;
+            map.circle = keeper.reference(circle);
             map.chirp = keeper.reference(chirp);
             map.filter = keeper.reference(filter);
             map.order = keeper.copy(order);
@@ -396,9 +403,10 @@ template <class T> void bind_tensor_sketch(nb::module_& m) {
             return make_operator(map, keeper);
         },
         nb::kw_only(), "n_columns"_a, "n_buckets"_a, "buckets"_a.noconvert(),
-        "weights"_a.noconvert(), "length"_a, "roots"_a.noconvert(),
-        "chirp"_a.noconvert() = nb::none(), "filter"_a.noconvert() = nb::none(),
-        "order"_a.noconvert() = nb::none(), "factors"_a.noconvert() = nb::none());
+        "weights"_a.noconvert(), "length"_a, "roots"_a.noconvert(), "part"_a,
+        "circle"_a.noconvert(), "chirp"_a.noconvert() = nb::none(),
+        "filter"_a.noconvert() = nb::none(), "order"_a.noconvert() = nb::none(),
+        "factors"_a.noconvert() = nb::none());
 }
 
 // ---------------------------------------------------------------- preparation of columns

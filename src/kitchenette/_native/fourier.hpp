@@ -196,6 +196,22 @@ template <class T> void interpolate(T* re, T* im, Size n, Size b, const T* roots
     }
 }
 
+// The same, where parts of at most `longest` numbers, a power of four, are made by
+// `part(re, im, n, b)`, in the order in which they are joined.
+template <class T, class Part>
+void interpolate(T* re, T* im, Size n, Size b, const T* roots, Size longest, const Part& part) {
+    constexpr Size N = lanes<T>;
+    if (n <= longest) return part(re, im, n, b);
+    const bool four = is_power_of_four(n);
+    const Size count = four ? 4 : 2, q = n / count;
+    for (Size k = 0; k < count; ++k)
+        interpolate(re + k * q * N, im + k * q * N, q, count * b + k, roots, longest, part);
+    if (four)
+        join_four(re, im, q, roots + numbers_per_root * b);
+    else
+        join_two(re, im, q, roots + numbers_per_root * b);
+}
+
 // ---------------------------------------------------------------- real transforms
 
 template <class T> KITCHENETTE_INLINE void sum_and_difference(T* x, T* y) {
@@ -224,16 +240,11 @@ template <class T, class Put> void evaluate_real(T* x, Size n, const T* roots, c
     if (n == 2) sum_and_difference(x, x + N);
 }
 
-// The inverse of evaluate_real, times n.
-template <class T> void interpolate_real(T* x, Size n, const T* roots) {
+// Joins the four parts of the inverse of evaluate_real: q real numbers, q / 2 complex ones that
+// stand for as many real ones as the first, and q complex ones.
+template <class T> KITCHENETTE_INLINE void join_real(T* x, Size q) {
     constexpr Size N = lanes<T>;
-    if (n == 2) sum_and_difference(x, x + N);
-    if (n < 4) return;
-    const Size q = n / 4;
     T *x1 = x + q * N, *x2 = x1 + q * N, *x3 = x2 + q * N;
-    interpolate_real(x, q, roots);
-    if (q >= 2) interpolate(x1, x1 + q / 2 * N, q / 2, part_of_i, roots);
-    interpolate(x2, x3, q, part_of_i, roots);
     // The inverse of m / 2 complex numbers, which stand for m real ones, is scaled by m / 2 only.
     const Vec<T> two = broadcast(T{2}), weight = broadcast(q >= 2 ? T{2} : T{1});
     for (Size i = 0; i < q * N; i += N) {
@@ -244,6 +255,49 @@ template <class T> void interpolate_real(T* x, Size n, const T* roots) {
         store(x1 + i, b + im);
         store(x2 + i, a - re);
         store(x3 + i, b - im);
+    }
+}
+
+// The inverse of evaluate_real, times n.
+template <class T> void interpolate_real(T* x, Size n, const T* roots) {
+    constexpr Size N = lanes<T>;
+    if (n == 2) sum_and_difference(x, x + N);
+    if (n < 4) return;
+    const Size q = n / 4;
+    T *x1 = x + q * N, *x2 = x1 + q * N, *x3 = x2 + q * N;
+    interpolate_real(x, q, roots);
+    if (q >= 2) interpolate(x1, x1 + q / 2 * N, q / 2, part_of_i, roots);
+    interpolate(x2, x3, q, part_of_i, roots);
+    join_real(x, q);
+}
+
+// The same, where real parts of at most twice `longest` numbers are made by `real(x, n)`, and
+// complex ones of at most `longest` by `part(re, im, n, b)`.
+template <class T, class Real, class Part> void interpolate_real(T* x, Size n, const T* roots,
+                                                                 Size longest, const Real& real,
+                                                                 const Part& part) {
+    constexpr Size N = lanes<T>;
+    if (n <= 2 * longest) return real(x, n);
+    const Size q = n / 4;
+    T *x1 = x + q * N, *x2 = x1 + q * N, *x3 = x2 + q * N;
+    interpolate_real(x, q, roots, longest, real, part);
+    interpolate(x1, x1 + q / 2 * N, q / 2, part_of_i, roots, longest, part);
+    interpolate(x2, x3, q, part_of_i, roots, longest, part);
+    join_real(x, q);
+}
+
+// Calls `real` and `part` likewise for all parts of a spectrum, and joins nothing.
+template <class T, class Real, class Part>
+void visit_parts(T* x, Size n, Size longest, const Real& real, const Part& part) {
+    constexpr Size N = lanes<T>;
+    const Size first = std::min(n, 2 * longest);
+    real(x, first);
+    for (Size start = first; start < n; start *= 2) {
+        const Size half = start / 2, count = half / longest;
+        for (Size k = 0; k < count; ++k) {
+            T* re = x + (start + k * longest) * N;
+            part(re, re + half * N, longest, part_of_i * count + k);
+        }
     }
 }
 

@@ -4,10 +4,18 @@
 // All steps are done in one thread's cache. Columns are added in the same order for dense and
 // sparse rows, and adding a zero does not change a sum, so both give bitwise equal results.
 //
+// The spectra are multiplied part by part (see fourier.hpp): a polynomial modulo z^n - r is made
+// from the columns of a row themselves, which are few beside the buckets of a wide sketch. So the
+// transforms begin with parts that are not longer than needed to hold the columns, and only the
+// inverse of the product goes through a wide sketch.
+//
 // Transforms have a power of two as their length. For any other number D of buckets there are two
 // ways: padded transforms, which give a linear convolution that is then folded to length D; or
 // transforms of length D by convolution with a chirp (Bluestein).
 #pragma once
+
+#include <array>
+#include <bit>
 
 #include "structured.hpp"
 #include "variants.hpp"
@@ -22,6 +30,8 @@ template <class T> struct TensorSketch {
     const std::int32_t* buckets = nullptr;  // one per factor and input
     const T* weights = nullptr;             // likewise: a sign and a scale
     Size length = 1;                        // of the transforms, a power of two
+    Size part = 1;              // the length of the parts that are transformed, a power of four
+    const T* circle = nullptr;  // the complex roots of unity of order length / part
     const T* roots = nullptr;   // six numbers for each fourth of the length, see fourier.hpp
     const T* chirp = nullptr;   // D complex numbers, or none
     const T* filter = nullptr;  // the chirp's spectrum
@@ -44,47 +54,117 @@ namespace kitchenette::KITCHENETTE_VARIANT {
 
 // ---------------------------------------------------------------- count sketches
 
-// Sketch number `factor` of up to N rows, padded with zeros to the length of a transform; x
-// holds the rows transposed if they are dense.
-template <class T> void count_sketch(const TensorSketch<T>& map, const Rows<T>& rows, Size row,
-                                     Size count, const T* x, Size factor, T* sketch) {
+// Up to N rows; x holds them transposed if they are dense.
+template <class T> struct Lanes {
+    const Rows<T>& rows;
+    Size row, count;
+    const T* x;
+};
+
+// The digits of b < n in the opposite order, for n a power of two: n phi(b) in fourier.hpp.
+KITCHENETTE_INLINE Size reversed_digits(Size b, Size n) {
+    Size reversed = 0;
+    for (; n > 1; n /= 2, b /= 2) reversed = 2 * reversed + b % 2;
+    return reversed;
+}
+
+// Sketch number `factor`, a polynomial, modulo z^n - r for part b of the transform: bucket h goes
+// to h % n, times the power h / n of r, so that `im` is only needed if r is not 1.
+template <bool complex, class T> void count_sketch(const TensorSketch<T>& map, const Lanes<T>& lane,
+                                                   Size factor, Size n, Size b, T* re, T* im) {
     constexpr Size N = lanes<T>;
+    const Rows<T>& rows = lane.rows;
     const std::int32_t* buckets = map.buckets + factor * map.n_inputs;
     const T* weights = map.weights + factor * map.n_inputs;
-    std::memset(sketch, 0, sizeof(T) * N * map.length);
-    if (map.n_inputs > rows.n_columns)  // the constant input 1
-        store(sketch + buckets[rows.n_columns] * N, broadcast(weights[rows.n_columns]));
+    const Size order = map.length / map.part, turn = complex ? reversed_digits(b, order) : 0;
+    const int digits = std::countr_zero(static_cast<std::uint64_t>(n));
+    const auto place = [&](Size input) { return (Size{buckets[input]} & (n - 1)) * N; };
+    const auto weight = [&](Size input) {
+        if constexpr (complex) {
+            const Size power = (turn * (Size{buckets[input]} >> digits)) & (order - 1);
+            const T* root = map.circle + 2 * power;
+            return std::array<T, 2>{weights[input] * root[0], weights[input] * root[1]};
+        } else {
+            return std::array<T, 1>{weights[input]};
+        }
+    };
+    std::memset(re, 0, sizeof(T) * N * n);
+    if constexpr (complex) std::memset(im, 0, sizeof(T) * N * n);
+    if (map.n_inputs > rows.n_columns) {  // the constant input 1
+        const auto w = weight(rows.n_columns);
+        store(re + place(rows.n_columns), broadcast(w[0]));
+        if constexpr (complex) store(im + place(rows.n_columns), broadcast(w[1]));
+    }
     if (rows.sparse()) {
-        for (Size r = 0; r < count; ++r)
-            for (Size k = rows.starts[row + r]; k < rows.starts[row + r + 1]; ++k) {
-                const Size column = rows.indices[k];
-                sketch[buckets[column] * N + r] += weights[column] * rows.values[k];
+        for (Size r = 0; r < lane.count; ++r)
+            for (Size k = rows.starts[lane.row + r]; k < rows.starts[lane.row + r + 1]; ++k) {
+                const Size column = rows.indices[k], at = place(column) + r;
+                const auto w = weight(column);
+                re[at] += w[0] * rows.values[k];
+                if constexpr (complex) im[at] += w[1] * rows.values[k];
             }
         return;
     }
     for (Size j = 0; j < rows.n_columns; ++j) {
-        T* bucket = sketch + buckets[j] * N;
-        store(bucket, load(bucket) + broadcast(weights[j]) * load(x + j * N));
+        const Size at = place(j);
+        const auto w = weight(j);
+        const Vec<T> value = load(lane.x + j * N);
+        store(re + at, load(re + at) + broadcast(w[0]) * value);
+        if constexpr (complex) store(im + at, load(im + at) + broadcast(w[1]) * value);
     }
 }
 
-// ---------------------------------------------------------------- real transforms
+// ---------------------------------------------------------------- products of spectra
 
-// The product of the sketches' spectra, in the order of evaluate_real.
-template <class T, class Sketch>
-void multiply_spectra(const TensorSketch<T>& map, const Sketch& sketch, T* product, T* work) {
+// The product of the spectra of sketches modulo z^n - 1.
+template <class T> void multiply_real_spectra(const TensorSketch<T>& map, const Lanes<T>& lane,
+                                              T* product, Size n, T* work) {
     constexpr Size N = lanes<T>;
-    sketch(Size{0}, product);
-    evaluate_real(product, map.length, map.roots, Store<T>());
+    count_sketch<false, T>(map, lane, 0, n, 0, product, nullptr);
+    evaluate_real(product, n, map.roots, Store<T>());
     for (Size factor = 1; factor < map.degree; ++factor) {
-        sketch(factor, work);
-        evaluate_real(work, map.length, map.roots, [&](T* re, T* im, Complex<T> value) {
+        count_sketch<false, T>(map, lane, factor, n, 0, work, nullptr);
+        evaluate_real(work, n, map.roots, [&](T* re, T* im, Complex<T> value) {
             T *to_re = product + (re - work), *to_im = product + (im - work);
             store(to_re, to_im, load(to_re, to_im) * value);
         });
-        for (Size k = 0; k < (map.length < 2 ? map.length : 2); ++k)
+        for (Size k = 0; k < (n < 2 ? n : 2); ++k)
             store(product + k * N, load(product + k * N) * load(work + k * N));
     }
+}
+
+// The product of the spectra of sketches in part b of n numbers.
+template <class T> void multiply_complex_spectra(const TensorSketch<T>& map, const Lanes<T>& lane,
+                                                 T* to_re, T* to_im, Size n, Size b, T* work) {
+    constexpr Size N = lanes<T>;
+    T *re = work, *im = work + n * N;
+    count_sketch<true, T>(map, lane, 0, n, b, to_re, to_im);
+    evaluate(to_re, to_im, n, b, map.roots, Store<T>());
+    for (Size factor = 1; factor < map.degree; ++factor) {
+        count_sketch<true, T>(map, lane, factor, n, b, re, im);
+        evaluate(re, im, n, b, map.roots, [&](T* from_re, T* from_im, Complex<T> value) {
+            T *r = to_re + (from_re - re), *i = to_im + (from_im - im);
+            store(r, i, load(r, i) * value);
+        });
+    }
+}
+
+// The product of the sketches' spectra, in the order of evaluate_real, or its inverse transform
+// times its length.
+template <class T> void multiply_spectra(const TensorSketch<T>& map, const Lanes<T>& lane,
+                                         bool in_time, T* product, T* work) {
+    const auto real = [&](T* x, Size n) {
+        multiply_real_spectra(map, lane, x, n, work);
+        if (in_time) interpolate_real(x, n, map.roots);
+    };
+    const auto part = [&](T* re, T* im, Size n, Size b) {
+        multiply_complex_spectra(map, lane, re, im, n, b, work);
+        if (in_time) interpolate(re, im, n, b, map.roots);
+    };
+    if (in_time)
+        interpolate_real(product, map.length, map.roots, map.part, real, part);
+    else
+        visit_parts(product, map.length, map.part, real, part);
 }
 
 // ---------------------------------------------------------------- chirps
@@ -107,18 +187,17 @@ template <class T> KITCHENETTE_INLINE Complex<T> chirp_at(const TensorSketch<T>&
 // The product of the sketches' spectra at the frequencies 0 ... D/2: real parts, then
 // imaginary parts. Two sketches A and B at a time are transformed as A + i B; with Z its
 // spectrum and Y[k] the conjugate of Z[-k], A's is (Z + Y) / 2 and B's is (Z - Y) / 2i.
-template <class T, class Sketch> void multiply_spectra_by_chirps(const TensorSketch<T>& map,
-                                                                 const Sketch& sketch, T* product,
-                                                                 T* work) {
+template <class T> void multiply_spectra_by_chirps(const TensorSketch<T>& map, const Lanes<T>& lane,
+                                                   T* product, T* work) {
     constexpr Size N = lanes<T>;
     const Size D = map.n_features, half = D / 2 + 1;
     const Vec<T> one_half = broadcast(T{0.5});
     T *re = work, *im = work + map.length * N;
     for (Size factor = 0; factor < map.degree; factor += 2) {
         const bool paired = factor + 1 < map.degree;
-        sketch(factor, re);
+        count_sketch<false, T>(map, lane, factor, map.length, 0, re, nullptr);
         if (paired)
-            sketch(factor + 1, im);
+            count_sketch<false, T>(map, lane, factor + 1, map.length, 0, im, nullptr);
         else
             std::memset(im, 0, sizeof(T) * N * map.length);
         for (Size j = 0; j < D; ++j) {
@@ -170,7 +249,7 @@ template <class T> KITCHENETTE_INLINE Size product_size(const TensorSketch<T>& m
 }
 
 template <class T> KITCHENETTE_INLINE Size work_size(const TensorSketch<T>& map) {
-    return (map.chirp ? 2 : 1) * map.length;
+    return map.chirp ? 2 * map.length : std::min(map.length, 2 * map.part);
 }
 
 template <class T> Size scratch_size(const TensorSketch<T>& map, Size, bool sparse) {
@@ -187,18 +266,15 @@ template <class T> bool write_features(const TensorSketch<T>& map, const Rows<T>
     T* work = product + product_size(map) * N;
     T* x = work + work_size(map) * N;
     if (!rows.sparse()) read_lanes(rows, row, count, rows.n_columns, static_cast<T*>(nullptr), x);
-    const auto sketch = [&](Size factor, T* target) {
-        count_sketch(map, rows, row, count, x, factor, target);
-    };
+    const Lanes<T> lane{rows, row, count, x};
     const bool in_time = map.order == nullptr;
     if (map.degree == 1 && in_time) {
-        sketch(Size{0}, product);
+        count_sketch<false, T>(map, lane, 0, map.length, 0, product, nullptr);
     } else if (map.chirp) {
-        multiply_spectra_by_chirps(map, sketch, product, work);
+        multiply_spectra_by_chirps(map, lane, product, work);
         if (in_time) invert_by_chirps(map, product, work);
     } else {
-        multiply_spectra(map, sketch, product, work);
-        if (in_time) interpolate_real(product, map.length, map.roots);
+        multiply_spectra(map, lane, in_time, product, work);
     }
     // A linear convolution is folded: entry D + i is added to entry i.
     const bool folded = in_time && !map.chirp && map.length > D;

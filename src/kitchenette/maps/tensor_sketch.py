@@ -277,8 +277,10 @@ class TensorSketch(SeriesMap):
     Unlike with the other maps, the first features of a larger map are not those of a smaller one,
     because every feature depends on D.
 
-    Cost: O(degree (n_stored + D log D)) per row and sketch, where n_stored is the number of stored
-    entries of the row. Memory: degree times n_inputs buckets and signs.
+    Cost: O(degree (n_stored + D log d) + D log D) per row and sketch, where n_stored is the number
+    of stored entries of the row, and d that of the columns, if fewer than D: the transforms of the
+    factors skip levels in which most numbers would be zero. Memory: degree times n_inputs buckets
+    and signs.
 
     References
     ----------

@@ -19,6 +19,8 @@ from kitchenette import _core
 from kitchenette.sketching.operators import NativeOperator
 from kitchenette.sketching.random import Stream
 
+SHORTEST_PART = 256  # of a transform; shorter ones save little
+
 
 @dataclass(frozen=True, eq=False)
 class TensorPowerSketch:
@@ -61,6 +63,8 @@ class TensorPowerSketch:
             weights=self.weights,
             length=length,
             roots=roots(length, dtype),
+            part=(part := part_length(self.buckets.shape[1])),
+            circle=circle(max(1, length // part), dtype),
             chirp=chirp,
             filter=chirp_filter,
             order=order,
@@ -124,6 +128,18 @@ def transform_plan(n: int, degree: int, frequency: bool) -> tuple[int, bool]:
     return (chirped, True) if frequency or chirped_cost < plain_cost else (plain, False)
 
 
+def part_length(n_inputs: int) -> int:
+    """The length of the parts in which spectra are multiplied, a power of four.
+
+    Parts that are hardly longer than there are inputs stay in the cache, and skip those levels of a
+    transform in which most numbers would be zero.
+    """
+    length = SHORTEST_PART
+    while length < n_inputs:
+        length *= 4
+    return length
+
+
 def _power_of_two(least: int) -> int:
     return 1 << (least - 1).bit_length()
 
@@ -134,6 +150,12 @@ def roots(length: int, dtype: str) -> NDArray[Any]:
     angle = np.pi * reversed_fractions(max(4, length // 4))
     w = np.exp(1j * angle[:, None] * np.array([1, 0.5, 1.5]))
     return _read_only(w.view(np.float64).astype(dtype))
+
+
+@lru_cache(maxsize=16)
+def circle(order: int, dtype: str) -> NDArray[Any]:
+    """The roots of unity exp(2 pi i k / order), k < order."""
+    return _complex_table(np.exp(2j * np.pi / order * np.arange(order)), dtype)
 
 
 def reversed_fractions(n: int) -> NDArray[np.float64]:
