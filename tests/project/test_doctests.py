@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import kitchenette
+import kitchenette.report
 
 README = Path(__file__).parents[2] / "README.md"
 MODULES = ["kitchenette"] + [
@@ -38,6 +39,7 @@ NAMESPACES = (
     kitchenette.learning,
     kitchenette.maps,
     kitchenette.metrics,
+    kitchenette.report,
     kitchenette.sketching,
 )
 

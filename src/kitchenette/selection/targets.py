@@ -15,6 +15,7 @@ from kitchenette.sketching.random import Stream
 Array = NDArray[np.float64]
 TASKS = ("classification", "regression")
 MOST_COLUMNS = 64  # the columns of more classes are added up with random signs
+MOST_NUMBERED_CLASSES = 32  # more whole numbers are taken for quantities
 FAR = 10.0  # targets further from their median than this many spreads are moved there
 
 
@@ -48,6 +49,35 @@ def task_of(y: Any) -> str:
     """The task that the type of the targets suggests."""
     kind = type_of_target(y, input_name="y")
     return "regression" if kind.startswith("continuous") else "classification"
+
+
+def likely_task(y: Any) -> str:
+    """The task that the values of the targets suggest.
+
+    Other than by `task_of`, more than 32 different whole numbers are quantities and not classes, as
+    in files that do not tell whole numbers from labels.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_rows,) or (n_rows, n_targets)
+        Targets. Several for each row are quantities.
+
+    Returns
+    -------
+    task : {"classification", "regression"}
+
+    Examples
+    --------
+    >>> from kitchenette.selection.targets import likely_task
+    >>> likely_task(["yes", "no"]), likely_task([0, 1, 1]), likely_task(range(100))
+    ('classification', 'classification', 'regression')
+    """
+    y = np.asarray(y)
+    if y.ndim == 2 and y.shape[1] > 1:
+        return "regression"
+    if y.dtype.kind in "iuf" and np.unique(y).size > MOST_NUMBERED_CLASSES:
+        return "regression"
+    return task_of(y)
 
 
 def pilot_targets(y: Any, task: str, seed: int) -> Targets:

@@ -1,0 +1,460 @@
+"""`compare`: maps of several sizes beside other models on the same data, within a time."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from importlib.metadata import version
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_array, check_consistent_length
+from threadpoolctl import threadpool_limits
+
+from kitchenette.data.rows import table, take
+from kitchenette.parameters import check_choice
+from kitchenette.report.advice import advised, recommended
+from kitchenette.report.comparison import (
+    Comparison,
+    Confusion,
+    Measurement,
+    Reliability,
+    Residuals,
+)
+from kitchenette.report.contestants import (
+    MAPS,
+    exact,
+    linear,
+    map_error,
+    trees,
+    trivial,
+    with_map,
+)
+from kitchenette.report.data import described_columns, described_data
+from kitchenette.report.measuring import (
+    PREDICTED_ROWS,
+    cost_of,
+    error_of,
+    prediction_seconds,
+    stored_size,
+)
+from kitchenette.selection.targets import TASKS, likely_task
+from kitchenette.sketching.random import Stream, seed_from
+
+KERNEL_ROWS = 500  # rows whose inner products are compared with the kernel
+FIRST_ROWS = 500  # that models start with whose time grows faster than the rows
+THREADED_ROWS = 10_000  # from which on trees use several threads
+MOST_CLASSES = 30  # in a table of confusions
+BINS = 10
+EXACT_SHARE, TREES_SHARE = 0.2, 0.2  # of the budget
+GROWTH_OF_MAPS = 4.0  # times as long takes a map with four times the features, at least
+ERROR_NAMES = {
+    "classification": "share of wrong predictions",
+    "regression": "root mean square error / standard deviation of the target",
+}
+
+
+def compare(
+    X: Any,
+    y: Any,
+    *,
+    maps: Sequence[str] = ("AutoMap", "Fastfood", "RandomKitchenSinks", "TEFM", "TensorSketch"),
+    sizes: Sequence[int] = (256, 1024, 4096),
+    task: str | None = None,
+    test: float | tuple[Any, Any] = 0.2,
+    budget: float = 60.0,
+    columns: Sequence[str] | None = None,
+    title: str = "Which map to take",
+    progress: Callable[[str], None] | None = None,
+    random_state: Any = 0,
+) -> Comparison:
+    """Compare feature maps of several sizes with each other and with other kinds of models.
+
+    Every model learns from the same rows and is tested on the same others: a trivial and a linear
+    model, gradient-boosted trees, a support vector machine with the exact kernel on as many rows
+    as its part of the time allows, and the maps with least squares, small ones first.
+
+    Parameters
+    ----------
+    X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
+        Rows of finite numbers.
+    y : array-like of shape (n_rows,) or (n_rows, n_targets)
+        What is to be predicted; several targets for regression only.
+    maps : sequence of str, optional
+        Some of "AutoMap", "Fastfood", "RandomKitchenSinks", "TEFM", "TensorSketch",
+        "RandomMaclaurin" and "CRAFTMap".
+    sizes : sequence of int, default=(256, 1024, 4096)
+        The numbers of features.
+    task : {"classification", "regression"} or None, default=None
+        None decides by the targets: more than 32 different numbers are quantities.
+    test : float or tuple of (X, y), default=0.2
+        The share of the rows that are test rows, or other rows and their targets.
+    budget : float, default=60
+        About how many seconds it may take. What would take longer, by what it took with fewer
+        rows or features, is left out or learns from fewer rows, and the result says so. The
+        smallest models are always there.
+    columns : sequence of str, optional
+        The names of the columns; by default those of a data frame, or numbers.
+    title : str, optional
+        The title of the result.
+    progress : callable, optional
+        Called with the name of each model before it is fitted.
+    random_state : int, NumPy generator or None, default=0
+        The seed of the split and of all models.
+
+    Returns
+    -------
+    comparison : Comparison
+        For `page`, or to read.
+
+    See Also
+    --------
+    page : The comparison as an HTML page.
+    kitchenette.choose : Which kernel and scales suit the data.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from kitchenette.report import compare
+    >>> X, y = load_digits(return_X_y=True)
+    >>> found = compare(X, y, maps=("Fastfood",), sizes=(256,), budget=2, random_state=0)
+    >>> found.recommended
+    'Fastfood, 256 features'
+    >>> errors = {row.family: row.error for row in found.measurements}
+    >>> errors["Fastfood"] < errors["linear"] < errors["trivial"]
+    True
+    """
+    start = perf_counter()
+    for name in maps:
+        check_choice("maps", name, tuple(MAPS))
+    if not maps or not sizes:
+        raise ValueError("maps and sizes must not be empty.")
+    if task is not None:
+        check_choice("task", task, TASKS)
+    names = _column_names(X, columns)
+    X, y = _checked(X, y)
+    task = likely_task(y) if task is None else task
+    seed = seed_from(random_state)
+    if isinstance(test, tuple):
+        X_test, y_test = _checked(*test)
+    else:
+        learned, tested = _split(X.shape[0], test, seed)
+        X, y, X_test, y_test = take(X, learned), y[learned], take(X, tested), y[tested]
+    if task == "regression":
+        y, y_test = y.astype(np.float64), y_test.astype(np.float64)
+    contest = _Contest(X, y, X_test, y_test, task, budget, seed, start, progress)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of solvers that stopped early; their errors are shown
+        contest.run(maps, sorted(sizes))
+        best = recommended(contest.measurements, maps)
+        predictions = _predictions(contest.models[best.name], X_test, y_test, task)
+        importances = _importances(contest.models[best.name], X)
+    described = described_columns(X, names)
+    if importances is not None and importances.size == len(described):
+        described = tuple(
+            replace(column, importance=float(value))
+            for column, value in zip(described, importances, strict=True)
+        )
+    return Comparison(
+        title=title,
+        task=task,
+        error_name=ERROR_NAMES[task],
+        n_rows=X.shape[0],
+        n_test_rows=X_test.shape[0],
+        n_columns=X.shape[1],
+        measurements=tuple(contest.measurements),
+        recommended=best.name,
+        advice=advised(contest.measurements, best, maps, task),
+        data=described_data(X, y, task, described),
+        columns=described,
+        left_out=tuple(contest.left_out),
+        **predictions,
+        seconds=perf_counter() - start,
+        seed=seed,
+        version=version("kitchenette"),
+    )
+
+
+@dataclass
+class _Contest:
+    """Models that are fitted one after the other while there is time."""
+
+    X: Any
+    y: NDArray[Any]
+    X_test: Any
+    y_test: NDArray[Any]
+    task: str
+    budget: float
+    seed: int
+    start: float
+    progress: Callable[[str], None] | None
+    measurements: list[Measurement] = field(default_factory=list)
+    models: dict[str, Any] = field(default_factory=dict)
+    left_out: list[str] = field(default_factory=list)
+
+    @property
+    def remaining(self) -> float:
+        """The seconds that are left."""
+        return self.budget - (perf_counter() - self.start)
+
+    def run(self, maps: Sequence[str], sizes: Sequence[int]) -> None:
+        n_targets = 1 if self.y.ndim == 1 else self.y.shape[1]
+        self.measure("trivial model", "trivial", trivial(self.task))
+        self.measure("linear model", "linear", linear(self.task))
+        self.grow("gradient-boosted trees", "trees", TREES_SHARE, 1.0, n_targets)
+        self.grow("exact kernel machine", "exact kernel", EXACT_SHARE, 2.0, n_targets)
+        for position, size in enumerate(sizes):
+            for name in maps:
+                self.measure_map(name, size, sizes[position - 1] if position else None)
+
+    def measure_map(self, name: str, size: int, smaller: int | None) -> None:
+        """Fit a map, unless that would take longer than there is time."""
+        known = [
+            row for row in self.measurements if (row.family, row.n_components) == (name, smaller)
+        ]
+        label = f"{name}, {size} features"
+        if smaller is not None and (not known or known[0].fit_seconds is None):
+            return  # the smaller one was left out already
+        if smaller is not None:
+            assert known[0].fit_seconds is not None
+            expected = known[0].fit_seconds * max(GROWTH_OF_MAPS, size / smaller)
+            if expected > self.remaining:
+                self.left_out.append(f"{label}: it would take about {expected:.0f} s.")
+                return
+        model = with_map(self.task, name, size, self.seed)
+        try:
+            self.measure(label, name, model, size)
+        except (ValueError, MemoryError) as error:
+            self.left_out.append(f"{label}: {error}")
+
+    def grow(self, name: str, family: str, share: float, power: float, n_targets: int) -> None:
+        """Fit a model on more and more rows, up to all or to what its share of the time allows."""
+        n_rows, allowed = self.X.shape[0], share * self.budget
+        order = np.argsort(Stream(self.seed, "growing").uniforms(1, n_rows)[0])
+        size, spent = min(FIRST_ROWS, n_rows), 0.0
+        found: list[Measurement] = []
+        while True:
+            model = (
+                trees(self.task, n_targets, self.seed)
+                if family == "trees"
+                else exact(self.task, n_targets)
+            )
+            some = np.sort(order[:size])
+            row = self.measured(name, family, model, take(self.X, some), self.y[some])
+            found.append(row)
+            assert row.fit_seconds is not None
+            spent += row.fit_seconds
+            # The largest number of rows that the rest of the time allows, at most four times more.
+            per_row = row.fit_seconds / size**power
+            affordable = int((max(allowed - spent, 0.0) / max(per_row, 1e-12)) ** (1 / power))
+            larger = min(n_rows, 4 * size, affordable)
+            if larger < min(n_rows, 2 * size):
+                break
+            if size == n_rows:
+                break
+            size = larger
+        last = found[-1]
+        whole = last.n_rows == n_rows
+        label = name if whole else f"{name}, {last.n_rows} rows"
+        self.keep(replace(last, name=label), model)
+        if not whole:
+            self.keep(extrapolation(found, n_rows, f"{name}, all rows", power))
+            self.left_out.append(
+                f"The {name} learned from {last.n_rows} of {n_rows} rows; its figures for all rows "
+                "are extrapolated."
+            )
+
+    def measure(self, name: str, family: str, model: Any, n_components: int | None = None) -> None:
+        """Fit a model on all rows."""
+        row = self.measured(name, family, model, self.X, self.y)
+        error = None
+        if n_components is not None:
+            rows = self.X_test[:KERNEL_ROWS]
+            error = map_error(model.feature_map_, _dense(rows))
+        self.keep(replace(row, n_components=n_components, kernel_error=error), model)
+
+    def measured(self, name: str, family: str, model: Any, X: Any, y: NDArray[Any]) -> Measurement:
+        if self.progress is not None:
+            self.progress(f"{name}, {X.shape[0]} rows")
+        with _threads(family, X.shape[0]):
+            cost = cost_of(lambda: model.fit(X, y))
+        with _threads(family, self.X_test.shape[0]):
+            predicted = model.predict(self.X_test)
+        with _threads(family, PREDICTED_ROWS):
+            seconds = prediction_seconds(model, self.X_test)
+        error, standard_error = error_of(predicted, self.y_test, self.task)
+        return Measurement(
+            name,
+            family,
+            X.shape[0],
+            error=error,
+            standard_error=standard_error,
+            fit_seconds=cost.seconds,
+            predict_seconds=seconds,
+            fit_bytes=cost.n_bytes,
+            model_bytes=stored_size(model),
+        )
+
+    def keep(self, row: Measurement, model: Any = None) -> None:
+        self.measurements.append(row)
+        if model is not None:
+            self.models[row.name] = model
+
+
+def extrapolation(
+    found: Sequence[Measurement], n_rows: int, name: str, power: float = 2.0
+) -> Measurement:
+    """What a model would take for more rows, by the growth of what it took for fewer.
+
+    Parameters
+    ----------
+    found : sequence of Measurement
+        Of the same model with ever more rows.
+    n_rows : int
+        The number of rows to extrapolate to.
+    name : str
+        The name of the result.
+    power : float, default=2
+        The growth of the time, as a power of the number of rows, if there is only one measurement.
+
+    Returns
+    -------
+    measurement : Measurement
+        Marked as extrapolated, without an error.
+
+    Examples
+    --------
+    >>> from kitchenette.report.comparing import extrapolation
+    >>> from kitchenette.report import Measurement
+    >>> found = [Measurement("SVC", "exact", n, fit_seconds=n**2 / 1e6) for n in (1000, 2000)]
+    >>> extrapolation(found, 100_000, "SVC").fit_seconds
+    10000.0
+    """
+    values: dict[str, Any] = {}
+    for quantity in ("fit_seconds", "predict_seconds", "fit_bytes", "model_bytes"):
+        known = [(row.n_rows, getattr(row, quantity)) for row in found]
+        known = [(rows, value) for rows, value in known if value]
+        if not known:
+            continue
+        rows, value = known[-1]
+        growth = (
+            _growth(known[-2:]) if len(known) > 1 else power if quantity == "fit_seconds" else 1.0
+        )
+        predicted = value * (n_rows / rows) ** growth
+        values[quantity] = round(predicted) if quantity.endswith("bytes") else float(predicted)
+    return Measurement(name, found[-1].family, n_rows, extrapolated=True, **values)
+
+
+def _threads(family: str, n_rows: int) -> Any:
+    """A context that leaves trees a single thread for few rows.
+
+    Their threads wait for each other after every split, which takes far longer than the work if
+    there is little of it and other processes are busy.
+    """
+    return threadpool_limits(1 if family == "trees" and n_rows < THREADED_ROWS else None)
+
+
+def _growth(known: Sequence[tuple[int, float]]) -> float:
+    """The power of the number of rows with which something grows, between 0 and 3."""
+    (few, little), (many, much) = known
+    return float(np.clip(np.log(much / little) / np.log(many / few), 0.0, 3.0))
+
+
+def _split(n_rows: int, share: float, seed: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The places of rows to learn from and of test rows, at random."""
+    if not 0 < share < 1:
+        raise ValueError(f"test must be a share of the rows between 0 and 1; got {share!r}.")
+    order = np.argsort(Stream(seed, "split").uniforms(1, n_rows)[0])
+    n_test = round(share * n_rows)
+    if not 0 < n_test < n_rows:
+        raise ValueError(f"{n_rows} rows are too few to test on {share:.3g} of them.")
+    return np.sort(order[n_test:]), np.sort(order[:n_test])
+
+
+def _checked(X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
+    X = table(X)
+    X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
+    y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
+    check_consistent_length(X, y)
+    return X, y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
+
+
+def _column_names(X: Any, given: Sequence[str] | None) -> list[str] | None:
+    found = getattr(X, "columns", None) if given is None else given
+    return None if found is None else [str(name) for name in found]
+
+
+def _dense(X: Any) -> NDArray[Any]:
+    return X.toarray() if hasattr(X, "toarray") else X
+
+
+def _importances(model: Any, X: Any) -> NDArray[Any] | None:
+    try:
+        found: NDArray[Any] = model.importance(X)
+    except ValueError:  # the map has no derivatives
+        return None
+    return found
+
+
+def _predictions(model: Any, X: Any, y: NDArray[Any], task: str) -> dict[str, Any]:
+    """What the page shows of predictions on the test rows."""
+    if task == "classification":
+        return {
+            "reliability": reliability(model.predict_proba(X), model.classes_, y),
+            "confusion": _confusion(model.predict(X), y, model.classes_),
+        }
+    if y.ndim == 2:
+        return {}
+    mean, std = model.predict(X, return_std=True)
+    residuals = y - mean
+    # A few extreme residuals would leave all others in one bin.
+    low, high = np.quantile(residuals, [0.005, 0.995])
+    counts, edges = np.histogram(np.clip(residuals, low, high), bins=2 * BINS)
+    coverage = float(np.mean(np.abs(residuals) <= 1.96 * std))
+    return {"residuals": Residuals(tuple(edges.tolist()), tuple(counts.tolist()), coverage)}
+
+
+def reliability(
+    probabilities: NDArray[Any], classes: NDArray[Any], targets: NDArray[Any]
+) -> Reliability:
+    """How often predicted classes are right, for bins of their probability.
+
+    Parameters
+    ----------
+    probabilities : ndarray of shape (n_rows, n_classes)
+        As `predict_proba` returns them.
+    classes : ndarray of shape (n_classes,)
+        The labels.
+    targets : ndarray of shape (n_rows,)
+        The true labels.
+
+    Returns
+    -------
+    reliability : Reliability
+        For bins of equal width that contain rows.
+    """
+    sure = probabilities.max(axis=1)
+    right = classes[probabilities.argmax(axis=1)] == targets
+    least = 1 / classes.size
+    bins = np.clip((sure - least) / (1 - least) * BINS, 0, BINS - 1).astype(int)
+    counts = np.bincount(bins, minlength=BINS)
+    used = np.flatnonzero(counts)
+    means = [np.bincount(bins, values, BINS)[used] / counts[used] for values in (sure, right)]
+    return Reliability(
+        tuple(means[0].tolist()), tuple(means[1].tolist()), tuple(counts[used].tolist())
+    )
+
+
+def _confusion(
+    predicted: NDArray[Any], targets: NDArray[Any], classes: NDArray[Any]
+) -> Confusion | None:
+    if classes.size > MOST_CLASSES:
+        return None
+    counts = np.zeros((classes.size, classes.size), dtype=int)
+    known = np.isin(targets, classes)
+    places = np.searchsorted(classes, targets[known]), np.searchsorted(classes, predicted[known])
+    np.add.at(counts, places, 1)
+    return Confusion(tuple(map(str, classes.tolist())), tuple(map(tuple, counts.tolist())))

@@ -1,0 +1,141 @@
+"""The models that are compared: maps with least squares, and the usual alternatives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.linear_model import Ridge, RidgeClassifier
+from sklearn.multioutput import MultiOutputRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer, StandardScaler
+from sklearn.svm import SVC, SVR
+
+from kitchenette.kernels import Gaussian, Polynomial
+from kitchenette.learning import KernelClassifier, KernelRegressor
+from kitchenette.maps import (
+    TEFM,
+    CRAFTMap,
+    Fastfood,
+    RandomKitchenSinks,
+    RandomMaclaurin,
+    TensorSketch,
+)
+from kitchenette.maps.prepared import PreparedSpecification
+from kitchenette.selection import AutoMap
+
+DEGREE = 3  # of the polynomial kernels
+WIDER = 4  # times as many features has the wide map of a compact one
+PENALTY_OF_SUPPORT_VECTORS = 10.0  # the parameter C
+
+
+def _of_distances(make: Callable[[int, int], Any]) -> Callable[[str, int, int], Any]:
+    """Maps of kernels of distances, for columns of equal spread."""
+    return lambda task, size, seed: make_pipeline(StandardScaler(), make(size, seed))
+
+
+def _of_products(make: Callable[[int, int], Any]) -> Callable[[str, int, int], Any]:
+    """Maps of kernels of inner products, for rows of unit length."""
+    return lambda task, size, seed: make_pipeline(StandardScaler(), Normalizer(), make(size, seed))
+
+
+# By name: a function of the task, the number of features and the seed.
+MAPS: dict[str, Callable[[str, int, int], Any]] = {
+    "AutoMap": lambda task, size, seed: AutoMap(size, task=task, random_state=seed),
+    "Fastfood": _of_distances(lambda size, seed: Fastfood(Gaussian(), size, random_state=seed)),
+    "RandomKitchenSinks": _of_distances(
+        lambda size, seed: RandomKitchenSinks(
+            Gaussian(), size, frequencies="orthogonal", random_state=seed
+        )
+    ),
+    "TEFM": _of_distances(
+        lambda size, seed: TEFM(
+            Fastfood(Gaussian(), WIDER * size, random_state=seed), size, random_state=seed
+        )
+    ),
+    "TensorSketch": _of_products(
+        lambda size, seed: TensorSketch(Polynomial(DEGREE), size, random_state=seed)
+    ),
+    "RandomMaclaurin": _of_products(
+        lambda size, seed: RandomMaclaurin(Polynomial(DEGREE), size, random_state=seed)
+    ),
+    "CRAFTMap": _of_products(
+        lambda size, seed: CRAFTMap(
+            RandomMaclaurin(Polynomial(DEGREE), WIDER * size, random_state=seed),
+            size,
+            random_state=seed,
+        )
+    ),
+}
+
+
+def with_map(task: str, name: str, size: int, seed: int) -> Any:
+    """A kernel machine with a map of some size."""
+    estimator = KernelClassifier if task == "classification" else KernelRegressor
+    return estimator(MAPS[name](task, size, seed), random_state=seed)
+
+
+def trivial(task: str) -> Any:
+    """The most frequent class, or the mean."""
+    return DummyClassifier() if task == "classification" else DummyRegressor()
+
+
+def linear(task: str) -> Any:
+    """Least squares of the columns themselves."""
+    model = RidgeClassifier() if task == "classification" else Ridge()
+    return make_pipeline(StandardScaler(), model)
+
+
+def trees(task: str, n_targets: int, seed: int) -> Any:
+    """Gradient-boosted trees with their default parameters."""
+    if task == "classification":
+        return HistGradientBoostingClassifier(random_state=seed)
+    model = HistGradientBoostingRegressor(random_state=seed)
+    return model if n_targets == 1 else MultiOutputRegressor(model)
+
+
+def exact(task: str, n_targets: int) -> Any:
+    """A support vector machine with the exact Gaussian kernel."""
+    if task == "classification":
+        return make_pipeline(StandardScaler(), SVC(C=PENALTY_OF_SUPPORT_VECTORS))
+    machine: Any = SVR(C=PENALTY_OF_SUPPORT_VECTORS)
+    if n_targets > 1:
+        machine = MultiOutputRegressor(machine)
+    scaled = TransformedTargetRegressor(machine, transformer=StandardScaler())
+    return make_pipeline(StandardScaler(), scaled)
+
+
+def map_error(feature_map: Any, X: NDArray[Any]) -> float | None:
+    """The error of the inner products of a fitted map, relative to the exact kernel's.
+
+    Parameters
+    ----------
+    feature_map : fitted map or pipeline
+        One of `MAPS`.
+    X : ndarray of shape (n_rows, n_columns)
+        Some rows; the matrix of all pairs is computed.
+
+    Returns
+    -------
+    error : float or None
+        Root mean square error over root mean square; None if the kernel is not known.
+    """
+    if hasattr(feature_map, "steps"):
+        kernel, rows = getattr(feature_map[-1], "kernel_", None), feature_map[:-1].transform(X)
+    else:
+        specification = feature_map.specification_
+        if not isinstance(specification, PreparedSpecification):
+            return None
+        kernel = feature_map.kernel_
+        rows = np.empty((X.shape[0], specification.preparation.n_outputs), X.dtype)
+        specification.preparation.operator(X.dtype).write(np.ascontiguousarray(X), rows)
+    if kernel is None:
+        return None
+    features = np.asarray(feature_map.transform(X), dtype=np.float64)
+    K = np.asarray(kernel(rows), dtype=np.float64)
+    return float(np.linalg.norm(features @ features.T - K) / np.linalg.norm(K))

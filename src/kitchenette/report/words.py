@@ -1,0 +1,58 @@
+"""Numbers as people read them."""
+
+from __future__ import annotations
+
+from kitchenette.report.comparison import Measurement
+
+TIMES = (("years", 31_557_600.0), ("days", 86_400.0), ("h", 3600.0), ("min", 60.0), ("s", 1.0))
+SMALL_TIMES = (("ms", 1e-3), ("µs", 1e-6))
+SIZES = (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
+
+
+def of_seconds(seconds: float | None) -> str:
+    """A time.
+
+    Examples
+    --------
+    >>> from kitchenette.report.words import of_seconds
+    >>> of_seconds(0.0012), of_seconds(90), of_seconds(None)
+    ('1.2 ms', '90 s', 'unknown')
+    """
+    if seconds is None:
+        return "unknown"
+    for unit, size in TIMES:
+        if seconds >= (2 * size if size > 1 else size):
+            return f"{_three(seconds / size)} {unit}"
+    for unit, size in SMALL_TIMES:
+        if seconds >= size:
+            return f"{_three(seconds / size)} {unit}"
+    return f"{_three(seconds / 1e-6)} µs"
+
+
+def of_bytes(size: float | None) -> str:
+    """A number of bytes.
+
+    Examples
+    --------
+    >>> from kitchenette.report.words import of_bytes
+    >>> of_bytes(123456), of_bytes(12)
+    ('123 kB', '12 bytes')
+    """
+    if size is None:
+        return "unknown"
+    for unit, bytes_of_unit in SIZES:
+        if size >= bytes_of_unit:
+            return f"{_three(size / bytes_of_unit)} {unit}"
+    return f"{size:.0f} bytes"
+
+
+def of_error(row: Measurement, task: str) -> str:
+    """An error: a percentage of wrong classes, or a number."""
+    if row.error is None:
+        return "unknown"
+    return f"{row.error:.2%}" if task == "classification" else f"{row.error:.4f}"
+
+
+def _three(value: float) -> str:
+    """About three digits, without an exponent."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
