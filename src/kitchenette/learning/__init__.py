@@ -7,6 +7,8 @@ from kitchenette.learning.least_squares import LeastSquares
 from kitchenette.learning.predictor import Predictor
 from kitchenette.learning.regressor import KernelRegressor
 from kitchenette.learning.solution import Solution
+from kitchenette.learning.stages import combine, finish, learn, prepare, summary_of
+from kitchenette.learning.summary import Summary
 
 __all__ = [
     "KernelClassifier",
@@ -16,4 +18,10 @@ __all__ = [
     "OutputCode",
     "Predictor",
     "Solution",
+    "Summary",
+    "combine",
+    "finish",
+    "learn",
+    "prepare",
+    "summary_of",
 ]

@@ -14,11 +14,13 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from kitchenette.comparison import digest
 from kitchenette.data.rows import refuse_what_is_not_numbers, slices, take
 from kitchenette.files.registry import Budget, checked_state, constructed, stored_parameters
 from kitchenette.kernels import Kernel
 from kitchenette.learning.least_squares import LeastSquares, check_learning_memory
 from kitchenette.learning.model import LinearFunction
+from kitchenette.learning.summary import Summary
 from kitchenette.maps.protocol import FittedMap, fit_map, fitted_map, map_difference, thawed
 from kitchenette.parameters import ValueParameters
 
@@ -140,6 +142,11 @@ class FeatureLearner(ValueParameters, ABC):
         """How the statistics came to be missing."""
         return "saved without its statistics"
 
+    @property
+    def _is_prepared(self) -> bool:
+        """Whether the feature map is fitted, whatever was learned with it."""
+        return "feature_map_" in vars(self)
+
     def _forget(self) -> None:
         """Remove all fitted attributes."""
         for name in [name for name in vars(self) if name.endswith("_")]:
@@ -168,6 +175,46 @@ class FeatureLearner(ValueParameters, ABC):
                 "map a random_state, and if it depends on data, fit it once on a sample and "
                 "pass it to every model as sklearn.frozen.FrozenEstimator(feature_map)."
             )
+
+    # ------------------------------------------------------------ stages
+
+    @abstractmethod
+    def prepare_on(self, X: Any, y: Any, sample_weight: Any, classes: Any) -> None:
+        """Fit the feature map and the coding of targets on a sample, for `stages.prepare`."""
+
+    @abstractmethod
+    def summarised(self, X: Any, y: Any, sample_weight: Any) -> Summary:
+        """The summary of some rows, for `stages.learn`."""
+
+    @abstractmethod
+    def summary(self, origin: str) -> Summary:
+        """The summary of all rows learned so far, which shares the statistics."""
+
+    @abstractmethod
+    def adopt(self, summary: Summary) -> None:
+        """Replace what was learned by a summary, whose statistics are not copied."""
+
+    @abstractmethod
+    def solve(self) -> Self:
+        """Compute what is computed from statistics, unless it is up to date."""
+
+    def origin(self) -> str:
+        """A digest of what `prepare_on` made, apart from the labels, which may be extended."""
+        if not self._is_prepared:
+            check_is_fitted(self, "feature_map_")
+        return digest(
+            {
+                "class": type(self).__name__,
+                "map": self._fitted.identity(),
+                "n_columns": self.n_features_in_,
+                "names": vars(self).get("feature_names_in_"),
+                **self.learning_options(),
+            }
+        )
+
+    def learning_options(self) -> dict[str, Any]:
+        """Further values on which the summary of rows depends."""
+        return {}
 
     # ------------------------------------------------------------ rows
 
@@ -243,7 +290,7 @@ class FeatureLearner(ValueParameters, ABC):
     def to_file(self) -> dict[str, Any]:
         """Parameters and fitted attributes, for a model file."""
         state: dict[str, Any] = {"parameters": stored_parameters(self)}
-        if "statistics_" in vars(self):
+        if self._is_prepared:
             names = self.fitted_types()
             state["fitted"] = {name: vars(self)[name] for name in names if name in vars(self)}
             current = thawed(self.feature_map_)
@@ -256,7 +303,8 @@ class FeatureLearner(ValueParameters, ABC):
                 replaced = not frozen and hasattr(self._fitted, "to_file")
             if replaced:
                 state["fitted"]["feature_map_"] = self._fitted
-            state["fitted"]["model"] = self.solved_model()
+            learned = "statistics_" in vars(self)
+            state["fitted"]["model"] = self.solved_model() if learned else None
         return state
 
     @classmethod
@@ -285,6 +333,9 @@ class FeatureLearner(ValueParameters, ABC):
         types = {**self.fitted_types(), "model": (self.model_class, type(None))}
         values = checked_state(fitted, types)
         model, statistics = values.pop("model"), values["statistics_"]
+        prepared_only = "statistics_" not in fitted
+        if prepared_only:
+            del values["statistics_"]
         if values["feature_names_in_"] is None:
             del values["feature_names_in_"]
         elif values["feature_names_in_"].shape != (values["n_features_in_"],):
@@ -292,18 +343,21 @@ class FeatureLearner(ValueParameters, ABC):
         feature_map = thawed(values["feature_map_"])
         if not isinstance(feature_map, FittedMap):
             raise ValueError("feature_map_ must be a feature map.")
-        if statistics is None and model is None:
+        if (statistics is None and model is None) != prepared_only:
             raise ValueError("there are neither statistics nor weights.")
         if model is not None and statistics is not None:
             model = model.renumbered(statistics.version)
-        self.__dict__.update(values, _fitted=feature_map.for_inference(), _model=model)
+        self.__dict__.update(values, _fitted=feature_map.for_inference())
+        if not prepared_only:
+            self._model = model
 
     def check_restored(self) -> None:
         """Refuse fitted attributes that are not consistent."""
         sizes = {self._fitted.n_features_out_}
-        if self.statistics_ is not None:
-            sizes.add(self.statistics_.n_features)
-        if self._model is not None:
+        statistics = vars(self).get("statistics_")
+        if statistics is not None:
+            sizes.add(statistics.n_features)
+        if vars(self).get("_model") is not None:
             sizes.add(self._model.coef.shape[0])
         if len(sizes) > 1:
             raise ValueError("feature_map_ must have as many features as the statistics.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from copy import copy
+from dataclasses import replace
 from hashlib import blake2b
 from typing import Any, ClassVar, Self
 
@@ -19,7 +20,7 @@ from kitchenette.data.rows import take
 from kitchenette.files.registry import storable
 from kitchenette.learning.accumulation import batch
 from kitchenette.learning.availability import AvailableUnless
-from kitchenette.learning.balancing import balanced, balancing, both, extended
+from kitchenette.learning.balancing import balanced, balancing, both
 from kitchenette.learning.base import Array
 from kitchenette.learning.calibration import Calibration
 from kitchenette.learning.codes import DECODINGS, OutputCode
@@ -29,7 +30,6 @@ from kitchenette.learning.machine import (
     ONE_PASS,
     ONE_PASS_FEATURES,
     KernelMachine,
-    combined,
     is_word,
     replaced,
     without_one_pass,
@@ -39,6 +39,7 @@ from kitchenette.learning.predictor import Predictor
 from kitchenette.learning.row_sample import RowSample
 from kitchenette.learning.scores import Labels, Scores
 from kitchenette.learning.solution import Solution
+from kitchenette.learning.summary import Summary, combined_samples, union_of_classes
 from kitchenette.learning.warm_start import Earlier
 from kitchenette.maps.protocol import FittedMap
 from kitchenette.parameters import check_choice, check_count, unchanged_on_error
@@ -306,7 +307,7 @@ default="onehot"
         """
         with unchanged_on_error(self):
             self._check_parameters()
-            first = "statistics_" not in vars(self)
+            first = not self._is_prepared
             if first and classes is None:
                 raise ValueError(
                     "classes must be passed on the first call to partial_fit: all labels that "
@@ -422,7 +423,8 @@ default="onehot"
         check_choice("decoding", self.decoding, DECODINGS)
         return Scores(self.code_, self.decoding, self.classes_.size == 2, loss != "squared")
 
-    def check_targets(self, n_targets: int) -> None:
+    def check_targets(self, n_targets: int | None) -> None:
+        n_targets = self.classes_.size if n_targets is None else n_targets
         if self.classes_.shape != (n_targets,) or not _increases(self.classes_):
             raise ValueError(f"classes_ must be {n_targets} different labels, sorted.")
         code = self.code_
@@ -591,13 +593,48 @@ default="onehot"
     def _is_balanced(self) -> bool:
         return is_word(self.class_weight, "balanced")
 
-    def learned(
-        self, fitted: FittedMap, X: Any, targets: Any, weights: Array | None
-    ) -> dict[str, Any]:
+    def summary_of_rows(
+        self, fitted: FittedMap, X: Any, targets: Any, weights: Array | None, n_sampled: int
+    ) -> Summary:
         if not self._is_balanced:
-            return {"_by_class": None} | super().learned(fitted, X, targets, weights)
-        parts, sample = self._learned_by_class(fitted, X, targets, weights, self.validation_rows)
-        return {"_by_class": parts, **replaced(balanced(parts), sample)}
+            return super().summary_of_rows(fitted, X, targets, weights, n_sampled)
+        parts, sample = self._learned_by_class(fitted, X, targets, weights, n_sampled)
+        n_rows = sum(part.n_rows for part in parts if part is not None)
+        return replace(self.empty_summary(), n_rows=n_rows, by_class=parts, sample=sample)
+
+    def attributes_of(self, summary: Summary) -> dict[str, Any]:
+        parts, classes = summary.by_class, summary.classes
+        learned = (
+            {"_by_class": None, **super().attributes_of(summary)}
+            if parts is None
+            else {"_by_class": parts, **replaced(balanced(parts), summary.sample)}
+        )
+        if classes is None or np.array_equal(classes, self.classes_):
+            return learned
+        return {**learned, "classes_": classes, "code_": self._make_code(classes.size)}
+
+    def empty_summary(self) -> Summary:
+        return replace(super().empty_summary(), classes=self.classes_)
+
+    def summary(self, origin: str) -> Summary:
+        found = super().summary(origin)
+        if self._by_class is None:
+            return found
+        return replace(found, statistics=None, by_class=self._by_class)
+
+    def learning_options(self) -> dict[str, Any]:
+        return {**super().learning_options(), "class_weight": self.class_weight}
+
+    def know_labels(self, classes: Any) -> None:
+        if classes is not None:
+            self.classes_ = _labels_among(classes)
+
+    def with_labels_of(self, y: Any) -> Self:
+        known = super().with_labels_of(y)
+        labels = np.asarray([] if y is None else y)
+        if labels.size:
+            known.classes_ = union_of_classes(self.classes_, _labels_among(labels.ravel()))
+        return known
 
     def learn_more(self, X: Any, targets: Any, weights: Array | None, remove: bool) -> None:
         if self._by_class is None:
@@ -609,7 +646,7 @@ default="onehot"
         else:
             n_sampled = 0 if sample is None else sample.size
             more, theirs = self._learned_by_class(self._fitted, X, targets, weights, n_sampled)
-            parts, sample = both(self._by_class, more), combined(sample, theirs)
+            parts, sample = both(self._by_class, more), combined_samples(sample, theirs)
         self.__dict__.update(_by_class=parts, **replaced(balanced(parts), sample))
 
     def _removed_by_class(
@@ -656,39 +693,19 @@ default="onehot"
         return np.ascontiguousarray(values.T) if isinstance(values, np.ndarray) else values
 
     def merge_statistics(self, other: Any) -> None:
-        if (self.classes_.dtype.kind in "biuf") != (other.classes_.dtype.kind in "biuf"):
-            raise ValueError(
-                "Cannot merge models of which one has numbers for labels and the other has "
-                f"strings or objects: {self.classes_[:3].tolist()} and "
-                f"{other.classes_[:3].tolist()}."
-            )
+        classes = union_of_classes(self.classes_, other.classes_)
         if (self._by_class is None) != (other._by_class is None):
             raise ValueError("Cannot merge models of which only one has class_weight='balanced'.")
-        classes = np.union1d(self.classes_, other.classes_)
-        mine, theirs = self._known(), other._known()
-        sample, their_sample = self._sample(), other._sample()
-        if classes.size > other.classes_.size:
-            columns = np.searchsorted(classes, other.classes_)
-            theirs = theirs.with_targets(columns, classes.size)
-            if their_sample is not None:
-                their_sample = their_sample.with_targets(columns, classes.size)
-        if classes.size == self.classes_.size and self._by_class is None:
-            self.change(lambda: mine.merge(theirs), combined(sample, their_sample))
+        mine, theirs = self.summary(""), other.summary("")
+        if classes.size > self.classes_.size or self._by_class is not None:
+            # The statistics and the classes are replaced together, in one step.
+            self.__dict__.update(self.attributes_of(mine.combined(theirs)))
             return
-        # The statistics and the classes are replaced together, in one step.
-        columns = np.searchsorted(classes, self.classes_)
-        if sample is not None:
-            sample = sample.with_targets(columns, classes.size)
-        sample, code = combined(sample, their_sample), self._make_code(classes.size)
-        if self._by_class is None:
-            state = replaced(mine.with_targets(columns, classes.size).merge(theirs), sample)
-        else:
-            parts = both(
-                extended(self._by_class, columns, classes.size),
-                extended(other._by_class, np.searchsorted(classes, other.classes_), classes.size),
-            )
-            state = {"_by_class": parts, **replaced(balanced(parts), sample)}
-        self.__dict__.update(state, classes_=classes, code_=code)
+        more = theirs.among(classes)
+        statistics = self._known()
+        self.change(
+            lambda: statistics.merge(more.statistics), combined_samples(mine.sample, more.sample)
+        )
 
     def _make_code(self, n_classes: int) -> NDArray[np.int8] | None:
         if not isinstance(self.code, str):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
+from sklearn.utils.validation import _num_samples
 
 from kitchenette.data.rows import counting_rows, table
 from kitchenette.files.registry import Budget, checked_state, storable
@@ -18,6 +19,7 @@ from kitchenette.learning.base import Array, FeatureLearner
 from kitchenette.learning.eigenvectors import leading_eigenvectors
 from kitchenette.learning.least_squares import LeastSquares, checked_weights
 from kitchenette.learning.model import LinearFunction
+from kitchenette.learning.summary import Summary
 from kitchenette.maps.fastfood import Fastfood
 from kitchenette.maps.protocol import FittedMap
 from kitchenette.parameters import check_count, unchanged_on_error
@@ -323,7 +325,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureLearne
         """
         with unchanged_on_error(self):
             self._check_parameters()
-            first = "statistics_" not in vars(self)
+            first = not self._is_prepared
             (self._begin if first else self._continue)(X, sample_weight)
         return self
 
@@ -372,18 +374,51 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureLearne
 
     def _begin(self, X: Any, sample_weight: Any) -> None:
         """Fit the feature map on the first batch and learn from it."""
+        X, weights = self._prepare(X, sample_weight)
+        statistics = self._accumulated(self._fitted, X, weights)
+        self.__dict__.update(statistics_=statistics, _model=None)
+
+    def _prepare(self, X: Any, sample_weight: Any) -> tuple[Any, Array | None]:
+        """Fit the feature map on rows, which are returned checked."""
         X, weights = self._checked_batch(X, sample_weight, first=True)
         X, weights = counting_rows(X, weights)
         self.seed_ = seed_from(self.random_state)
         feature_map, fitted = self._fitted_maps(X, None, weights)
         self._check_size(fitted.n_features_out_)
-        statistics = self._accumulated(fitted, X, weights)
-        self.__dict__.update(
-            statistics_=statistics, feature_map_=feature_map, _fitted=fitted, _model=None
+        self.__dict__.update(feature_map_=feature_map, _fitted=fitted)
+        return X, weights
+
+    def prepare_on(self, X: Any, y: Any, sample_weight: Any, classes: Any) -> None:
+        self._check_parameters()
+        self._prepare(X, sample_weight)
+
+    def summarised(self, X: Any, y: Any, sample_weight: Any) -> Summary:
+        empty = Summary(estimator=type(self).__name__, origin=self.origin())
+        if _num_samples(X) == 0:
+            return empty
+        X, weights = self._checked_batch(X, sample_weight, first=False)
+        if weights is not None and not weights.any():
+            return empty
+        statistics = self._accumulated(self._fitted, *counting_rows(X, weights))
+        return replace(empty, n_rows=statistics.n_rows, statistics=statistics)
+
+    def summary(self, origin: str) -> Summary:
+        statistics = self._known()
+        return Summary(
+            estimator=type(self).__name__,
+            origin=origin,
+            n_rows=statistics.n_rows,
+            statistics=statistics,
         )
+
+    def adopt(self, summary: Summary) -> None:
+        self.__dict__.update(statistics_=summary.statistics, _model=None)
 
     def _continue(self, X: Any, sample_weight: Any) -> None:
         """Add rows; the statistics change in a single last step."""
+        if "statistics_" not in vars(self):  # it was prepared on other rows
+            self.adopt(self.summarised(X, None, sample_weight))
+            return
         statistics = self._known()
         X, weights = self._checked_batch(X, sample_weight, first=False)
         if weights is not None and not weights.any():
@@ -478,5 +513,6 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureLearne
     def check_restored(self) -> None:
         """Refuse fitted attributes that are not consistent."""
         super().check_restored()
-        if self.statistics_ is not None and self.statistics_.n_targets != 1:
+        statistics = vars(self).get("statistics_")
+        if statistics is not None and statistics.n_targets != 1:
             raise ValueError("the statistics must have one target.")

@@ -6,12 +6,15 @@ import numbers
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable
+from copy import copy
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags, check_consistent_length
+from sklearn.utils.validation import _num_samples
 
 from kitchenette.data.rows import slices, table, take
 from kitchenette.files.registry import checked_state
@@ -34,6 +37,7 @@ from kitchenette.learning.predictor import Answer, Predictor
 from kitchenette.learning.regularisation import CRITERIA
 from kitchenette.learning.row_sample import RowSample
 from kitchenette.learning.solution import Solution
+from kitchenette.learning.summary import Summary, combined_samples
 from kitchenette.learning.warm_start import Earlier
 from kitchenette.maps.protocol import FittedMap
 from kitchenette.maps.registry import automatic_map
@@ -62,11 +66,6 @@ def replaced(statistics: LeastSquares, sample: RowSample | None) -> dict[str, An
     """The attributes of a machine that change with new statistics."""
     samples = {statistics.version: sample}
     return {"statistics_": statistics, "_samples": samples, "_model": None, "_posterior": None}
-
-
-def combined(mine: RowSample | None, theirs: RowSample | None) -> RowSample | None:
-    """The sample of the rows of both; None if one of them has none."""
-    return None if mine is None or theirs is None else mine.combined(theirs)
 
 
 def without_one_pass(model: KernelMachine, method: str) -> str | None:
@@ -203,6 +202,18 @@ class KernelMachine(FeatureLearner):
         ``iterates`` says for a number of features whether the solver is iterative, which needs all
         rows at once; by default it is not.
         """
+        X, targets, weights = self._prepare(X, y, sample_weight, iterates)
+        fitted = self._fitted
+        if iterates is not None and iterates(fitted.n_features_out_):
+            learned = self.learned_iteratively(fitted, X, targets, weights, self.loss, earlier)
+        else:
+            learned = self.learned(fitted, X, targets, weights) | ONE_PASS
+        self.__dict__.update(learned)
+
+    def _prepare(
+        self, X: Any, y: Any, sample_weight: Any, iterates: Callable[[int], bool] | None = None
+    ) -> tuple[Any, NDArray[Any], Array | None]:
+        """Fit the feature map and the coding of targets on rows, which are returned checked."""
         X, targets, weights = self._checked_batch(X, y, sample_weight, first=True)
 
         def check(n_features: int) -> None:
@@ -216,11 +227,8 @@ class KernelMachine(FeatureLearner):
                 check_iterative_memory(X.shape[0], n_features, n_targets)
 
         feature_map, fitted = self._fitted_maps(X, self.decoded(targets), weights, check)
-        if iterates is not None and iterates(fitted.n_features_out_):
-            learned = self.learned_iteratively(fitted, X, targets, weights, self.loss, earlier)
-        else:
-            learned = self.learned(fitted, X, targets, weights) | ONE_PASS
-        self.__dict__.update(learned, feature_map_=feature_map, _fitted=fitted)
+        self.__dict__.update(feature_map_=feature_map, _fitted=fitted)
+        return X, targets, weights
 
     def iterates(self, n_features: int) -> bool:
         """Whether `fit` learns iteratively for this number of features."""
@@ -319,7 +327,8 @@ class KernelMachine(FeatureLearner):
         self, fitted: FittedMap, X: Any, targets: Any, weights: Array | None
     ) -> dict[str, Any]:
         """The attributes that hold what is learned from the first batch."""
-        return replaced(*self.accumulated(fitted, X, targets, weights, self.validation_rows))
+        n_sampled = self.validation_rows
+        return self.attributes_of(self.summary_of_rows(fitted, X, targets, weights, n_sampled))
 
     def accumulated(
         self, fitted: FittedMap, X: Any, targets: Any, weights: Array | None, n_sampled: int
@@ -331,7 +340,10 @@ class KernelMachine(FeatureLearner):
     def _continue(self, X: Any, y: Any, sample_weight: Any, *, remove: bool = False) -> None:
         """Add or remove rows; the statistics change in a single last step."""
         X, targets, weights = self._checked_batch(X, y, sample_weight, first=False)
-        self.learn_more(X, targets, weights, remove)
+        if "statistics_" in vars(self):
+            self.learn_more(X, targets, weights, remove)
+        else:  # it was prepared on other rows
+            self.__dict__.update(self.learned(self._fitted, X, targets, weights) | ONE_PASS)
 
     def learn_more(self, X: Any, targets: Any, weights: Array | None, remove: bool) -> None:
         """Add or remove checked rows."""
@@ -339,7 +351,7 @@ class KernelMachine(FeatureLearner):
         if X.shape[0] > MOST_ROWS and not remove:
             n_sampled = 0 if sample is None else sample.size
             more, theirs = self.accumulated(self._fitted, X, targets, weights, n_sampled)
-            self.change(lambda: statistics.merge(more), combined(sample, theirs))
+            self.change(lambda: statistics.merge(more), combined_samples(sample, theirs))
             return
         rows = batch(self._fitted, X, targets, self, weights, with_keys=sample is not None)
         if rows.Y.shape[1] != statistics.n_targets:
@@ -437,6 +449,70 @@ class KernelMachine(FeatureLearner):
         self._check_mergeable(other)
         self.merge_statistics(other)
         return self
+
+    # ------------------------------------------------------------ stages
+
+    def prepare_on(self, X: Any, y: Any, sample_weight: Any, classes: Any) -> None:
+        self._check_parameters()
+        why_not = without_one_pass(self, "stages")
+        if why_not is not None:
+            raise ValueError(why_not)
+        self.know_labels(classes)
+        self._prepare(X, y, sample_weight)
+
+    def summarised(self, X: Any, y: Any, sample_weight: Any) -> Summary:
+        origin, known = self.origin(), self.with_labels_of(y)
+        if _num_samples(X) == 0:
+            return replace(known.empty_summary(), origin=origin)
+        X, targets, weights = known._checked_batch(X, y, sample_weight, first=False)
+        if weights is not None and not weights.any():
+            return replace(known.empty_summary(), origin=origin)
+        n_sampled = self.validation_rows
+        found = known.summary_of_rows(self._fitted, X, targets, weights, n_sampled)
+        return replace(found, origin=origin)
+
+    def summary(self, origin: str) -> Summary:
+        statistics = self._known()
+        return replace(
+            self.empty_summary(),
+            origin=origin,
+            n_rows=statistics.n_rows,
+            statistics=statistics,
+            sample=self._sample(),
+        )
+
+    def adopt(self, summary: Summary) -> None:
+        self.__dict__.update(self.attributes_of(summary) | ONE_PASS)
+
+    def learning_options(self) -> dict[str, Any]:
+        return {"validation_rows": self.validation_rows}
+
+    def empty_summary(self) -> Summary:
+        """The summary of no rows."""
+        return Summary(estimator=type(self).__name__, origin="")
+
+    def summary_of_rows(
+        self, fitted: FittedMap, X: Any, targets: Any, weights: Array | None, n_sampled: int
+    ) -> Summary:
+        """The summary of checked rows."""
+        statistics, sample = self.accumulated(fitted, X, targets, weights, n_sampled)
+        return replace(
+            self.empty_summary(), n_rows=statistics.n_rows, statistics=statistics, sample=sample
+        )
+
+    def attributes_of(self, summary: Summary) -> dict[str, Any]:
+        """The attributes that hold what is learned from the rows of a summary."""
+        assert summary.statistics is not None
+        return replaced(summary.statistics, summary.sample)
+
+    def know_labels(self, classes: Any) -> None:
+        """Set the labels that are known before any rows."""
+        if classes is not None:
+            raise ValueError(f"{type(self).__name__} has no classes.")
+
+    def with_labels_of(self, y: Any) -> Self:
+        """A copy that knows the labels of some targets."""
+        return copy(self)
 
     # ------------------------------------------------------------ the solution
 
@@ -730,7 +806,7 @@ class KernelMachine(FeatureLearner):
     def to_file(self) -> dict[str, Any]:
         """Parameters and fitted attributes, for a model file."""
         state = super().to_file()
-        if "fitted" in state:
+        if "statistics_" in vars(self):
             state["fitted"]["sample"] = self._sample()
         return state
 
@@ -749,6 +825,10 @@ class KernelMachine(FeatureLearner):
         super().restore(fitted)
         if self.solver_ is None:
             self.__dict__.update(ONE_PASS)
+        if "statistics_" not in vars(self):  # it was prepared, and has learned no rows
+            for name in ONE_PASS:
+                delattr(self, name)
+            return
         if self.solver_ not in SOLVERS[1:] or self.loss_ not in self.losses:
             raise ValueError("solver_ and loss_ must be among those that there are.")
         statistics = self.statistics_
@@ -758,6 +838,10 @@ class KernelMachine(FeatureLearner):
     def check_restored(self) -> None:
         """Refuse fitted attributes that are not consistent."""
         shapes = []
+        if "statistics_" not in vars(self):
+            super().check_restored()
+            self.check_targets(None)
+            return
         if self.statistics_ is not None:
             shapes.append((self.statistics_.n_features, self.statistics_.n_targets))
         if self._model is not None:
@@ -811,5 +895,8 @@ class KernelMachine(FeatureLearner):
         """Add the statistics of another model with equal features, in one step."""
 
     @abstractmethod
-    def check_targets(self, n_targets: int) -> None:
-        """Refuse target attributes from a file that do not match the number of targets."""
+    def check_targets(self, n_targets: int | None) -> None:
+        """Refuse target attributes from a file that do not match the number of targets.
+
+        The number is None if no rows were learned.
+        """

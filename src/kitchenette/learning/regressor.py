@@ -17,11 +17,12 @@ from kitchenette.files.registry import storable
 from kitchenette.learning.availability import AvailableUnless
 from kitchenette.learning.base import Array
 from kitchenette.learning.leave_one_out import LeaveOneOut
-from kitchenette.learning.machine import KernelMachine, combined, without_one_pass
+from kitchenette.learning.machine import KernelMachine, without_one_pass
 from kitchenette.learning.model import Validation
 from kitchenette.learning.predictor import Predictor
 from kitchenette.learning.quantiles import weighted_quantile
 from kitchenette.learning.solution import Solution
+from kitchenette.learning.summary import Summary, combined_samples
 from kitchenette.parameters import unchanged_on_error
 
 COVERAGE = 0.95  # of the intervals by which standard deviations are scaled
@@ -227,7 +228,7 @@ class KernelRegressor(RegressorMixin, KernelMachine):
         """
         with unchanged_on_error(self):
             self._check_parameters()
-            first = "statistics_" not in vars(self)
+            first = not self._is_prepared
             (self._begin if first else self._continue)(X, y, sample_weight)
         return self
 
@@ -346,10 +347,21 @@ class KernelRegressor(RegressorMixin, KernelMachine):
             )
         self._target_dtype = max(self._target_dtype, other._target_dtype)
         statistics, theirs = self._known(), other._known()
-        self.change(lambda: statistics.merge(theirs), combined(self._sample(), other._sample()))
+        sample = combined_samples(self._sample(), other._sample())
+        self.change(lambda: statistics.merge(theirs), sample)
 
-    def check_targets(self, n_targets: int) -> None:
-        if self._target_ndim not in (1, 2) or (self._target_ndim == 1 and n_targets != 1):
+    def empty_summary(self) -> Summary:
+        return replace(super().empty_summary(), target_dtype=self._target_dtype)
+
+    def attributes_of(self, summary: Summary) -> dict[str, Any]:
+        return {**super().attributes_of(summary), "_target_dtype": summary.target_dtype}
+
+    def learning_options(self) -> dict[str, Any]:
+        return {**super().learning_options(), "ndim": self._target_ndim}
+
+    def check_targets(self, n_targets: int | None) -> None:
+        several = n_targets not in (1, None)
+        if self._target_ndim not in (1, 2) or (self._target_ndim == 1 and several):
             raise ValueError(f"_target_ndim cannot be {self._target_ndim}.")
         if self._target_dtype not in ("float32", "float64"):
             raise ValueError("_target_dtype must be float32 or float64.")
