@@ -2,59 +2,54 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
+import json
 
+import numpy as np
 import pytest
+from command import COMMAND, MODULE, run
+from sklearn.datasets import load_digits
+from sklearn.frozen import FrozenEstimator
 from typer.testing import CliRunner
 
 import kitchenette
+from kitchenette import Fastfood, KernelClassifier, KernelRegressor
 from kitchenette.cli.app import app
+from kitchenette.cli.outcome import EXPLANATIONS, ExitCode
 
 
-def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        arguments,
-        env={**os.environ, "COLUMNS": "120", **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+@pytest.fixture
+def models(tmp_path):
+    """Two models of different rows with the same map, and one with another map."""
+    X, y = load_digits(return_X_y=True)
+    shared = FrozenEstimator(Fastfood(n_components=64, random_state=0).fit(X[:200]))
+    for name, rows in (("a", slice(0, 600)), ("b", slice(600, 1000))):
+        kitchenette.save(KernelClassifier(shared).fit(X[rows], y[rows]), tmp_path / name)
+    other = KernelClassifier(Fastfood(n_components=64, random_state=1)).fit(X[:200], y[:200])
+    kitchenette.save(other, tmp_path / "other")
+    return tmp_path
 
 
-COMMAND = str(Path(sys.executable).with_name("kitchenette"))
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        pytest.param((COMMAND,), id="script"),
-        pytest.param((sys.executable, "-m", "kitchenette"), id="module", marks=pytest.mark.slow),
-    ],
-)
-def test_the_demo_prints_a_table_in_which_fastfood_matches_the_exact_kernel(command):
-    done = run(*command, "demo", "--n-components", "512")
-    assert done.returncode == 0
-    assert done.stderr == ""
-    rows = {
-        cells[0]: float(cells[1].rstrip("%"))
-        for line in done.stdout.splitlines()
-        if len(cells := [cell.strip() for cell in line.split("│")[1:-1]]) == 5
-    }
-    assert list(rows) == ["linear model", "exact kernel SVM", "linear, on 512 Fastfood features"]
-    linear, exact, fastfood = rows.values()
-    assert fastfood > exact - 1
-    assert fastfood > linear + 3
-    for heading in ("accuracy", "training", "prediction per row", "model size"):
-        assert heading in done.stdout
+# ------------------------------------------------------------ the frame
 
 
 def test_version_and_help():
     version = CliRunner().invoke(app, ["--version"]).output
     assert version.strip() == f"kitchenette {kitchenette.__version__}"
-    assert "demo" in CliRunner().invoke(app, ["--help"]).output
+    text = " ".join(CliRunner(env={"COLUMNS": "200"}).invoke(app, ["--help"]).output.split())
+    for command in ("inspect", "merge", "demo"):
+        assert command in text
+    for code, explanation in EXPLANATIONS.items():
+        assert f"{int(code)}: {explanation}" in text
+
+
+@pytest.mark.parametrize(
+    "name", sorted(command.name or "demo" for command in app.registered_commands)
+)
+def test_the_help_of_every_command_has_an_example(name):
+    text = CliRunner(env={"COLUMNS": "200"}).invoke(app, [name, "--help"]).output
+    assert f"kitchenette {name}" in text
+    assert "--json" in text
+    assert "--debug" in text
 
 
 @pytest.mark.parametrize(
@@ -63,12 +58,13 @@ def test_version_and_help():
         (["demo", "--n-components", "0"], ["--n-components", "Invalid value"]),
         (["demo", "--seed", str(2**32)], ["--seed"]),
         (["dmeo"], ["No such command"]),
+        (["merge", "a"], ["--out"]),
     ],
     ids=str,
 )
 def test_mistakes_are_explained(arguments, sentences):
     done = CliRunner(env={"COLUMNS": "120"}).invoke(app, arguments)
-    assert done.exit_code == 2
+    assert done.exit_code == ExitCode.USAGE
     assert isinstance(done.exception, SystemExit)
     for sentence in sentences:
         assert sentence in done.output
@@ -76,6 +72,146 @@ def test_mistakes_are_explained(arguments, sentences):
 
 def test_without_its_libraries_the_command_says_what_to_install(tmp_path):
     (tmp_path / "typer.py").write_text("raise ModuleNotFoundError('no typer', name='typer')")
-    done = run(COMMAND, "demo", PYTHONPATH=str(tmp_path))
+    done = run(COMMAND, "demo", path_first=tmp_path)
     assert done.returncode != 0
     assert "pip install 'kitchenette[cli]'" in done.stderr
+
+
+@pytest.mark.slow
+def test_completion_for_shells():
+    done = run(MODULE, "--show-completion", "bash")
+    assert done.returncode == 0
+    assert "complete" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (None, "No such file"),
+        (b"", "not a model file"),
+        (b"\x80\x04 a pickle", "not a model file"),
+        ("cut", "cut short"),
+    ],
+    ids=["missing", "empty", "pickle", "cut"],
+)
+@pytest.mark.slow
+def test_bad_model_files_get_one_sentence(models, content, sentence):
+    path = models / "bad"
+    if content == "cut":
+        path.write_bytes((models / "a").read_bytes()[:-100])
+    elif content is not None:
+        path.write_bytes(content)
+    done = run(MODULE, "inspect", str(path))
+    assert done.returncode == ExitCode.MODEL
+    assert done.stdout == ""
+    assert done.stderr.startswith("kitchenette: ")
+    assert sentence in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.slow
+def test_debug_shows_where_an_error_came_from(tmp_path):
+    done = run(MODULE, "inspect", str(tmp_path / "nothing"), "--debug")
+    assert done.returncode == ExitCode.MODEL
+    assert "Traceback" in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("kitchenette: ")
+
+
+# ------------------------------------------------------------ inspect
+
+
+def test_inspect_tells_what_a_model_is(models):
+    done = run(MODULE, "inspect", str(models / "a"))
+    assert done.returncode == 0
+    assert done.stderr == ""
+    for text in ("KernelClassifier", "classification", "Fastfood", "600", "64", "Importance"):
+        assert text in done.stdout
+    assert "█" in done.stdout
+    assert "\x1b[" not in done.stdout  # no colours, as it is not a terminal
+
+
+@pytest.mark.slow
+def test_inspect_as_json(models):
+    done = run(MODULE, "inspect", str(models / "a"), "--json")
+    found = json.loads(done.stdout)
+    assert found["kind"] == "KernelClassifier"
+    assert found["rows_learned"] == 600
+    assert found["classes"] == [*range(10)]
+    assert found["bytes"] == (models / "a").stat().st_size
+    assert sum(found["importances"].values()) == pytest.approx(1)
+
+
+@pytest.mark.slow
+def test_inspect_of_a_model_without_statistics_and_with_names(tmp_path):
+    pd = pytest.importorskip("pandas")
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(300, 2)), columns=["left", "right"])
+    model = KernelRegressor(random_state=0).fit(X, X["left"] ** 2)
+    kitchenette.save(model, tmp_path / "small", statistics=False)
+    found = json.loads(run(MODULE, "inspect", str(tmp_path / "small"), "--json").stdout)
+    assert found["column_names"] == ["left", "right"]
+    assert found["can_learn_more"] is False
+    assert found["importances"]["left"] > found["importances"]["right"]
+    assert "kernel" in found["choice"]
+
+
+@pytest.mark.slow
+def test_inspect_of_a_kernel(tmp_path):
+    kitchenette.save(kitchenette.kernels.Gaussian(2.0), tmp_path / "kernel")
+    found = json.loads(run(MODULE, "inspect", str(tmp_path / "kernel"), "--json").stdout)
+    assert found["kind"] == "Gaussian"
+    assert "2.0" in found["parameters"]
+
+
+# ------------------------------------------------------------ merge
+
+
+def test_merge_is_the_model_of_all_rows(models):
+    out = models / "both"
+    done = run(MODULE, "merge", str(models / "a"), str(models / "b"), "--out", str(out), "--json")
+    assert json.loads(done.stdout) == {"out": str(out), "models": 2, "rows": 1000}
+    X, y = load_digits(return_X_y=True)
+    merged = kitchenette.load(out)
+    a, b = (kitchenette.load(models / name) for name in "ab")
+    np.testing.assert_array_equal(merged.predict(X), a.merge(b).predict(X))
+    assert merged.score(X, y) > 0.9
+
+
+@pytest.mark.slow
+def test_models_of_different_maps_are_not_merged(models):
+    out = models / "both"
+    out.write_text("as it was")
+    done = run(MODULE, "merge", str(models / "a"), str(models / "other"), "--out", str(out))
+    assert done.returncode == ExitCode.MODEL
+    assert "feature maps differ" in done.stderr
+    assert "other" in done.stderr
+    assert out.read_text() == "as it was"
+
+
+@pytest.mark.slow
+def test_an_output_that_cannot_be_written_is_named(models):
+    out = models / "nowhere" / "both"
+    done = run(MODULE, "merge", str(models / "a"), str(models / "b"), "--out", str(out))
+    assert done.returncode == ExitCode.RESOURCES
+    assert "nowhere" in done.stderr
+
+
+# ------------------------------------------------------------ demo
+
+
+@pytest.mark.slow
+def test_the_demo_learns_a_stream_and_writes_a_page(tmp_path):
+    page = tmp_path / "page.html"
+    done = run(
+        COMMAND, "demo", "--rows", "20000", "--n-components", "128", "--page", str(page), "--json"
+    )
+    assert done.returncode == 0
+    assert done.stderr == ""
+    found = json.loads(done.stdout)
+    ours, exact, extrapolated = found["measurements"]
+    assert ours["error"] < exact["error"]
+    assert ours["n_rows"] == extrapolated["n_rows"] == 20_000
+    assert extrapolated["extrapolated"]
+    assert extrapolated["fit_seconds"] > exact["fit_seconds"]
+    assert 0.9 < found["coverage"] < 0.99
+    assert found["sure_right"] > 0.85
+    assert "<svg" in page.read_text(encoding="utf-8")

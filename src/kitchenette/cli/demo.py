@@ -1,111 +1,205 @@
-"""The demonstration: three models on scikit-learn's digits."""
+"""The demonstration: a stream of rows that the exact kernel machine cannot follow."""
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.console import Console
-from rich.progress import Progress
-from rich.table import Table
-from sklearn.datasets import load_digits
-from sklearn.linear_model import RidgeClassifier
-from sklearn.model_selection import train_test_split
-from sklearn.pipeline import make_pipeline
+from sklearn.frozen import FrozenEstimator
 from sklearn.svm import SVC
 
-from kitchenette.kernels import Gaussian
-from kitchenette.maps import Fastfood
+from kitchenette.cli.terminal import Terminal
+from kitchenette.learning import KernelClassifier, KernelRegressor
+from kitchenette.report import Measurement, compare, page
+from kitchenette.report.comparing import extrapolation
+from kitchenette.report.measuring import cost_of, error_of, resident, stored_size
+from kitchenette.report.words import of_bytes, of_seconds
+from kitchenette.selection import AutoMap
+
+N_COLUMNS, N_RELEVANT = 12, 4
+BLOCK_ROWS = 10_000
+PREPARED_ROWS = 4000  # on which the map is chosen
+TEST_ROWS = 10_000
+EXACT_ROWS = (500, 1000, 2000, 4000)
+COMPARED_ROWS, COMPARED_SECONDS = 6000, 8.0
+CLASSES = np.array(["low", "middle", "high"])
 
 
-@dataclass
-class Result:
-    """One row of the table."""
+class Rows(NamedTuple):
+    """Rows, their labels, and the numbers that the labels come from."""
 
-    name: str
-    accuracy: float
-    fit_seconds: float
-    predict_seconds_per_row: float
-    model_bytes: int
+    X: NDArray[np.float32]
+    labels: NDArray[Any]
+    values: NDArray[np.float64]
 
 
-def run_demo(n_components: int, seed: int, console: Console) -> list[Result]:
-    """Train, measure, and print a table."""
-    X, y = load_digits(return_X_y=True)
-    X = (X / 16).astype(np.float32)  # grey values from 0 to 1
-    data = train_test_split(X, y, test_size=0.3, random_state=seed, stratify=y)
-    kernel = Gaussian().resolve(data[0])
-    models = {
-        "linear model": _linear_model(),
-        "exact kernel SVM": SVC(C=10.0, gamma=1 / (2 * kernel.length_scale**2)),
-        f"linear, on {n_components} Fastfood features": make_pipeline(
-            Fastfood(kernel, n_components, projection="orthogonal", random_state=seed),
-            _linear_model(),
-        ),
-    }
-    results = []
-    with Progress(console=console, transient=True) as progress:
-        task = progress.add_task("", total=len(models))
-        for name, model in models.items():
-            progress.update(task, description=f"training: {name}")
-            results.append(_measure(name, model, *data))
-            progress.advance(task)
-    console.print(_table(results, len(data[0]), len(data[1])))
-    console.print(
-        "The SVM compares every row with its support vectors, whose number grows with the "
-        "data. On random features a linear model does the same work at a fixed cost."
+def generated(number: int, n_rows: int, seed: int) -> Rows:
+    """A block of the stream: smooth and far from linear in a few of the columns, with noise."""
+    rng = np.random.default_rng([seed, number])
+    X = rng.normal(size=(n_rows, N_COLUMNS)).astype(np.float32)
+    a, b, c, d = X[:, :N_RELEVANT].astype(np.float64).T
+    values = np.sin(2 * a) + b * c + np.cos(1.5 * d) + 0.3 * rng.normal(size=n_rows)
+    return Rows(X, CLASSES[np.digitize(values, [-0.4, 0.9])], values)
+
+
+def stream(n_rows: int, seed: int) -> Iterator[Rows]:
+    """Blocks that exist one at a time."""
+    for number, start in enumerate(range(0, n_rows, BLOCK_ROWS)):
+        yield generated(number + 1, min(BLOCK_ROWS, n_rows - start), seed)
+
+
+def run_demo(n_rows: int, n_components: int, seed: int, path: Path, terminal: Terminal) -> None:
+    """Stream, merge, predict, compare, and print what came of it."""
+    begin = perf_counter()
+    test = generated(0, TEST_ROWS, seed)
+    terminal.line(
+        f"A stream of {n_rows:,} rows with {N_COLUMNS} columns, of which {N_RELEVANT} matter, to "
+        f"be told apart into {CLASSES.size} classes."
     )
-    return results
-
-
-def _linear_model() -> RidgeClassifier:
-    return RidgeClassifier(alpha=0.01)
-
-
-def _measure(
-    name: str,
-    model: Any,
-    X_train: NDArray[Any],
-    X_test: NDArray[Any],
-    y_train: NDArray[Any],
-    y_test: NDArray[Any],
-) -> Result:
-    fit_seconds = _best_time(lambda: model.fit(X_train, y_train), repeats=3)
-    predict_seconds = _best_time(lambda: model.predict(X_test), repeats=5)
-    return Result(
-        name=name,
-        accuracy=float(np.mean(model.predict(X_test) == y_test)),
-        fit_seconds=fit_seconds,
-        predict_seconds_per_row=predict_seconds / len(X_test),
-        model_bytes=len(pickle.dumps(model)),
+    classifier, regressor, seconds = streamed(n_rows, n_components, seed, terminal)
+    ours = Measurement(
+        "Kitchenette",
+        "AutoMap",
+        n_rows,
+        n_components,
+        *error_of(classifier.predict(test.X), test.labels, "classification"),
+        fit_seconds=seconds,
+        predict_seconds=cost_of(lambda: classifier.predict(test.X)).seconds / TEST_ROWS,
+        fit_bytes=resident("VmHWM"),
+        model_bytes=stored_size(classifier),
+    )
+    exact = exact_machine(n_rows, test, seed, terminal)
+    rows = [ours, *exact]
+    terminal.table(
+        ("model", "rows", "error", "training", "memory", "a prediction", "file"),
+        [_cells(row) for row in rows],
+    )
+    described = told(classifier, regressor, test)
+    terminal.line(
+        "The last line continues the growth from 2,000 to 4,000 rows; nobody waited for it."
+    )
+    for sentence in described.pop("sentences"):
+        terminal.line(sentence)
+    terminal.line("Writing a comparison of maps and other models ...")
+    some = generated(1, COMPARED_ROWS, seed)
+    found = compare(
+        some.X,
+        some.labels,
+        sizes=(256, 1024),
+        budget=COMPARED_SECONDS,
+        title="Kitchenette's demonstration: which map to take",
+        random_state=seed,
+    )
+    path.write_text(page(found), encoding="utf-8")
+    terminal.line(f"{path} is the page of that comparison. {found.advice[0]}")
+    terminal.document(
+        {
+            "rows": n_rows,
+            "measurements": [asdict(row) for row in rows],
+            **described,
+            "page": str(path),
+            "recommended": found.recommended,
+            "seconds": perf_counter() - begin,
+        }
     )
 
 
-def _best_time(action: Callable[[], object], repeats: int) -> float:
-    times = []
-    for _ in range(repeats):
-        start = perf_counter()
-        action()
-        times.append(perf_counter() - start)
-    return min(times)
+def streamed(
+    n_rows: int, n_components: int, seed: int, terminal: Terminal
+) -> tuple[KernelClassifier, KernelRegressor, float]:
+    """A classifier and a regressor of all rows, learned in two halves that are merged."""
+    start = perf_counter()
+    sample = generated(1, min(PREPARED_ROWS, n_rows), seed)
+    chosen = AutoMap(n_components, random_state=seed).fit(sample.X, sample.labels)
+    terminal.line(f"Chosen on {len(sample.X):,} rows: {chosen.choice_.sentence}")
+    shared = FrozenEstimator(chosen)
+    halves = [KernelClassifier(shared, random_state=seed) for _ in range(2)]
+    regressor = KernelRegressor(shared, random_state=seed)
+    with terminal.progress() as shown:
+        task = shown.add_task("learning", total=n_rows, rate="")
+        for number, block in enumerate(stream(n_rows, seed)):
+            halves[number % 2].partial_fit(block.X, block.labels, classes=CLASSES)
+            if number == 0:
+                regressor.partial_fit(block.X, block.values)
+            done = number * BLOCK_ROWS + len(block.X)
+            rate = done / (perf_counter() - start)
+            shown.update(task, completed=done, rate=f"{rate:,.0f} rows/s")
+    first, second = halves
+    if hasattr(second, "statistics_"):
+        first.merge(second)
+    first.solve()
+    seconds = perf_counter() - start
+    regressor.solve()
+    terminal.line(
+        f"Two models learned every other block of {BLOCK_ROWS:,} rows, which were never in memory "
+        f"together, and were merged into one of {n_rows:,} rows: "
+        f"{of_seconds(seconds)}, {n_rows / seconds:,.0f} rows/s"
+        + (f", {of_bytes(peak)} of memory at most." if (peak := resident("VmHWM")) else ".")
+    )
+    return first, regressor, seconds
 
 
-def _table(results: list[Result], n_train: int, n_test: int) -> Table:
-    table = Table(title=f"Handwritten digits: {n_train} rows to train on, {n_test} to test")
-    table.add_column("model")
-    for heading in ("accuracy", "training", "prediction per row", "model size"):
-        table.add_column(heading, justify="right")
-    for r in results:
-        table.add_row(
-            r.name,
-            f"{r.accuracy:.1%}",
-            f"{1e3 * r.fit_seconds:.0f} ms",
-            f"{1e6 * r.predict_seconds_per_row:.1f} µs",
-            f"{r.model_bytes / 1024:.0f} KiB",
+def exact_machine(n_rows: int, test: Rows, seed: int, terminal: Terminal) -> list[Measurement]:
+    """The exact kernel machine on few rows, and what it would take for all of them."""
+    found = []
+    for size in EXACT_ROWS:
+        terminal.line(f"The exact kernel machine, scikit-learn's SVC, learns {size:,} rows ...")
+        some = generated(1, size, seed)
+        # A cache for the whole kernel matrix, without which it would take longer.
+        machine = SVC(C=10.0, gamma=1 / N_COLUMNS, cache_size=8e-6 * size**2 + 200)
+        cost = cost_of(partial(machine.fit, some.X, some.labels))
+        predicting = cost_of(partial(machine.predict, test.X[:1000]))
+        error, standard_error = error_of(machine.predict(test.X), test.labels, "classification")
+        found.append(
+            Measurement(
+                "exact SVC",
+                "exact kernel",
+                size,
+                error=error,
+                standard_error=standard_error,
+                fit_seconds=cost.seconds,
+                predict_seconds=predicting.seconds / 1000,
+                fit_bytes=cost.n_bytes or 8 * size**2,
+                model_bytes=stored_size(machine),
+            )
         )
-    return table
+    return [found[-1], extrapolation(found, n_rows, "exact SVC, extrapolated")]
+
+
+def told(classifier: KernelClassifier, regressor: KernelRegressor, test: Rows) -> dict[str, Any]:
+    """What probabilities and standard deviations are worth on the test rows."""
+    probabilities = classifier.predict_proba(test.X)
+    sure = probabilities.max(axis=1) > 0.9
+    right = classifier.classes_[probabilities.argmax(axis=1)] == test.labels
+    mean, std = regressor.predict(test.X, return_std=True)
+    covered = np.abs(test.values - mean) < 1.96 * std
+    share, reached, coverage = (float(part.mean()) for part in (sure, right[sure], covered))
+    return {
+        "sure_share": share,
+        "sure_right": reached,
+        "coverage": coverage,
+        "sentences": [
+            f"Probabilities: of the {share:.0%} of test rows that it is more than 90% sure of, "
+            f"{reached:.1%} are right.",
+            f"Uncertainty: a regression of the same rows gives intervals of 95%, which contain "
+            f"{coverage:.1%} of the test rows.",
+        ],
+    }
+
+
+def _cells(row: Measurement) -> list[str]:
+    return [
+        row.name,
+        f"{row.n_rows:,}",
+        "-" if row.error is None else f"{row.error:.1%}",
+        of_seconds(row.fit_seconds),
+        of_bytes(row.fit_bytes),
+        of_seconds(row.predict_seconds),
+        of_bytes(row.model_bytes),
+    ]

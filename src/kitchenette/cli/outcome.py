@@ -1,0 +1,125 @@
+"""How a command ends: exit codes, and errors as one sentence."""
+
+from __future__ import annotations
+
+import errno
+import sys
+import traceback
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import IntEnum
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from kitchenette.files import ModelFileError, load
+
+
+class ExitCode(IntEnum):
+    """What the exit status of the command means."""
+
+    DONE = 0
+    UNEXPECTED = 1
+    USAGE = 2
+    DATA = 3
+    MODEL = 4
+    RESOURCES = 5
+    CHECKPOINT = 6
+    INTERRUPTED = 130
+
+
+EXPLANATIONS = {
+    ExitCode.DONE: "done",
+    ExitCode.UNEXPECTED: "an error of the program: please report it, with the output of --debug",
+    ExitCode.USAGE: "options or arguments that do not exist or do not fit together",
+    ExitCode.DATA: "data that cannot be read, learned from or predicted for",
+    ExitCode.MODEL: "a model file that is missing, damaged or of another kind",
+    ExitCode.RESOURCES: "not enough memory, a full disk, or an output that cannot be written",
+    ExitCode.CHECKPOINT: "a checkpoint that does not belong to these inputs and options",
+    ExitCode.INTERRUPTED: "interrupted, by Ctrl-C for example; fit leaves a checkpoint",
+}
+
+
+class Problem(Exception):  # noqa: N818 - it is shown to users, who did nothing wrong
+    """An end that is explained by one sentence.
+
+    Parameters
+    ----------
+    sentence : str
+        For the user.
+    code : ExitCode
+        The exit status.
+    """
+
+    def __init__(self, sentence: str, code: ExitCode):
+        super().__init__(sentence)
+        self.code = code
+
+
+@contextmanager
+def explained(debug: bool) -> Iterator[None]:
+    """Turn errors into one sentence on the standard error stream, and an exit status.
+
+    Parameters
+    ----------
+    debug : bool
+        Whether to show where the error came from as well.
+    """
+    with warnings.catch_warnings():
+        warnings.showwarning = _shown
+        try:
+            yield
+        except typer.Exit:
+            raise
+        except KeyboardInterrupt as interrupt:
+            end = Problem(str(interrupt) or "Interrupted.", ExitCode.INTERRUPTED)
+        except Exception as error:
+            end = problem_of(error)
+            if debug or end.code == ExitCode.UNEXPECTED:
+                end.__cause__ = error
+        else:
+            return
+    if debug:
+        traceback.print_exception(end.__cause__ or end, file=sys.stderr)
+    print(f"kitchenette: {end}", file=sys.stderr)
+    raise typer.Exit(int(end.code))
+
+
+def problem_of(error: Exception) -> Problem:
+    """The sentence and the exit status for an error."""
+    sentence = " ".join(str(error).split())
+    if isinstance(error, Problem):
+        return error
+    if isinstance(error, ModelFileError):
+        return Problem(sentence, ExitCode.MODEL)
+    if isinstance(error, MemoryError):
+        return Problem(sentence or "There is not enough memory.", ExitCode.RESOURCES)
+    if isinstance(error, OSError):
+        return Problem(_about_files(error, sentence), ExitCode.RESOURCES)
+    if isinstance(error, ValueError):
+        return Problem(sentence, ExitCode.DATA)
+    what = f"{type(error).__name__}: {sentence}"
+    return Problem(f"An unexpected error, {what} (--debug tells more)", ExitCode.UNEXPECTED)
+
+
+def _about_files(error: OSError, sentence: str) -> str:
+    full = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
+    if error.errno in full:
+        return "The disk is full or the file too large; what was there before is unchanged."
+    if error.filename is not None and error.strerror is not None:
+        return f"{error.filename}: {error.strerror}."
+    return sentence
+
+
+def _shown(message: Any, *args: Any, **kwargs: Any) -> None:
+    print(f"kitchenette: note: {' '.join(str(message).split())}", file=sys.stderr)
+
+
+def loaded(path: Path) -> Any:
+    """The model in a file."""
+    try:
+        return load(path, max_bytes=float("inf"), max_operations=float("inf"))
+    except OSError as error:
+        raise Problem(f"Cannot load {path}: {error.strerror}.", ExitCode.MODEL) from error

@@ -1,0 +1,114 @@
+"""What the command prints: tables for people, JSON for machines, bars on terminals."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+
+BAR_WIDTH = 30
+FULL, PARTS = "█", " ▏▎▍▌▋▊▉"
+
+
+class Terminal:
+    """The two streams of a command.
+
+    Results go to the standard output, and progress to the standard error stream if that is a
+    terminal. Colours obey NO_COLOR.
+
+    Parameters
+    ----------
+    as_json : bool
+        Whether results are one JSON document and nothing else.
+    """
+
+    def __init__(self, as_json: bool):
+        self.as_json = as_json
+        self.out = Console(highlight=False, soft_wrap=False)
+        self.err = Console(stderr=True, highlight=False)
+
+    def line(self, text: str = "", *, style: str | None = None) -> None:
+        """A line of text for people."""
+        if not self.as_json:
+            self.out.print(text, style=style, markup=False)
+
+    def table(
+        self, headings: Sequence[str], rows: Sequence[Sequence[str]], title: str = ""
+    ) -> None:
+        """A table for people, its first column left-aligned and the others right-aligned."""
+        if self.as_json:
+            return
+        table = Table(title=title or None, title_justify="left")
+        for position, heading in enumerate(headings):
+            table.add_column(heading, justify="right" if position else "left", overflow="fold")
+        for row in rows:
+            table.add_row(*row)
+        self.out.print(table, markup=False)
+
+    def bars(self, items: Sequence[tuple[str, float]], title: str) -> None:
+        """Bars of text for people."""
+        if self.as_json or not items:
+            return
+        greatest = max(value for _, value in items) or 1.0
+        rows = [[name, f"{value:.1%}", bar(value / greatest)] for name, value in items]
+        table = Table(title=title, title_justify="left", box=None, show_header=False)
+        table.add_column(overflow="fold")
+        table.add_column(justify="right")
+        table.add_column(style="blue", no_wrap=True)
+        for row in rows:
+            table.add_row(*row)
+        self.out.print(table, markup=False)
+
+    def document(self, values: dict[str, Any]) -> None:
+        """The JSON document for machines."""
+        if self.as_json:
+            json.dump(values, sys.stdout, indent=1, allow_nan=False, default=_plain)
+            print()
+
+    def note(self, text: str) -> None:
+        """A line on the standard error stream."""
+        self.err.print(f"kitchenette: {text}", markup=False)
+
+    @contextmanager
+    def progress(self) -> Iterator[Progress]:
+        """A progress bar that shows nothing where there is no terminal."""
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(BAR_WIDTH),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[rate]}"),
+            TimeRemainingColumn(),
+        )
+        hidden = self.as_json or not self.err.is_terminal
+        with Progress(*columns, console=self.err, transient=True, disable=hidden) as shown:
+            yield shown
+
+
+def bar(share: float) -> str:
+    """A bar of text, of a share of the full width.
+
+    Examples
+    --------
+    >>> from kitchenette.cli.terminal import bar
+    >>> bar(0.5)
+    '███████████████'
+    """
+    eighths = round(8 * BAR_WIDTH * min(max(share, 0.0), 1.0))
+    return (FULL * (eighths // 8) + PARTS[eighths % 8]).strip()
+
+
+def _plain(value: Any) -> Any:
+    """NumPy's numbers and arrays as those of Python."""
+    return value.tolist()

@@ -1,0 +1,42 @@
+"""The command in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+COMMAND = [str(Path(sys.executable).with_name("kitchenette"))]
+MODULE = [sys.executable, "-m", "kitchenette"]
+
+
+def run(
+    command: list[str],
+    *arguments: str,
+    path_first: Path | None = None,
+    **options: Any,
+) -> subprocess.CompletedProcess[str]:
+    """Run the command and wait for its end.
+
+    ``path_first`` is a folder in which modules are looked up before others.
+    """
+    return subprocess.run(
+        [*command, *map(str, arguments)],
+        env=environment(path_first),
+        capture_output=True,
+        text=True,
+        check=False,
+        **options,
+    )
+
+
+def environment(path_first: Path | None = None) -> dict[str, str]:
+    """The environment of the command: a wide terminal, and one thread for linear algebra."""
+    variables = {**os.environ, "COLUMNS": "160"}
+    if path_first is not None:
+        variables["PYTHONPATH"] = os.pathsep.join(
+            [str(path_first), *filter(None, [variables.get("PYTHONPATH")])]
+        )
+    return variables
