@@ -41,8 +41,9 @@ from kitchenette import AutoMap, Fastfood, KernelClassifier, KernelRegressor
 from kitchenette.learning.conjugate_gradients import ConjugateGradients
 from kitchenette.learning.passes import FeatureRows
 from kitchenette.learning.preconditioner import Preconditioner, SampledRows, sample_size
+from reproduction.craftmaps import GAUSSIAN
+from reproduction.craftmaps import MNIST_MAPS as MAPS
 from reproduction.data import load, unit_rows
-from reproduction.mnist import GAUSSIAN, MAPS
 
 # CRAFTMaps' Table 1-b: test errors in per cent, and seconds of projection and Hessian, 40 cores.
 PRINTED = {

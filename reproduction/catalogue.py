@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from reproduction import random_maclaurin
+from reproduction import craftmaps, guide, random_maclaurin, tefm, tensor_sketch
 from reproduction.experiment import Experiment, check_experiments
 
-MODULES = (random_maclaurin,)
+MODULES = (random_maclaurin, tensor_sketch, craftmaps, tefm, guide)
 EXPERIMENTS: tuple[Experiment, ...] = tuple(
     experiment for module in MODULES for experiment in module.EXPERIMENTS
 )
