@@ -69,7 +69,8 @@ def show(experiment: Experiment, results: Results, missing: dict[str, str]) -> N
 def show_list() -> None:
     """All experiments with what has been measured."""
     table = Table(title="python -m reproduction NAME [--quick|--full]", title_justify="left")
-    for head in ("name", "paper", "item", "quick", "full", "verdict"):
+    table.add_column("name", no_wrap=True)
+    for head in ("paper", "item", "quick", "full", "verdict"):
         table.add_column(head)
     for experiment in EXPERIMENTS:
         full = store.load(experiment, "full")
