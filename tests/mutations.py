@@ -45,6 +45,10 @@ from kitchenette import (
 )
 from kitchenette.kernels import Composition, Exponential, Gaussian, Polynomial, SphericalPolynomial
 from kitchenette.learning import OutputCode
+from kitchenette.maps.categories import Substitute
+from kitchenette.maps.preparation import LinearColumns, Sequence
+from kitchenette.maps.prepared import PreparedSpecification
+from kitchenette.maps.prepared_map import PreparedMap
 
 MAX_BYTES = 2**22
 MAX_OPERATIONS = 1e7
@@ -92,6 +96,17 @@ def models() -> list[object]:
         estimator.predict(X)  # solves
     words = np.array([["a", "x"], ["b", "y"], ["a", "y"]], dtype=object)
     estimators.append(KernelRegressor(OneHotEncoder()).fit(words, [0.0, 1.0, 2.0]))
+    mixed = Sequence.of(
+        Substitute(
+            n_columns=5,
+            columns=np.array([1, 3]),
+            replaced=np.array([100.0, 0.0]),
+            substitute=np.array([-1.0, 1.0]),
+        ),
+        LinearColumns.of(np.eye(5, 3)),
+    )
+    inner = Fastfood(n_components=8, random_state=0).fit(X[:, :3]).specification_
+    estimators.append(PreparedMap.of(PreparedSpecification.of(mixed, inner)))
     return [*(m.fit(X) for m in maps), statistics, OutputCode.random(4, 9, seed=0), *estimators]
 
 

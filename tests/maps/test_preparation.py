@@ -28,10 +28,11 @@ from sklearn.preprocessing import (
 
 from kitchenette import TEFM, CRAFTMap, Fastfood, RandomMaclaurin, TensorSketch, _core
 from kitchenette.kernels import Polynomial
-from kitchenette.maps.categories import OneHot
+from kitchenette.maps.categories import OneHot, Substitute
 from kitchenette.maps.preparation import (
     ColumnAffine,
     Columns,
+    LinearColumns,
     PiecewiseLinear,
     Sequence,
     UnitRows,
@@ -463,6 +464,13 @@ HOT = OneHot(
     unknown=np.array([-2]),
     missing=np.array([-1]),
 )
+LINEAR = LinearColumns.of([[1.0, 0.0, 2.0], [0.0, 1.0, -1.0]])
+MOVED = Substitute(
+    n_columns=3,
+    columns=np.array([0, 2]),
+    replaced=np.array([100.0, -999.0]),
+    substitute=np.array([-1.0, 2.5]),
+)
 SIDES = Columns(n_columns=3, parts=(AFFINE, HOT), columns=np.array([0, 2, 1]))
 
 
@@ -484,6 +492,12 @@ SIDES = Columns(n_columns=3, parts=(AFFINE, HOT), columns=np.array([0, 2, 1]))
         (HOT, {"unknown": np.array([-3])}),
         (HOT, {"widths": np.array([4])}),
         (HOT, {"widths": np.array([2.0])}),
+        (LINEAR, {"matrix": np.ones((3, 2))}),
+        (LINEAR, {"matrix": np.ones(2)}),
+        (LINEAR, {"matrix": np.full((2, 3), np.inf)}),
+        (MOVED, {"columns": np.array([0, 0])}),
+        (MOVED, {"columns": np.array([0, 3])}),
+        (MOVED, {"substitute": np.zeros(1)}),
         (SIDES, {"columns": np.array([0, 3, 1])}),
         (SIDES, {"columns": np.array([0, 1])}),
         (SIDES, {"parts": ()}),
@@ -500,6 +514,29 @@ def test_values_that_cannot_be_are_refused(good, values):
     good.check()
     with pytest.raises(ValueError, match=r"\w+ .*\."):
         changed(good, **values).check()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_linear_columns_are_products_with_a_matrix(dtype):
+    X = np.random.default_rng(0).normal(size=(20, 2)).astype(dtype)
+    made, out = Sequence.of(AFFINE, LINEAR), np.empty((20, 3), dtype)
+    assert made.operator(dtype).write(X, out)
+    np.testing.assert_allclose(out, (X - AFFINE.offset) * AFFINE.factor @ LINEAR.matrix, rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_substitute_stands_for_one_number_only(dtype):
+    X = np.array([[100, 100, 100], [99, -999, -999]], dtype=dtype)
+    out = np.empty_like(X)
+    assert MOVED.operator(dtype).write(X, out)
+    np.testing.assert_array_equal(out, [[-1, 100, 100], [99, -999, 2.5]])
+
+
+def test_a_sequence_of_sequences_is_one():
+    both = Sequence.of(Sequence.of(AFFINE, AFFINE), LINEAR)
+    assert isinstance(both, Sequence)
+    assert both.steps == (AFFINE, AFFINE, LINEAR)
+    assert Sequence.of(AFFINE) is AFFINE
 
 
 def test_a_function_with_jumps():

@@ -48,6 +48,100 @@ def test_learned_scales_beat_common_ones(fitted):
     assert 1 - learned.score(fresh, truth) < 0.3 * (1 - common.score(fresh, truth))
 
 
+def rotated(n_rows: int, seed: int):
+    """A target that depends on two of ten directions, none of them along a column."""
+    axes = np.linalg.qr(np.random.default_rng(0).normal(size=(10, 10)))[0]
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, 10))
+    along = X @ axes
+    return X, np.sin(2 * along[:, 0]) + 0.5 * along[:, 1] ** 2 + 0.1 * rng.normal(size=n_rows)
+
+
+@pytest.fixture(scope="module")
+def mixed():
+    X, y = rotated(800, 1)
+    return AutoMap(256, kernel=Gaussian(), scales="full", random_state=0).fit(X, y), X, y
+
+
+def test_a_full_metric_wins_where_directions_matter_and_not_columns(mixed):
+    auto, X, y = mixed
+    assert auto.choice_.chosen["scales"].startswith("full metric")
+    fresh, truth = rotated(1000, 2)
+    full = KernelRegressor(FrozenEstimator(auto), alpha="evidence").fit(X, y)
+    diagonal = AutoMap(256, kernel=Gaussian(), scales="learned", random_state=0)
+    learned = KernelRegressor(diagonal, alpha="evidence")
+    assert 1 - full.score(fresh, truth) < 0.3 * (1 - learned.fit(X, y).score(fresh, truth))
+
+
+def test_importances_and_lengths_of_a_full_metric_are_of_the_columns(mixed):
+    auto, X, y = mixed
+    model = KernelRegressor(FrozenEstimator(auto), alpha="evidence").fit(X, y)
+    steps = 1e-4 * np.eye(10)
+    slopes = [model.predict(X + step) - model.predict(X - step) for step in steps]
+    expected = np.sqrt(np.mean(np.square(slopes), axis=1)) * X.std(axis=0)
+    expected /= expected.sum()
+    np.testing.assert_allclose(model.importance(X), expected, atol=1e-4)
+    np.testing.assert_allclose(model.feature_importances_, expected, atol=0.02)
+    np.testing.assert_allclose(auto.feature_importances_, expected, atol=0.03)
+    zero = np.zeros((1, 10))
+    for j, length in enumerate(auto.length_scale_):
+        moved = zero.copy()
+        moved[0, j] = length
+        preparation = auto.specification_.preparation.operator(np.float64)
+        both = np.empty((2, 10))
+        preparation.write(np.concatenate([zero, moved]), both)
+        assert np.linalg.norm(both[1] - both[0]) == pytest.approx(1)
+
+
+def test_a_full_metric_is_stored_and_merged(mixed, tmp_path):
+    auto, X, y = mixed
+    options = {"alpha": 1e-3, "validation_rows": 0}
+    halves = [
+        KernelRegressor(FrozenEstimator(auto), **options).fit(X[i::2], y[i::2]) for i in range(2)
+    ]
+    whole = KernelRegressor(FrozenEstimator(auto), **options).fit(X, y)
+    np.testing.assert_allclose(halves[0].merge(halves[1]).predict(X), whole.predict(X), atol=1e-6)
+    kitchenette.save(whole, tmp_path / "model")
+    again = kitchenette.load(tmp_path / "model")
+    np.testing.assert_array_equal(again.predict(X), whole.predict(X))
+    np.testing.assert_allclose(again.predictor()(X[0]), whole.predict(X[:1]), atol=1e-5)
+    np.testing.assert_allclose(again.predict(sp.csr_matrix(X)), whole.predict(X), atol=1e-8)
+
+
+def test_a_full_metric_ignores_constant_columns():
+    X, y = rotated(300, 3)
+    wide = np.insert(X, 4, 7.0, axis=1)
+    auto = AutoMap(64, kernel=Gaussian(), scales="full", random_state=0).fit(wide, y)
+    assert np.isinf(auto.length_scale_[4])
+    assert auto.feature_importances_[4] == 0
+
+
+def signals(n_rows: int, seed: int):
+    """Strengths that fall with the distance to twelve senders; weak ones are recorded as 100."""
+    senders = np.random.default_rng(0).uniform(size=(12, 2))
+    rng = np.random.default_rng(seed)
+    places = rng.uniform(size=(n_rows, 2))
+    distances = np.linalg.norm(places[:, None] - senders, axis=2)
+    strengths = -30 - 100 * distances + 3 * rng.normal(size=distances.shape)
+    return np.where(strengths > -75, strengths, 100.0), places[:, 0]
+
+
+def test_a_number_for_what_was_not_measured_is_moved_to_its_place(tmp_path):
+    X, y = signals(600, 1)
+    auto = AutoMap(128, kernel=Gaussian(), scales="common", random_state=0)
+    model = KernelRegressor(auto, alpha="evidence").fit(X, y)
+    assert model.feature_map_.choice_.chosen["scales"].endswith("placeholders moved")
+    fresh, truth = signals(1000, 2)
+    by_hand = np.where(X == 100, -80.0, X), np.where(fresh == 100, -80.0, fresh)
+    best = clone(model).fit(by_hand[0], y).score(by_hand[1], truth)
+    assert 1 - model.score(fresh, truth) < 1.1 * (1 - best)
+    kitchenette.save(model, tmp_path / "model")
+    loaded = kitchenette.load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.predict(fresh), model.predict(fresh))
+    assert model.importance(X).sum() == pytest.approx(1)
+    assert np.isfinite(model.feature_map_.length_scale_).all()
+
+
 def test_the_choice_is_repeatable(fitted):
     auto, X, y = fitted
     again = clone(auto).fit(X, y)

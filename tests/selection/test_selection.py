@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import kitchenette
 from kitchenette import Fastfood, KernelRegressor, LeastSquares, RandomKitchenSinks
 from kitchenette.kernels import Gaussian, Matern
-from kitchenette.learning.gradients import squared_derivatives
-from kitchenette.selection.columns import column_scales, robust_spread
+from kitchenette.learning.gradients import gradient_outer_product, squared_derivatives
+from kitchenette.selection.candidates import weighted_candidate
+from kitchenette.selection.columns import column_scales, prepared_rows, robust_spread
+from kitchenette.selection.placeholders import find_placeholders
+from kitchenette.selection.search import learned_mixing
 from kitchenette.selection.sizes import FINALISTS, SCREENED, budget_of, pilot_sizes, trial_cost
 
 
@@ -30,6 +34,65 @@ def test_squared_derivatives_equal_finite_differences(kind, kernel):
         slope = (fitted.transform(X + step) - fitted.transform(X - step)) @ coef / 2e-5
         expected = np.average(np.square(slope).sum(axis=1), weights=weights)
         assert found[j] == pytest.approx(expected, rel=1e-8)
+
+
+@pytest.mark.parametrize("kind", [RandomKitchenSinks, Fastfood])
+def test_the_outer_product_of_gradients_equals_finite_differences(kind):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(300, 3))
+    Y = np.c_[np.sin(X[:, 0] + X[:, 1]), X[:, 1] * X[:, 2]]
+    fitted = kind(Gaussian(1.5), 65, random_state=0).fit(X)
+    statistics = LeastSquares(65, 2).update(fitted.transform(X), Y)
+    coef = statistics.solve(1e-3).coef
+    coef[-1] = 0  # an odd feature has no sine and is ignored
+    slopes = [
+        (fitted.transform(X + step) - fitted.transform(X - step)) @ coef / 2e-5
+        for step in 1e-5 * np.eye(3)
+    ]
+    expected = np.einsum("jit,kit->jk", slopes, slopes) / 300
+    found = gradient_outer_product(fitted.specification_, statistics, coef)
+    np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-8 * expected.max())
+    squares = squared_derivatives(fitted.specification_, statistics, coef)
+    np.testing.assert_allclose(np.diag(found), squares, rtol=1e-10)
+
+
+@pytest.mark.parametrize("power", [1.0, 0.5])
+def test_a_new_linear_map_is_the_root_of_the_outer_product(power):
+    rng = np.random.default_rng(0)
+    form = column_scales("columns", rng.normal(size=(50, 3)))
+    gradients = rng.normal(size=(10, 3)) * [1, 0.5, 0.2]
+    outer, old = gradients.T @ gradients, np.diag([1.0, 0.5, 0.25])
+    start = weighted_candidate(Matern(1.5, 1.0), form, np.ones(3), 1.0, 0, old)
+    mixing = learned_mixing(start, outer, power)
+    # With half a step twice, the metric goes all the way: the geometric mean is a midpoint.
+    values, vectors = np.linalg.eigh(outer)
+    expected = old @ (vectors * values**power) @ vectors.T @ old.T
+    np.testing.assert_allclose(mixing @ mixing.T, expected / np.linalg.norm(expected, 2), atol=1e-5)
+
+
+def test_a_placeholder_is_far_from_all_others_and_frequent():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-90, -30, size=(500, 6))
+    X[rng.random(X.shape) < 0.5] = 100.0
+    X[:, 1] = rng.normal(size=500)  # nothing stands out
+    X[:, 2] = rng.integers(0, 10, size=500)  # all numbers are frequent and near others
+    X[:2, 3], X[2:, 3] = -50.0, 100.0  # too few others to tell, but as in the first column
+    X[:, 4] = np.where(X[:, 4] == 100.0, -999.0, X[:, 4])  # at the other end
+    X[:3, 5], X[3:, 5] = 1e6, rng.normal(size=497)  # far, but only three rows
+    found = find_placeholders(X)
+    np.testing.assert_array_equal(found.columns, [0, 3, 4])
+    np.testing.assert_array_equal(found.values, [100.0, 100.0, -999.0])
+    others = X[X[:, 0] < 100.0, 0]
+    assert (found.low[0], found.high[0]) == (others.min(), others.max())
+    below, above = (prepared_rows(moved, X) for moved in found.moved())
+    missing = X[:, 0] == 100.0
+    assert (below[missing, 0] < others.min()).all()
+    assert (above[missing, 0] > others.max()).all()
+    for moved in (below, above):
+        np.testing.assert_array_equal(moved[~missing, 0], others)
+        np.testing.assert_array_equal(moved[:, [1, 2, 5]], X[:, [1, 2, 5]])
+    assert find_placeholders(X[:, [1, 2]]) is None
+    assert find_placeholders(sp.csr_matrix(X)) is None
 
 
 @pytest.mark.parametrize("m", [1, 5, 16, 17, 30, 33])

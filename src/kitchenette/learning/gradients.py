@@ -17,6 +17,7 @@ machine learning models, Science 2024.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,38 @@ def squared_derivatives(
     squares : ndarray of shape (n_columns,)
         The diagonal of the average outer product of gradients.
     """
+    squares = np.zeros(specification.n_columns)
+    for left, right in _factors(specification, statistics, coef):
+        squares += np.einsum("ij,ij->j", left, right)
+    return np.maximum(squares, 0)
+
+
+def gradient_outer_product(
+    specification: FourierSpecification, statistics: LeastSquares, coef: Array
+) -> Array:
+    """The average outer product of gradients, summed over the targets.
+
+    Parameters
+    ----------
+    specification, statistics, coef
+        As in `squared_derivatives`.
+
+    Returns
+    -------
+    outer : ndarray of shape (n_columns, n_columns)
+        Symmetric and, up to rounding, positive semidefinite. For a unit vector u, u' outer u is
+        the average square of the derivative in the direction u.
+    """
+    outer = np.zeros((specification.n_columns, specification.n_columns))
+    for left, right in _factors(specification, statistics, coef):
+        outer += left.T @ right
+    return (outer + outer.T) / 2
+
+
+def _factors(
+    specification: FourierSpecification, statistics: LeastSquares, coef: Array
+) -> Iterator[tuple[Array, Array]]:
+    """Pairs of matrices whose products left' right add up to the average outer product."""
     if not has_gradients(specification):
         raise ValueError(
             "Derivatives follow from statistics if every cosine has its sine: use Fourier features "
@@ -68,11 +101,9 @@ def squared_derivatives(
     mean = statistics.feature_mean[:n]
     frequencies = specification.frequencies()[: n // 2].astype(np.float64)
     twice = np.repeat(frequencies, 2, axis=0)
-    squares = np.zeros(twice.shape[1])
     for rows, block in statistics.gram.blocks_of_rows():
         rows = slice(rows.start, min(rows.stop, n))
         second = block[: rows.stop - rows.start, :n] / statistics.count
         second += np.outer(mean[rows], mean)
         second *= v[rows] @ v.T  # summed over the targets
-        squares += np.einsum("ij,ij->j", twice[rows], second @ twice)
-    return np.maximum(squares, 0)
+        yield twice[rows], second @ twice

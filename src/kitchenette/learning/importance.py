@@ -8,8 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kitchenette.data.rows import seeded_sample, table, take
-from kitchenette.learning.gradients import has_gradients, squared_derivatives
+from kitchenette.learning.gradients import (
+    gradient_outer_product,
+    has_gradients,
+    squared_derivatives,
+)
 from kitchenette.learning.least_squares import LeastSquares
+from kitchenette.maps.preparation import LinearColumns, Preparation, Sequence
 from kitchenette.maps.prepared import PreparedSpecification
 from kitchenette.maps.protocol import FittedMap
 from kitchenette.maps.specification import Specification
@@ -66,19 +71,46 @@ def importances(
     -------
     importances : ndarray of shape (n_columns,)
     """
-    inner = _fourier(specification)
+    inner, mixing = _fourier(specification), _columns_and_mixing(specification)[1]
     if spreads is None:
-        spreads = np.broadcast_to(inner.kernel.length_scale, inner.n_columns)
-    return normalised(np.sqrt(squared_derivatives(inner, statistics, coef)) * spreads)
+        spreads = np.broadcast_to(inner.kernel.length_scale, specification.n_columns)
+    if mixing is None:
+        squares = squared_derivatives(inner, statistics, coef)
+    else:
+        squares = unmixed(mixing, gradient_outer_product(inner, statistics, coef))
+    return normalised(np.sqrt(squares) * spreads)
+
+
+def unmixed(mixing: Array, outer: Array) -> Array:
+    """The average squares of the derivatives in columns that a linear map mixes.
+
+    The gradient in the columns x of a function of x M is M times the gradient in x M.
+
+    Parameters
+    ----------
+    mixing : ndarray of shape (n_columns, n_mixed)
+        The matrix M.
+    outer : ndarray of shape (n_mixed, n_mixed)
+        The average outer product of gradients in x M.
+
+    Returns
+    -------
+    squares : ndarray of shape (n_columns,)
+    """
+    return np.asarray(np.maximum(np.einsum("ij,ij->i", mixing @ outer, mixing), 0))
 
 
 def prepared_spreads(specification: Specification, rows: Any) -> Array:
-    """The standard deviations of the columns of rows, after the preparation if there is one."""
+    """The standard deviations of the columns of rows, after the preparation if there is one.
+
+    A linear map at the end of the preparation is left out, because it mixes the columns.
+    """
     _fourier(specification)
     rows = rows.toarray() if hasattr(rows, "toarray") else rows
-    if isinstance(specification, PreparedSpecification):
-        prepared = np.empty((rows.shape[0], specification.preparation.n_outputs), rows.dtype)
-        specification.preparation.operator(rows.dtype).write(np.ascontiguousarray(rows), prepared)
+    columns = _columns_and_mixing(specification)[0]
+    if columns is not None:
+        prepared = np.empty((rows.shape[0], columns.n_outputs), rows.dtype)
+        columns.operator(rows.dtype).write(np.ascontiguousarray(rows), prepared)
         rows = prepared
     return np.asarray(rows.std(axis=0, dtype=np.float64))
 
@@ -86,8 +118,8 @@ def prepared_spreads(specification: Specification, rows: Any) -> Array:
 def _fourier(specification: Any) -> Any:
     inner = specification
     if isinstance(specification, PreparedSpecification):
-        inner = specification.inner
-        if specification.preparation.n_outputs != specification.n_columns:
+        inner, columns = specification.inner, _columns_and_mixing(specification)[0]
+        if columns is not None and columns.n_outputs != specification.n_columns:
             inner = None  # derivatives would be in other columns than those of the data
     if not has_gradients(inner):
         raise ValueError(
@@ -96,6 +128,18 @@ def _fourier(specification: Any) -> Any:
             "after steps that keep the columns."
         )
     return inner
+
+
+def _columns_and_mixing(specification: Any) -> tuple[Preparation | None, Array | None]:
+    """The preparation of each column, and the matrix that mixes the prepared columns."""
+    if not isinstance(specification, PreparedSpecification):
+        return None, None
+    steps: tuple[Preparation, ...] = (specification.preparation,)
+    if isinstance(specification.preparation, Sequence) and specification.preparation.steps:
+        steps = specification.preparation.steps
+    if not isinstance(steps[-1], LinearColumns):
+        return specification.preparation, None
+    return Sequence(n_columns=specification.n_columns, steps=steps[:-1]), steps[-1].matrix
 
 
 def normalised(sizes: Array) -> Array:

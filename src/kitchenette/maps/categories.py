@@ -75,6 +75,42 @@ class Impute(Preparation):
 
 @storable
 @dataclass(frozen=True, kw_only=True, eq=False)
+class Substitute(Preparation):
+    """One number of some columns replaced by another one; all other numbers stay.
+
+    Attributes
+    ----------
+    columns : ndarray of int
+        The columns, each at most once.
+    replaced, substitute : ndarray
+        For each of these columns, the number that is replaced and the one that stands instead.
+    """
+
+    columns: Indices
+    replaced: Numbers
+    substitute: Numbers
+
+    @property
+    def n_outputs(self) -> int:
+        return self.n_columns
+
+    def draw(self, dtype: np.dtype[Any]) -> Operator:
+        items = [Item(Kind.COPY, column) for column in range(self.n_columns)]
+        for column, *numbers in zip(self.columns, self.replaced, self.substitute, strict=True):
+            items[column] = Item(Kind.FILL, int(column), numbers)
+        return mapped_columns(self.n_columns, items, dtype)
+
+    def check(self) -> None:
+        super().check()
+        check_indices("columns", self.columns, self.n_columns)
+        if np.unique(self.columns).size < self.columns.size:
+            raise ValueError("columns must not be repeated.")
+        for name in ("replaced", "substitute"):
+            check_numbers(name, getattr(self, name), self.columns.size)
+
+
+@storable
+@dataclass(frozen=True, kw_only=True, eq=False)
 class OneHot(Preparation):
     """Columns of zeros with a one for the category of each number.
 

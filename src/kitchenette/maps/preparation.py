@@ -30,6 +30,7 @@ from kitchenette.sketching.columns import (
     unit_rows,
 )
 from kitchenette.sketching.combinations import concatenate
+from kitchenette.sketching.dense import PANEL, matrix_product
 from kitchenette.sketching.operators import Operator, chain
 
 Numbers = NDArray[np.float64]
@@ -79,9 +80,13 @@ class Preparation(FrozenValue):
         """A preparation from the untrusted values of a model file."""
         made = cls(**checked_state(state, field_types(cls)))
         made.check()
-        size = 100.0 * (made.n_columns + made.n_outputs)
+        size = made.drawn_bytes()
         budget.spend(size, size, f"preparing {made.n_columns} columns")
         return made
+
+    def drawn_bytes(self) -> float:
+        """An upper bound of the memory of an operator, to refuse untrusted files before drawing."""
+        return 100.0 * (self.n_columns + self.n_outputs)
 
 
 @storable
@@ -271,6 +276,45 @@ class UnitRows(Preparation):
 
 @storable
 @dataclass(frozen=True, kw_only=True, eq=False)
+class LinearColumns(Preparation):
+    """Rows times a matrix, so that prepared columns are linear combinations of the columns.
+
+    Attributes
+    ----------
+    matrix : ndarray of shape (n_columns, n_outputs)
+        The combinations, one in each column of the matrix.
+    """
+
+    matrix: Numbers
+
+    @classmethod
+    def of(cls, matrix: ArrayLike) -> Self:
+        """The preparation with a copy of this matrix."""
+        matrix = np.array(matrix, dtype=np.float64, order="C")
+        made = cls(n_columns=matrix.shape[0], matrix=matrix)
+        made.check()
+        return made
+
+    @property
+    def n_outputs(self) -> int:
+        return int(self.matrix.shape[1])
+
+    def draw(self, dtype: np.dtype[Any]) -> Operator:
+        return matrix_product(self.matrix, dtype)
+
+    def drawn_bytes(self) -> float:
+        # The columns of the matrix are stored in panels, of which the last one may be mostly empty.
+        return 8.0 * self.n_columns * (self.n_outputs + PANEL)
+
+    def check(self) -> None:
+        if self.matrix.ndim != 2:
+            raise ValueError("matrix must have a row for each column.")
+        super().check()
+        check_numbers("matrix", self.matrix.ravel(), self.n_columns * self.n_outputs)
+
+
+@storable
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Columns(Preparation):
     """Several preparations, each of some columns, side by side.
 
@@ -322,6 +366,18 @@ class Sequence(Preparation):
     """Preparations one after the other; without any, the columns as they are."""
 
     steps: tuple[Preparation, ...] = ()
+
+    @classmethod
+    def of(cls, *preparations: Preparation) -> Preparation:
+        """One preparation for several; a sequence among them counts as its steps."""
+        steps: list[Preparation] = []
+        for preparation in preparations:
+            steps += preparation.steps if isinstance(preparation, Sequence) else [preparation]
+        if len(steps) == 1:
+            return steps[0]
+        made = cls(n_columns=preparations[0].n_columns, steps=tuple(steps))
+        made.check()
+        return made
 
     @property
     def n_outputs(self) -> int:

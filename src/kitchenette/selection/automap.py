@@ -17,13 +17,19 @@ from kitchenette.learning.least_squares import checked_weights
 from kitchenette.learning.row_sample import row_keys
 from kitchenette.learning.threads import one_blas_thread
 from kitchenette.maps.base import RowMap
-from kitchenette.maps.preparation import ColumnAffine, PiecewiseLinear
+from kitchenette.maps.preparation import (
+    ColumnAffine,
+    LinearColumns,
+    PiecewiseLinear,
+    Sequence,
+    UnitRows,
+)
 from kitchenette.maps.prepared import PreparedSpecification
 from kitchenette.maps.registry import register_automatic
 from kitchenette.parameters import check_choice, check_count, unchanged_on_error
 from kitchenette.selection.choice import Choice
 from kitchenette.selection.choosing import decide
-from kitchenette.selection.columns import SCALES
+from kitchenette.selection.columns import LEARNED, SCALES
 from kitchenette.selection.pilot import Pilot
 from kitchenette.selection.sizes import LARGEST, pilot_sizes
 from kitchenette.selection.targets import TASKS, pilot_targets, task_of
@@ -48,13 +54,14 @@ class AutoMap(RowMap):
         The number of features. "auto" doubles it until that no longer helps, within the budget.
     kernel : "auto" or ShiftInvariantKernel, default="auto"
         The kernel; its length scale is chosen here.
-    scales : {"auto", "common", "columns", "compressed", "ranks", "learned"}, default="auto"
+    scales : {"auto", "common", "columns", "compressed", "ranks", "learned", "full"}, default="auto"
         "common": one length scale for all columns, for columns of the same unit, such as pixels.
         "columns": in proportion to the spread of each column. "compressed" and "ranks": the
         columns are transformed before, by a logarithm on both sides of the median, or to ranks;
         for heavy tails. "learned": the best of these, then learned from the derivatives of the
-        model. "auto" compares all of these, and takes learned scales only if they are better by
-        more than chance explains.
+        model. "full": after that a linear map of the columns, if it helps, for functions of sums
+        or differences of columns. "auto" compares all of these, the last one up to 64 columns, and
+        takes learned scales and linear maps only if they are better by more than chance explains.
     task : {"classification", "regression"} or None, default=None
         What is predicted; None decides by the type of the targets.
     budget : float or None, default=None
@@ -72,7 +79,8 @@ class AutoMap(RowMap):
         The kernel of the prepared columns; its length scale is one.
     length_scale_ : ndarray of shape (n_features_in_,)
         The length scale of each column; infinity for columns that are ignored. For "compressed"
-        and "ranks", the average over the range of the column.
+        and "ranks", the average over the range of the column. After a linear map, the distance
+        along the column that is one length scale.
     feature_importances_ : ndarray of shape (n_features_in_,)
         How much the target changes with each column: the root mean square of the derivative times
         the spread of the column, on the sample, with a sum of one.
@@ -93,8 +101,15 @@ class AutoMap(RowMap):
     these rows is smaller by more than half a standard error of the difference (a whole one if
     there are less than 500 rows). Learned length scales are one over the root mean square of the
     derivative in the column, which follows from the statistics of the features (see
-    `kitchenette.learning.gradients`), a few times over. Wide sparse rows, such as hashed text,
-    get linear or quadratic features of unit rows by `TensorSketch` instead.
+    `kitchenette.learning.gradients`), a few times over. The linear map of "full" is the symmetric
+    root of the average outer product of gradients, of which these are the diagonal. It has a
+    number for each pair of columns, so it must win by three standard errors, with no more wrong
+    classes. Rows then cost n_columns^2 more operations.
+
+    A number that many rows have in a column, far from all others, such as 100 among strengths of
+    signals between -100 and 0, often stands for a missing one. It is moved beside the smallest or
+    the largest other number if that helps. Wide sparse rows, such as hashed text, get linear or
+    quadratic features of unit rows by `TensorSketch` instead.
 
     References
     ----------
@@ -240,7 +255,7 @@ class AutoMap(RowMap):
                 "kernel must be 'auto' or a shift-invariant kernel of kitchenette.kernels, such as "
                 f"Gaussian(); got {self.kernel!r}."
             )
-        check_choice("scales", self.scales, ("auto", *SCALES, "learned"))
+        check_choice("scales", self.scales, ("auto", *SCALES, *LEARNED))
         if self.task is not None:
             check_choice("task", self.task, TASKS)
         budget = self.budget
@@ -261,12 +276,16 @@ class AutoMap(RowMap):
     def length_scale_(self) -> Array:
         """The length scale of each column, infinity where a column is ignored."""
         preparation = self.fitted().preparation
-        if isinstance(preparation, ColumnAffine):
-            slopes = np.abs(preparation.factor)
-        elif isinstance(preparation, PiecewiseLinear):
-            slopes = average_slopes(preparation)
-        else:
-            raise AttributeError("Features of unit rows have no length scale.")
+        slopes = np.ones(preparation.n_columns)
+        for step in preparation.steps if isinstance(preparation, Sequence) else (preparation,):
+            if isinstance(step, ColumnAffine):
+                slopes *= np.abs(step.factor)
+            elif isinstance(step, PiecewiseLinear):
+                slopes *= average_slopes(step)
+            elif isinstance(step, LinearColumns):
+                slopes *= np.linalg.norm(step.matrix, axis=1)
+            elif isinstance(step, UnitRows):
+                raise AttributeError("Features of unit rows have no length scale.")
         return np.divide(1, slopes, out=np.full(slopes.shape, np.inf), where=slopes > 0)
 
     # ------------------------------------------------------------ files

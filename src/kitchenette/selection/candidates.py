@@ -23,7 +23,7 @@ from kitchenette.kernels import (
 )
 from kitchenette.maps.fastfood import Fastfood
 from kitchenette.maps.kitchen_sinks import RandomKitchenSinks
-from kitchenette.maps.preparation import UnitRows
+from kitchenette.maps.preparation import LinearColumns, Sequence, UnitRows
 from kitchenette.maps.prepared import PreparedSpecification
 from kitchenette.maps.specification import Specification
 from kitchenette.maps.tensor_sketch import TensorSketch
@@ -60,6 +60,8 @@ class FourierCandidate:
         This median distance.
     steps : int
         How often the weights were learned.
+    mixing : ndarray of shape (n_columns, n_columns) or None
+        A linear map of the weighted columns; None leaves them as they are.
     """
 
     kernel: ShiftInvariantKernel
@@ -68,6 +70,7 @@ class FourierCandidate:
     width: float
     unit: float
     steps: int = 0
+    mixing: Array | None = None
 
     @property
     def factors(self) -> Array:
@@ -76,7 +79,7 @@ class FourierCandidate:
 
     def prepared(self, rows: Any) -> Any:
         """The rows of the pilot, prepared for `inner`, in float32."""
-        return self.scales.weighted(self.factors)
+        return mixed(self.scales.weighted(self.factors), self.mixing)
 
     def inner(self, n_components: int, seed: int, precision: str) -> Specification:
         """The map of prepared columns with so many features."""
@@ -90,6 +93,8 @@ class FourierCandidate:
     def specification(self, n_components: int, seed: int, precision: str) -> PreparedSpecification:
         """The map of this candidate with so many features."""
         preparation = self.scales.preparation(self.factors)
+        if self.mixing is not None:
+            preparation = Sequence.of(preparation, LinearColumns.of(self.mixing))
         return PreparedSpecification.of(preparation, self.inner(n_components, seed, precision))
 
     def wider(self, factor: float) -> FourierCandidate:
@@ -98,7 +103,13 @@ class FourierCandidate:
 
     def described(self) -> dict[str, Any]:
         """What a table says of this candidate."""
-        scales = f"learned from {self.scales.name}" if self.steps else self.scales.name
+        scales = self.scales.name
+        if self.mixing is not None:
+            scales = f"full metric from {scales}"
+        elif self.steps:
+            scales = f"learned from {scales}"
+        if self.scales.before is not None:
+            scales += ", placeholders moved"
         return {"kernel": kernel_name(self.kernel), "scales": scales, "width": self.width}
 
 
@@ -145,10 +156,16 @@ def weighted_candidate(
     weights: Array,
     width: float,
     steps: int = 0,
+    mixing: Array | None = None,
 ) -> FourierCandidate:
     """A candidate whose unit is measured on the rows of the sample."""
-    unit = median_distance(kernel, scales.weighted(weights))
-    return FourierCandidate(kernel, scales, weights, width, unit, steps)
+    unit = median_distance(kernel, mixed(scales.weighted(weights), mixing))
+    return FourierCandidate(kernel, scales, weights, width, unit, steps, mixing)
+
+
+def mixed(rows: Any, mixing: Array | None) -> Any:
+    """Rows times a matrix in the precision of the rows; dense, unless there is no matrix."""
+    return rows if mixing is None else np.asarray(rows @ mixing.astype(rows.dtype))
 
 
 def median_distance(kernel: ShiftInvariantKernel, rows: Any) -> float:

@@ -40,9 +40,9 @@ class Choice:
     feature_map: Any = None
 
     def __str__(self) -> str:
-        head = f"{'kernel':<20}{'scales':<26}{'width':>8}{'size':>7}{'loss':>10}{'error':>10}"
+        head = f"{'kernel':<20}{'scales':<48}{'width':>8}{'size':>7}{'loss':>10}{'error':>10}"
         lines = [
-            f"{row['kernel']:<20}{row['scales']:<26}{row['width']:>8.3g}{row['n_components']:>7}"
+            f"{row['kernel']:<20}{row['scales']:<48}{row['width']:>8.3g}{row['n_components']:>7}"
             f"{row['loss']:>10.4g}{row['error']:>10.4g}"
             for row in self.table
         ]
@@ -149,5 +149,12 @@ def _what(chosen: dict[str, Any]) -> str:
         return f"A {chosen['kernel']} kernel of rows divided by their norms"
     width = f"a length scale of {chosen['width']:.2g} median distances"
     scales = chosen["scales"]
-    scales = f"scales {scales}" if scales.startswith("learned") else f"{scales} scales"
+    scales, _, moved = scales.partition(", ")
+    if scales.startswith("full"):
+        scales = f"a {scales} scales"
+    elif scales.startswith("learned"):
+        scales = f"scales {scales}"
+    else:
+        scales = f"{scales} scales"
+    scales += f" ({moved})" if moved else ""
     return f"The {chosen['kernel']} kernel with {scales} and {width}"

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kitchenette.kernels import ShiftInvariantKernel
-from kitchenette.learning.importance import normalised
+from kitchenette.learning.importance import normalised, unmixed
 from kitchenette.selection.candidates import (
     KERNELS,
     Candidate,
@@ -137,4 +137,8 @@ def _importances(
         return None, None
     spreads = candidate.scales.spread * candidate.factors
     inner: Any = candidate.inner(n_components, seed, precision)
-    return spreads, normalised(np.sqrt(trial.squared_derivatives(inner)) * spreads)
+    if candidate.mixing is None:
+        squares = trial.squared_derivatives(inner)
+    else:
+        squares = unmixed(candidate.mixing, trial.gradient_outer_product(inner))
+    return spreads, normalised(np.sqrt(squares) * spreads)

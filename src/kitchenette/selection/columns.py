@@ -9,10 +9,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from kitchenette.maps.preparation import ColumnAffine, PiecewiseLinear, Preparation
+from kitchenette.maps.categories import Substitute
+from kitchenette.maps.preparation import ColumnAffine, PiecewiseLinear, Preparation, Sequence
 
 Array = NDArray[np.float64]
 SCALES = ("common", "columns", "compressed", "ranks")
+LEARNED = ("learned", "full")  # what follows from derivatives of a model
 KNOTS = 65  # the most knots of a column in "compressed" and "ranks"
 FAR = 10.0  # numbers this many robust spreads away count as if they were there
 ROUNDING = 4.0  # spreads of so many units in the last place of a column are rounding errors
@@ -38,6 +40,8 @@ class ColumnScales:
         For "compressed" and "ranks": the piecewise linear functions.
     rows : ndarray or CSR matrix of float32
         The rows of the sample after scaling.
+    before : Substitute or None
+        What is done to the columns before they are scaled.
     """
 
     name: str
@@ -47,6 +51,7 @@ class ColumnScales:
     knots: tuple[Array, ...] | None = None
     values: tuple[Array, ...] | None = None
     rows: Any = field(default=None, repr=False)
+    before: Substitute | None = None
 
     def weighted(self, weights: Array) -> Any:
         """The rows of the sample after scaling and weighting, in float32."""
@@ -57,6 +62,10 @@ class ColumnScales:
 
     def preparation(self, weights: Array) -> Preparation:
         """The scaled columns times these weights; a weight of zero ignores a column."""
+        scaling = self._scaling(weights)
+        return scaling if self.before is None else Sequence.of(self.before, scaling)
+
+    def _scaling(self, weights: Array) -> Preparation:
         if self.knots is None:
             assert self.offset is not None
             assert self.factor is not None
@@ -66,15 +75,37 @@ class ColumnScales:
         return PiecewiseLinear.of(self.knots, weighted)
 
 
-def column_scales(name: str, rows: Any) -> ColumnScales:
-    """The scales of this name for a sample of rows, dense or CSR."""
-    scales = _sparse_scales(name, rows) if sp.issparse(rows) else _dense_scales(name, rows)
-    preparation = scales.preparation(np.ones(rows.shape[1]))
+def column_scales(name: str, rows: Any, before: Substitute | None = None) -> ColumnScales:
+    """The scales of this name for a sample of rows, dense or CSR.
+
+    Parameters
+    ----------
+    name : {"common", "columns", "compressed", "ranks"}
+        The kind of scales.
+    rows : ndarray or CSR matrix
+        The sample.
+    before : Substitute, optional
+        What is done to dense rows first.
+
+    Returns
+    -------
+    scales : ColumnScales
+    """
     if sp.issparse(rows):
+        scales = _sparse_scales(name, rows)
+        preparation = scales.preparation(np.ones(rows.shape[1]))
         return replace(scales, rows=preparation.sparse_rows(rows).astype(np.float32))
-    scaled = np.empty(rows.shape, dtype=rows.dtype)
-    preparation.operator(rows.dtype).write(np.ascontiguousarray(rows), scaled)
+    plain = rows if before is None else prepared_rows(before, rows)
+    scales = replace(_dense_scales(name, plain), before=before)
+    scaled = prepared_rows(scales.preparation(np.ones(rows.shape[1])), rows)
     return replace(scales, rows=scaled.astype(np.float32))
+
+
+def prepared_rows(preparation: Preparation, rows: NDArray[Any]) -> NDArray[Any]:
+    """Dense rows after a preparation."""
+    prepared = np.empty((rows.shape[0], preparation.n_outputs), dtype=rows.dtype)
+    preparation.operator(rows.dtype).write(np.ascontiguousarray(rows), prepared)
+    return prepared
 
 
 def _dense_scales(name: str, rows: Any) -> ColumnScales:

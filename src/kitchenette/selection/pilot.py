@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from kitchenette.learning.gradients import squared_derivatives
+from kitchenette.learning.gradients import gradient_outer_product, squared_derivatives
 from kitchenette.learning.least_squares import LeastSquares
 from kitchenette.learning.solution import Solution
 from kitchenette.maps.fourier import FourierSpecification
@@ -60,15 +60,15 @@ class Trial:
         """The share of wrong classes, or the mean loss for regression."""
         return float(np.average(self.wrong, weights=self.weights))
 
-    def beats(self, other: Trial, caution: float) -> bool:
+    def beats(self, other: Trial, caution: float, tolerance: float) -> bool:
         """Whether the loss is smaller than that of another trial by more than chance.
 
         Chance is ``caution`` standard errors of the difference. The share of wrong classes must
-        not be larger than that of the other trial by more than the same.
+        not be larger than that of the other trial by more than ``tolerance`` standard errors.
         """
         gain, deviation = self._gain(other.losses - self.losses)
         worse, uncertainty = self._gain(self.wrong - other.wrong)
-        return gain > caution * deviation and worse <= caution * uncertainty
+        return gain > caution * deviation and worse <= tolerance * uncertainty
 
     def _gain(self, difference: Array) -> tuple[float, float]:
         """The mean of a difference, and its standard error."""
@@ -83,6 +83,14 @@ class Trial:
             for statistics, solution in self.solutions
         ]
         return np.asarray(np.mean(squares, axis=0))
+
+    def gradient_outer_product(self, specification: FourierSpecification) -> Array:
+        """The average outer product of gradients, over the folds."""
+        products = [
+            gradient_outer_product(specification, statistics, solution.coef)
+            for statistics, solution in self.solutions
+        ]
+        return np.asarray(np.mean(products, axis=0))
 
 
 class Pilot:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from kitchenette.kernels import Matern, ShiftInvariantKernel
 from kitchenette.kernels.spectra import ProductCauchy, ProductLaplace
+from kitchenette.maps.categories import Substitute
 from kitchenette.selection.candidates import (
     KERNELS,
     Candidate,
@@ -19,8 +20,9 @@ from kitchenette.selection.candidates import (
     PolynomialCandidate,
     weighted_candidate,
 )
-from kitchenette.selection.columns import SCALES, WIDE, column_scales
+from kitchenette.selection.columns import LEARNED, SCALES, WIDE, column_scales
 from kitchenette.selection.pilot import Pilot, Trial
+from kitchenette.selection.placeholders import find_placeholders
 
 Array = NDArray[np.float64]
 WIDTHS = (0.4, 1.0, 2.5)  # the first widths, in median distances
@@ -28,12 +30,14 @@ FINER = (0.63, 1.58)
 LEARNED_WIDTHS = (0.6, 1.0, 1.6), (0.75, 1.2)  # of the first step and of the others
 NARROWER, MORE_WIDTHS = 0.6, 2  # tried as long as the smallest width is the best one
 LEAST_POWER = 0.4  # learning ends after steps smaller than half a step would follow
-LEARNING_STEPS, FEW_STEPS = 5, 2
+LEARNING_STEPS, MIXING_STEPS, FEW_STEPS = 5, 3, 2
 LEAST_WEIGHT = 1e-3  # of a column, relative to the largest weight
 SMALL_GAIN = 0.005  # a relative gain below this ends learning
 VERY_FEW_ROWS = 100  # with fewer rows, fewer candidates are compared
 FEW_ROWS = 500  # with fewer rows, even the scales must win by a standard error
 CAUTION = 0.5  # the standard errors by which a less simple candidate must win otherwise
+MIXING_CAUTION = 3.0  # the same for a linear map of the columns
+MIXED_COLUMNS = 64  # with more columns a linear map costs more than the features, and is not tried
 LAPLACIAN_COLUMNS = 100  # its frequencies are dense, so that more columns are slow
 PIECEWISE_COLUMNS = 600  # more columns are scaled, not bent
 
@@ -72,6 +76,7 @@ class Search:
         self.n_screening, self.n_components = n_screening, n_components
         self.few = pilot.n_rows < VERY_FEW_ROWS
         self.table: list[dict[str, Any]] = []
+        self.before: Substitute | None = None  # what is done to columns before they are scaled
 
     def attempt(self, candidate: Candidate, n_components: int | None = None) -> Tried:
         """Fit a candidate on the pilot and note the result."""
@@ -93,14 +98,21 @@ class Search:
     def fourier(self, kernel: ShiftInvariantKernel | None, scales: str) -> list[Tried]:
         """The finalists among Fourier features, from simple to elaborate."""
         smooth = kernel if kernel is not None and differentiable(kernel) else KERNELS["Matern 3/2"]
+        self.before = self._placed(smooth, scales)
         plain = self._plain(smooth, scales)
         finalists = [plain[0]]
-        if scales in ("auto", "learned"):
+        if scales in ("auto", *LEARNED):
             learned = self._learned(plain[:2])
             if scales == "learned":
                 finalists = [learned]
             elif self._wins(learned, plain[0]):
                 finalists.append(learned)
+            if scales == "full":
+                finalists = [self._mixed(finalists[-1])]
+            elif scales == "auto" and self._may_mix():
+                full = self._mixed(finalists[-1])
+                if self._wins(full, finalists[-1]):
+                    finalists.append(full)
         last = finalists[-1]
         if kernel is not None and kernel != smooth:
             return [self.best_of(self._with_kernel(last, kernel, (0.5, 1.0, 2.0)))]
@@ -125,11 +137,29 @@ class Search:
         assert best is not None
         return best
 
+    def _placed(self, kernel: ShiftInvariantKernel, scales: str) -> Substitute | None:
+        """Where numbers that stand for something else are moved to, if that helps."""
+        placeholders = None if self.few else find_placeholders(self.pilot.rows)
+        if placeholders is None:
+            return None
+        names = [name for name in self._names(scales) if name in ("columns", "common")]
+        best: tuple[Tried, Substitute | None] | None = None
+        for before in (None, *placeholders.moved()):
+            forms = [column_scales(name, self.pilot.rows, before) for name in names or [scales]]
+            starts = [
+                weighted_candidate(kernel, form, np.ones_like(form.spread), 1.0) for form in forms
+            ]
+            tried = self.best_of(starts)
+            if best is None or self._wins(tried, best[0]):
+                best = tried, before
+        assert best is not None
+        return best[1]
+
     def _plain(self, kernel: ShiftInvariantKernel, scales: str) -> list[Tried]:
         """The best width for each kind of scales, the best first."""
         found = []
         for name in self._names(scales):
-            form = column_scales(name, self.pilot.rows)
+            form = column_scales(name, self.pilot.rows, self.before)
             start = weighted_candidate(kernel, form, np.ones_like(form.spread), 1.0)
             found.append(self.best_of(start.wider(width) for width in WIDTHS))
         first = found[0]
@@ -169,6 +199,36 @@ class Search:
                 break
         return best
 
+    def _mixed(self, start: Tried) -> Tried:
+        """A linear map of the columns from average outer products of gradients, as `_learned`."""
+        best, power = start, 1.0
+        for _ in range(FEW_STEPS if self.few else MIXING_STEPS):
+            tried = self._mixing_step(best, power)
+            if tried.loss > (1 - SMALL_GAIN) * best.loss:
+                power /= 2
+            best = min(best, tried, key=lambda t: t.loss)
+            if power < LEAST_POWER:
+                break
+        return best
+
+    def _may_mix(self) -> bool:
+        """Whether a linear map of the columns is worth trying."""
+        rows = self.pilot.rows
+        return not self.few and not sp.issparse(rows) and 1 < rows.shape[1] <= MIXED_COLUMNS
+
+    def _mixing_step(self, tried: Tried, power: float) -> Tried:
+        """The best width for a new linear map of the weighted columns."""
+        old = tried.candidate
+        assert isinstance(old, FourierCandidate)
+        inner: Any = old.inner(self.n_screening, self.seed, self.pilot.precision)
+        mixing = learned_mixing(old, tried.trial.gradient_outer_product(inner), power)
+        if mixing is None:
+            return tried
+        made = weighted_candidate(
+            old.kernel, old.scales, old.weights, old.width, old.steps + 1, mixing
+        )
+        return self._best_width(made, LEARNED_WIDTHS[0 if old.mixing is None else 1])
+
     def _step(self, tried: Tried, power: float, widths: tuple[float, ...]) -> Tried:
         """The best width for new weights; half a step is the geometric mean with the old ones."""
         old = tried.candidate
@@ -179,12 +239,16 @@ class Search:
             return tried
         weights = old.weights ** (1 - power) * weights**power
         made = weighted_candidate(old.kernel, old.scales, weights, old.width, old.steps + 1)
+        return self._best_width(made, widths)
+
+    def _best_width(self, made: FourierCandidate, widths: tuple[float, ...]) -> Tried:
+        """The best of these widths, or a smaller one if the smallest of them is the best."""
         best = self.best_of(made.wider(width) for width in widths)
         for _ in range(MORE_WIDTHS):
             # Fewer columns that matter often ask for a smaller width.
             candidate = best.candidate
             assert isinstance(candidate, FourierCandidate)
-            if candidate.width > 1.01 * widths[0] * old.width:
+            if candidate.width > 1.01 * widths[0] * made.width:
                 break
             widths = (widths[0] * NARROWER, *widths)
             best = min(best, self.attempt(made.wider(widths[0])), key=lambda t: t.loss)
@@ -196,7 +260,9 @@ class Search:
         rougher = self.best_of(self._with_kernel(tried, KERNELS["Matern 1/2"], (1.0, 2.0)))
         names = ["Matern 5/2", "rational quadratic"]
         if rougher.loss < smoother.loss:
-            names = ["Laplacian"] if self.pilot.rows.shape[1] <= LAPLACIAN_COLUMNS else []
+            # The distance of the Laplacian kernel belongs to the columns as they are.
+            narrow = self.pilot.rows.shape[1] <= LAPLACIAN_COLUMNS
+            names = ["Laplacian"] if narrow and not is_mixed(tried.candidate) else []
         others = [
             self.best_of(self._with_kernel(tried, KERNELS[name], (0.7, 1.4))) for name in names
         ]
@@ -207,7 +273,7 @@ class Search:
     ) -> list[FourierCandidate]:
         old = tried.candidate
         assert isinstance(old, FourierCandidate)
-        made = weighted_candidate(kernel, old.scales, old.weights, old.width, old.steps)
+        made = weighted_candidate(kernel, old.scales, old.weights, old.width, old.steps, old.mixing)
         return [made.wider(width) for width in widths]
 
     def polynomials(self) -> Tried:
@@ -221,8 +287,11 @@ class Search:
 
     def _wins(self, one: Tried, other: Tried) -> bool:
         """Whether one is better than a simpler one, by more than a part of the standard error."""
+        if is_mixed(one.candidate) and not is_mixed(other.candidate):
+            # A linear map has so many numbers that some of them fit the rows held out by chance.
+            return one.trial.beats(other.trial, MIXING_CAUTION, tolerance=0.0)
         caution = 1.0 if self.pilot.n_rows < FEW_ROWS else CAUTION
-        return one.trial.beats(other.trial, caution)
+        return one.trial.beats(other.trial, caution, tolerance=caution)
 
 
 def is_wide_text(rows: Any) -> bool:
@@ -245,6 +314,37 @@ def learned_weights(candidate: FourierCandidate, trial: Trial, inner: Any) -> Ar
     """
     derivatives = np.sqrt(trial.squared_derivatives(inner)) * candidate.factors
     return bounded_weights(derivatives, candidate.scales.spread)
+
+
+def learned_mixing(candidate: FourierCandidate, outer: Array, power: float) -> Array | None:
+    """A linear map of weighted columns, by the average outer product of gradients; None if zero.
+
+    With prepared columns p = x M, the gradient in the weighted columns x is M grad p, so that the
+    average outer product there is M P M' with the one P of the prepared columns. The new map is
+    its symmetric root. A power below one takes P to that power, which gives the geometric mean of
+    the old and the new product. Columns that do not vary are left out.
+    """
+    varying = candidate.scales.spread * candidate.weights > 0
+    outer = np.where(np.outer(varying, varying), outer, 0.0)
+    old = np.eye(varying.size) if candidate.mixing is None else candidate.mixing
+    largest = np.abs(outer).max(initial=0)
+    if not 0 < largest < np.inf:
+        return None
+    product = old @ symmetric_power(outer / largest, power) @ old.T
+    return symmetric_power(product, 0.5, LEAST_WEIGHT)
+
+
+def symmetric_power(matrix: Array, power: float, least: float = 0.0) -> Array:
+    """A power of a positive semidefinite matrix, over its norm, with eigenvalues above a bound."""
+    values, vectors = np.linalg.eigh(matrix)
+    powers = np.maximum(values, 0) ** power
+    powers = np.maximum(powers / powers.max(), least)
+    return (vectors * powers) @ vectors.T
+
+
+def is_mixed(candidate: Candidate) -> bool:
+    """Whether the columns of a candidate are mixed by a linear map."""
+    return isinstance(candidate, FourierCandidate) and candidate.mixing is not None
 
 
 def bounded_weights(derivatives: Array, spread: Array) -> Array:
