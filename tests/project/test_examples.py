@@ -25,3 +25,11 @@ def test_a_kernel_on_permutations_sees_more_than_single_ranks():
     exact = accuracy["exact kernel, degree 2"]
     assert features > linear + 0.04
     assert abs(features - exact) < 0.02
+
+
+@pytest.mark.slow
+def test_derivatives_and_permutations_agree_on_useless_columns():
+    for sizes in load("importance").importances():
+        assert sizes.sum() == pytest.approx(1)
+        assert sizes[:5].min() > 0.05
+        assert sizes[5:].max() < 0.01

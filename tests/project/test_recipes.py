@@ -19,6 +19,7 @@ NAMES = [
     "SGDOneClassSVM",
     "KMeans",
     "KernelPCA",
+    "permutation_importance",
 ]
 
 
