@@ -31,7 +31,7 @@ paper's figure; "paper's choices" is our code with the options of the paper (ran
 signs, Hadamard Fastfood, hinge loss), "our defaults" is what the package does unless told. A
 printed figure counts as *reproduced* if ours is within two standard deviations of it, taking it as
 a single draw, otherwise as *better* or *not reproduced*. Seconds depend on the machine, and only
-their ratios are compared."""
+their ratios are compared; CPU seconds are those of all threads together."""
 
 
 def draw(experiment: Experiment, results: Results) -> Path | None:
@@ -78,7 +78,7 @@ def measured_on(results: Results) -> str:
     """When and on what the figures were measured."""
     described = dict.fromkeys(
         f"kitchenette {run['kitchenette']}, {run['instruction_set']}, {run['cores']} cores, "
-        f"{run['started'][:10]}"
+        f"{run['started'][:10]}{', ' + run['note'] if 'note' in run else ''}"
         for run in results.runs
     )
     n_seeds = {one.cell.seed for one in results.measured}

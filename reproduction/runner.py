@@ -33,28 +33,37 @@ def run(
 ) -> tuple[Results, dict[str, str]]:
     """All cells of the experiment, and what kept those that are missing from being measured.
 
-    Cells in the file are not measured again, unless ``again``; each new one is stored at once.
+    Cells in the file are not measured again, unless ``again``. New ones are stored once a second
+    and at the end, whatever ends it.
     """
     results = Results(mode) if again else store.load(experiment, mode, folder)
     stored = {one.cell.key: one for one in results.measured}
     runs = [*results.runs, store.this_run()]
     missing: dict[str, str] = {}
     measured: list[Measured] = []
-    cells = experiment.cells(mode)
-    for cell in cells:
-        report(cell)
-        one = stored.pop(cell.key, None)
-        if one is None and cell.setting.get("data") not in missing:
-            try:
-                one = measure(experiment, cell, len(runs) - 1)
-            except MissingData as reason:
-                missing[cell["data"]] = str(reason)
-            else:
-                rest = [*measured, one, *stored.values()]
-                store.save(experiment, Results(mode, rest, runs), folder)
-        if one is not None:
-            measured.append(one)
-        report(None)
+    saved = perf_counter()
+
+    def save() -> None:
+        store.save(experiment, Results(mode, [*measured, *stored.values()], runs), folder)
+
+    try:
+        for cell in experiment.cells(mode):
+            report(cell)
+            one = stored.pop(cell.key, None)
+            if one is None and cell.setting.get("data") not in missing:
+                try:
+                    one = measure(experiment, cell, len(runs) - 1)
+                except MissingData as reason:
+                    missing[cell["data"]] = str(reason)
+            if one is not None:
+                measured.append(one)
+            if perf_counter() - saved > 1:
+                save()
+                saved = perf_counter()
+            report(None)
+    finally:
+        if any(one.run == len(runs) - 1 for one in measured):
+            save()
     return Results(mode, measured, runs), missing
 
 

@@ -1,0 +1,80 @@
+"""What the experiments of Random Maclaurin and Tensor Sketch measure is what they say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.svm import SVC
+
+from kitchenette.kernels import Exponential, Polynomial
+from reproduction import classification
+from reproduction.classification import PENALTY, diagonal, exact_machine, measure_features, split
+from reproduction.data import unit_rows
+from reproduction.random_maclaurin import LiteralMaclaurin, make_map
+
+
+@pytest.fixture
+def rows():
+    rng = np.random.default_rng(0)
+    X = unit_rows(rng.normal(size=(160, 5)))
+    y = X[:, 0] * X[:, 1] > 0.1 * X[:, 2]
+    return classification.Split(X[:100], y[:100], X[100:], y[100:])
+
+
+@pytest.mark.parametrize(
+    "kernel", [Polynomial(10), Polynomial(2, coef0=0.0), Exponential()], ids=repr
+)
+def test_the_exact_machine_has_the_kernel_that_its_features_approximate(kernel, rows):
+    X, y = rows.X.astype(float), rows.y
+    expected = SVC(kernel="precomputed", C=PENALTY / diagonal(kernel), tol=1e-8)
+    expected.fit(kernel(X), y)
+    machine = exact_machine(kernel).set_params(tol=1e-8).fit(X, y)
+    X_test = rows.X_test.astype(float)
+    decisions = machine.decision_function(X_test)
+    assert np.allclose(decisions, expected.decision_function(kernel(X_test, X)), atol=1e-4)
+
+
+@pytest.mark.parametrize("kernel", [Polynomial(3, coef0=0.0), Polynomial(3), Exponential()])
+def test_random_maclaurin_to_the_letter_is_unbiased(kernel):
+    pair = np.array([[0.6, 0.5, -0.3], [0.7, -0.2, -0.6]])
+    estimates = []
+    for seed in range(400):
+        Z = LiteralMaclaurin(kernel, 64, random_state=seed).fit(pair).transform(pair)
+        estimates.append(Z[0] @ Z[1])
+    error = np.mean(estimates) - kernel(pair)[0, 1]
+    assert abs(error) < 4.5 * np.std(estimates) / 20
+
+
+def test_to_the_letter_most_features_of_a_homogeneous_kernel_are_zero():
+    X = np.eye(3)
+    useful = [
+        LiteralMaclaurin(Polynomial(4, coef0=0.0), 3200, random_state=seed).fit(X).n_useful_
+        for seed in range(20)
+    ]
+    assert 90 < np.mean(useful) < 110  # 3200 / 2^5 = 100 with a standard deviation of 2
+
+
+def test_h01_has_as_many_random_features_as_plain_features():
+    X = np.eye(3)
+    plain = make_map("RF", Exponential(), 50, 3, seed=0).fit_transform(X)
+    helped = make_map("H0/1", Exponential(), 50, 3, seed=0).fit_transform(X)
+    assert helped.shape[1] == plain.shape[1] + 4
+
+
+@pytest.mark.parametrize("learner", list(classification.LEARNERS))
+def test_every_learner_learns_from_features(learner, rows):
+    kernel = Polynomial(2)
+    made = make_map("ours", kernel, 100, 5, seed=0)
+    numbers = measure_features(made, kernel, learner, rows)
+    assert numbers["accuracy"] > max(np.mean(rows.y_test), 1 - np.mean(rows.y_test)) + 0.1
+    assert numbers["n_test"] == 60
+
+
+def test_small_sets_keep_two_fifths_of_their_rows_for_the_test(monkeypatch):
+    X, y = np.eye(100, dtype=np.float32), np.arange(100)
+    monkeypatch.setattr(classification, "everything", lambda name: (X, y))
+    small = split("small set", 1000, 1000, 0)
+    assert (len(small.y), len(small.y_test)) == (60, 40)
+    assert not set(small.y) & set(small.y_test)
+    large = split("large set", 20, 30, 0)
+    assert (len(large.y), len(large.y_test)) == (20, 30)
