@@ -312,12 +312,12 @@ def test_the_best_of_several_penalties_is_taken():
 
 
 def test_penalties_beyond_the_best_one_come_to_an_end():
-    errors = {4.0: 0.4, 1.0: 0.1}
-    assert squared_learner.beyond(errors, 2) == [0.25, 0.0625]
-    assert squared_learner.beyond({4.0: 0.1, 1.0: 0.4}, 2) == [64.0, 16.0]
-    assert squared_learner.beyond({4.0: 0.2, 1.0: 0.1, 0.25: 0.2}, 2) == []
+    assert squared_learner.beyond({1.0: 0.1}) == [4.0, 0.25]
+    assert squared_learner.beyond({4.0: 0.4, 1.0: 0.1}) == [0.25]
+    assert squared_learner.beyond({4.0: 0.1, 1.0: 0.4}) == [16.0]
+    assert squared_learner.beyond({4.0: 0.2, 1.0: 0.1, 0.25: 0.2}) == []
     many = {4.0**i: float(i) for i in range(learner.MOST_PENALTIES)}
-    assert squared_learner.beyond(many, 2) == []
+    assert squared_learner.beyond(many) == []
 
 
 def test_the_pilot_penalty_has_the_least_leave_one_out_error():
@@ -570,7 +570,8 @@ def test_what_needs_statistics_is_refused_in_words(options):
         ({"loss": "auto", "solver": "onepass"}, "needs many passes"),
         ({"loss": "auto", "validation_rows": 0}, "decided on the validation rows"),
         ({"loss": "logistic", "alpha": "gcv"}, "alpha='gcv' needs"),
-        ({"solver": "iterative", "alpha": "evidence"}, "alpha='evidence' needs"),
+        ({"loss": "logistic", "alpha": "evidence"}, "alpha='evidence' needs"),
+        ({"solver": "iterative", "alpha": "gcv"}, "alpha='gcv' needs"),
         ({"loss": "logistic", "code": "ecoc"}, "Output codes are for"),
         ({"loss": "logistic", "alpha": -1.0}, "alpha"),
     ],

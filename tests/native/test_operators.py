@@ -19,7 +19,8 @@ from native_operators import (
     values,
 )
 
-from kitchenette import _core
+from kitchenette import Fastfood, _core
+from kitchenette.kernels import Gaussian
 from kitchenette.sketching.combinations import concatenate
 from kitchenette.sketching.dense import matrix_product
 from kitchenette.sketching.operators import (
@@ -239,6 +240,26 @@ def test_transposed_products_add_to_what_is_there(simd, dtype, n, k):
             assert _core.transposed(operator.native, rows, factors, out)
             error = np.abs(out - 1 - Z.T @ factors) / size
             assert error.max() < 1e3 * np.finfo(dtype).eps
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize(("n", "k"), [(3, 1), (65, 10), (150, 40)])
+def test_transposed_products_of_many_features(simd, dtype, n, k):
+    # They are computed chunk after chunk of the features; of an odd number, for a short last one.
+    one = np.ones((1, D_IN), dtype)
+    operator = Fastfood(Gaussian(5.0), 10_001, random_state=0).fit(one).operator(one)
+    X, factors = some_rows(n, dtype), matrix(n, k, dtype)
+    Z = features(operator, X).astype(np.float64)
+    size = np.abs(Z).T @ np.abs(factors) + 1
+    by_rows = []
+    for rows in (X, operator_rows(X)):
+        out = np.ones((operator.n_features, k))
+        assert _core.transposed(operator.native, rows, factors, out)
+        by_rows.append(out)
+        assert (np.abs(out - 1 - Z.T @ factors) / size).max() < 1e3 * np.finfo(dtype).eps
+    assert np.array_equal(*by_rows)
+    X[n // 2] = np.nan
+    assert not _core.transposed(operator.native, X, factors, out)
 
 
 def test_transposed_products_of_operators_that_are_not_native():

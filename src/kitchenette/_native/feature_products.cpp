@@ -50,19 +50,11 @@ template <class T> void add_transposed_block(const VectorCode<T>& code, const T*
 template <class T> template <class Weight>
 PackedWeights<T>::PackedWeights(const Operator<T>& features, const Weight* weights, Size n_targets)
     : n_targets_(n_targets),
-      first_parts_{0},
-      first_features_{0},
+      chunks_(features, stretch),
       weights_(static_cast<std::size_t>(features.n_features() * n_targets)) {
-    for (Size part = 1; part <= features.n_parts(); ++part) {
-        const Size end = features.first_feature(part), width = end - first_features_.back();
-        if (width < stretch && part < features.n_parts()) continue;
-        widest_chunk_ = std::max(widest_chunk_, width);
-        first_parts_.push_back(part);
-        first_features_.push_back(end);
-    }
-    parallel<T>(n_chunks(), features.n_features() * n_targets, 0, [&](Size chunk, T*) {
-        const Size end = first_feature(chunk + 1);
-        for (Size begin = first_feature(chunk); begin < end; begin += stretch) {
+    parallel<T>(chunks_.count(), features.n_features() * n_targets, 0, [&](Size chunk, T*) {
+        const Size end = chunks_.first_feature(chunk + 1);
+        for (Size begin = chunks_.first_feature(chunk); begin < end; begin += stretch) {
             T* packed = weights_.data() + begin * n_targets;
             const Size width = std::min(stretch, end - begin);
             constexpr Size tile = 64;  // features whose weights stay in the inner cache
@@ -78,7 +70,7 @@ PackedWeights<T>::PackedWeights(const Operator<T>& features, const Weight* weigh
 template <class T> void PackedWeights<T>::add_products(const VectorCode<T>& code, Size chunk,
                                                        const T* z, Size z_stride, Size n_rows,
                                                        double* sums) const {
-    const Size first = first_feature(chunk), end = first_feature(chunk + 1);
+    const Size first = chunks_.first_feature(chunk), end = chunks_.first_feature(chunk + 1);
     for (Size begin = first; begin < end; begin += stretch)
         code.add_dot_products(z + (begin - first), z_stride, n_rows, std::min(stretch, end - begin),
                               weights_.data() + begin * n_targets_, n_targets_, sums);
@@ -91,15 +83,16 @@ template <class T> void PackedWeights<T>::multiply(const VectorCode<T>& code, co
     // A task is a chunk of some rows, so that its weights are read once for many rows.
     constexpr Size group = 64;
     const Size n_groups = ceil_divide(n_rows, group), n_sums = n_rows * n_targets_;
-    const Size work = n_sums * first_feature(n_chunks()) / 16;
-    parallel<T>(n_chunks() * n_groups, work, 0, [&](Size task, T*) {
+    const Size work = n_sums * chunks_.first_feature(chunks_.count()) / 16;
+    parallel<T>(chunks_.count() * n_groups, work, 0, [&](Size task, T*) {
         const Size chunk = task / n_groups, row = task % n_groups * group;
         const Size count = std::min(group, n_rows - row);
         double* mine = sums + chunk * n_sums + row * n_targets_;
         std::fill(mine, mine + count * n_targets_, 0.0);
-        add_products(code, chunk, z + row * z_stride + first_feature(chunk), z_stride, count, mine);
+        add_products(code, chunk, z + row * z_stride + chunks_.first_feature(chunk), z_stride,
+                     count, mine);
     });
-    for (Size chunk = 1; chunk < n_chunks(); ++chunk)
+    for (Size chunk = 1; chunk < chunks_.count(); ++chunk)
         for (Size i = 0; i < n_sums; ++i) sums[i] += sums[chunk * n_sums + i];
     for (Size r = 0; r < n_rows; ++r)
         for (Size c = 0; c < n_targets_; ++c)
@@ -119,7 +112,7 @@ Linear<T>::Linear(SharedOperator<T> features, const Weight* weights, const doubl
 template <class T> Pace Linear<T>::unit_pace(const VectorCode<T>& code) const {
     Pace pace = features_->pace(code);
     if (pace.rows <= code.lanes) return pace;
-    const Size bytes = weights_.widest_chunk() * static_cast<Size>(sizeof(T));
+    const Size bytes = weights_.chunks().widest() * static_cast<Size>(sizeof(T));
     const Size least = std::min(pace.rows, Size{16});
     pace.rows = std::clamp((Size{1} << 18) / bytes, least, pace.rows);
     return pace;
@@ -146,7 +139,7 @@ template <class T> bool Linear<T>::has_resident_weights() const {
 template <class T> bool Linear<T>::run_by_units(const VectorCode<T>& code, const Rows<T>& rows,
                                                 const Pace& pace, double* out, Size stride) const {
     const Units units(rows.n_rows, pace);
-    const Size z_stride = padded_stride(weights_.widest_chunk());
+    const Size z_stride = padded_stride(weights_.chunks().widest());
     const Size sums_size = padded_stride(pace.rows * n_targets());  // of doubles
     const Size doubles = 2 * sums_size * static_cast<Size>(sizeof(double) / sizeof(T));
     const Size z_size = pace.rows * z_stride;
@@ -161,12 +154,12 @@ template <class T> bool Linear<T>::run_by_units(const VectorCode<T>& code, const
                     double* sums = totals + sums_size;
                     T* z = memory + doubles;
                     std::fill(totals, totals + n_sums, 0.0);
-                    for (Size chunk = 0; chunk < weights_.n_chunks(); ++chunk) {
+                    for (Size chunk = 0; chunk < weights_.chunks().count(); ++chunk) {
                         Output<T> window = output_to(z, z_stride, features_->n_features());
                         window.first_row = row;
-                        window.first_column = weights_.first_feature(chunk);
-                        const Piece piece{row, count, weights_.first_part(chunk),
-                                          weights_.first_part(chunk + 1), chunk > 0};
+                        window.first_column = weights_.chunks().first_feature(chunk);
+                        const Piece piece{row, count, weights_.chunks().first_part(chunk),
+                                          weights_.chunks().first_part(chunk + 1), chunk > 0};
                         if (!features_->write(code, rows, piece, window, z + z_size))
                             fine.store(false, std::memory_order_relaxed);
                         std::fill(sums, sums + n_sums, 0.0);
@@ -187,7 +180,7 @@ template <class T> bool Linear<T>::run_by_blocks(const VectorCode<T>& code, cons
     const Size n_features = features_->n_features(), z_stride = padded_stride(n_features);
     const Size block = rows_of_block<T>(rows.n_rows, z_stride, n_targets());
     const AlignedBuffer<T> z(block * z_stride);
-    const AlignedBuffer<double> sums(weights_.n_chunks() * block * n_targets());
+    const AlignedBuffer<double> sums(weights_.chunks().count() * block * n_targets());
     bool fine = true;
     for (Size row = 0; row < rows.n_rows; row += block) {
         const Size count = std::min(block, rows.n_rows - row);
@@ -201,9 +194,52 @@ template <class T> bool Linear<T>::run_by_blocks(const VectorCode<T>& code, cons
 
 // ---------------------------------------------------------------- transposed products
 
+namespace {
+
+constexpr Size chunk_bytes = Size{1} << 19;  // of features, beside their sums in a thread's cache
+
+// A thread takes a chunk of the features, group after group of all rows, so that the sums of the
+// chunk stay in its cache.
+template <class T> bool add_transposed_by_chunks(const Operator<T>& features, const Chunks& chunks,
+                                                 const Rows<T>& rows, const T* factors,
+                                                 Size n_targets, double* out) {
+    const VectorCode<T>& code = vector_code<T>();
+    const Size group = rows_of_group(n_targets), stride = padded_stride(chunks.widest());
+    const Size z_size = group * stride;
+    std::atomic<bool> fine{true};
+    parallel<T>(
+        chunks.count(), rows.n_rows * (features.work() + features.n_features() * n_targets / 8),
+        z_size + features.scratch_size(code, group, rows.sparse()),
+        [&](Size chunk, T* z) {
+            const Size first = chunks.first_feature(chunk);
+            const Size width = chunks.first_feature(chunk + 1) - first;
+            for (Size row = 0; row < rows.n_rows; row += group) {
+                const Size count = std::min(group, rows.n_rows - row);
+                Output<T> window = output_to(z, stride, features.n_features());
+                window.first_row = row;
+                window.first_column = first;
+                const Piece piece{row, count, chunks.first_part(chunk),
+                                  chunks.first_part(chunk + 1)};
+                if (!features.write(code, rows, piece, window, z + z_size))
+                    fine.store(false, std::memory_order_relaxed);
+                code.add_outer_products(z, stride, count, width, factors + row * n_targets,
+                                        n_targets, out + first * n_targets);
+            }
+        },
+        true);
+    return fine;
+}
+
+}  // namespace
+
 template <class T> bool add_transposed(const Operator<T>& features, const Rows<T>& rows,
                                        const T* factors, Size n_targets, double* out) {
     const VectorCode<T>& code = vector_code<T>();
+    const Size least = chunk_bytes / (rows_of_group(n_targets) * static_cast<Size>(sizeof(T)));
+    const Chunks chunks(features, least);
+    if (features.resumes() && chunks.count() >= 2 * max_threads() && chunks.widest() <= 2 * least)
+        return add_transposed_by_chunks(features, chunks, rows, factors, n_targets, out) &&
+               are_finite(out, features.n_features() * n_targets);
     const Size n_features = features.n_features(), stride = padded_stride(n_features);
     const Size block = rows_of_block<T>(rows.n_rows, stride, n_targets);
     const AlignedBuffer<T> z(block * stride);
@@ -230,7 +266,7 @@ double add_gradient(const Operator<T>& features, const Rows<T>& rows, const Weig
     const PackedWeights<T> packed(features, weights, n_targets);
     const AlignedBuffer<T> z(block * stride);
     const AlignedBuffer<T> factors(block * n_targets);
-    const AlignedBuffer<double> parts(packed.n_chunks() * block * n_targets);
+    const AlignedBuffer<double> parts(packed.chunks().count() * block * n_targets);
     bool fine = true;
     double sum = 0;
     for (Size row = 0; row < rows.n_rows; row += block) {

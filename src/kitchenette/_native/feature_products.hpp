@@ -10,6 +10,31 @@
 
 namespace kitchenette {
 
+// Consecutive parts of an operator, as many at a time as have `least` features together.
+class Chunks {
+  public:
+    template <class T> Chunks(const Operator<T>& features, Size least) {
+        for (Size part = 1; part <= features.n_parts(); ++part) {
+            const Size end = features.first_feature(part), width = end - first_features_.back();
+            if (width < least && part < features.n_parts()) continue;
+            widest_ = std::max(widest_, width);
+            first_parts_.push_back(part);
+            first_features_.push_back(end);
+        }
+    }
+    Size count() const { return static_cast<Size>(first_parts_.size()) - 1; }
+    // Of chunk number count(): those of the end.
+    Size first_part(Size chunk) const { return first_parts_[static_cast<std::size_t>(chunk)]; }
+    Size first_feature(Size chunk) const {
+        return first_features_[static_cast<std::size_t>(chunk)];
+    }
+    Size widest() const { return widest_; }
+
+  private:
+    Size widest_ = 0;
+    std::vector<Size> first_parts_{0}, first_features_{0};
+};
+
 // Weights of the features of an operator, in the order in which they are multiplied.
 //
 // Features are multiplied in T, at most `stretch` at a time; these sums are added in double
@@ -21,28 +46,22 @@ template <class T> class PackedWeights {
     template <class Weight>
     PackedWeights(const Operator<T>& features, const Weight* weights, Size n_targets);
     Size n_targets() const { return n_targets_; }
-    Size n_chunks() const { return static_cast<Size>(first_parts_.size()) - 1; }
-    Size first_part(Size chunk) const { return first_parts_[static_cast<std::size_t>(chunk)]; }
-    Size first_feature(Size chunk) const {
-        return first_features_[static_cast<std::size_t>(chunk)];
-    }
-    Size widest_chunk() const { return widest_chunk_; }
+    const Chunks& chunks() const { return chunks_; }
 
     // sums += features of a chunk times their weights; z holds the features of the chunk alone.
     void add_products(const VectorCode<T>& code, Size chunk, const T* z, Size z_stride, Size n_rows,
                       double* sums) const;
 
     // out = features times weights + intercept with all threads, for the features z of a block;
-    // sums is scratch memory for n_chunks() numbers per row and target.
+    // sums is scratch memory for a number per chunk per row and target.
     void multiply(const VectorCode<T>& code, const T* z, Size z_stride, Size n_rows,
                   const double* intercept, double* out, Size stride, double* sums) const;
 
   private:
     static constexpr Size stretch = 4096 / static_cast<Size>(sizeof(T));
     Size n_targets_;
-    Size widest_chunk_ = 0;
-    std::vector<Size> first_parts_, first_features_;  // of each chunk, and of the end
-    std::vector<T> weights_;                          // of stretch after stretch, by targets
+    Chunks chunks_;
+    std::vector<T> weights_;  // of stretch after stretch, by targets
 };
 
 // features(x) @ weights + intercept.

@@ -37,8 +37,9 @@ class Settings:
 
     Attributes
     ----------
-    alpha : float, ndarray or None
-        The penalty; several, of which the held-out rows choose one; or None to find one.
+    alpha : float, ndarray, "evidence" or None
+        The penalty; several, of which the held-out rows choose one; the one of the largest marginal
+        likelihood, for the squared loss; or None to find one.
     fit_intercept : bool
         Whether there is an intercept.
     max_iter : int
@@ -51,7 +52,7 @@ class Settings:
         Called with a line of text after each step.
     """
 
-    alpha: float | Array | None
+    alpha: Any
     fit_intercept: bool
     max_iter: int
     tol: float
@@ -81,6 +82,8 @@ class Learned:
         The rows that were held out.
     outputs : ndarray of shape (n_held_out, n_outputs)
         Their outputs in a model that has not seen them.
+    log_marginal_likelihood : float
+        The log density of the targets, if the penalty was chosen by it.
     """
 
     coef: Array
@@ -92,6 +95,7 @@ class Learned:
     interrupted: bool = False
     held_out: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, np.intp))
     outputs: Array = field(default_factory=lambda: np.empty((0, 0)))
+    log_marginal_likelihood: float = np.nan
 
 
 class Learner(ABC):
@@ -103,7 +107,7 @@ class Learner(ABC):
         # Weights near one cannot overflow in what follows. A power of two is exact.
         self.weight_unit = 2.0 ** float(np.floor(np.log2(rows.weights.max())))
         rows = rows.weighted(rows.weights / self.weight_unit)
-        if settings.alpha is not None:
+        if settings.alpha is not None and not isinstance(settings.alpha, str):
             settings = replace(settings, alpha=settings.alpha / self.weight_unit)
         self.rows, self.loss_name, self.settings = rows, loss, settings
         self.level, self.start = level, start
@@ -124,6 +128,7 @@ class Learner(ABC):
         keys, first, which = np.unique(
             self.rows.keys()[counting], return_index=True, return_inverse=True
         )
+        self.n_distinct = keys.size
         n_held_out = min(self.settings.validation_rows, keys.size // HELD_OUT_PART)
         n_held_out = n_held_out if n_held_out >= LEAST_HELD_OUT else 0
         self.held_out = counting[which < n_held_out]
@@ -188,10 +193,16 @@ class Learner(ABC):
 
 
 class Patience:
-    """Remembers the best error, and ends after some steps that did not improve it."""
+    """Remembers the best error, and ends after some steps that did not improve it.
 
-    def __init__(self) -> None:
-        self.least = np.inf
+    Parameters
+    ----------
+    least : float, default=infinity
+        An error that was reached before.
+    """
+
+    def __init__(self, least: float = np.inf) -> None:
+        self.least = least
         self._waited = 0
 
     def improved(self, error: float) -> bool:

@@ -133,7 +133,8 @@ class KernelMachine(FeatureLearner):
         found = self._solved_or_error("log_marginal_likelihood_").log_marginal_likelihood
         if np.isnan(found):
             raise AttributeError(
-                "log_marginal_likelihood_ is not there: an iterative solver does not compute it."
+                "log_marginal_likelihood_ is not there: an iterative solver computes it with "
+                "alpha='evidence' only."
             )
         return found
 
@@ -263,7 +264,7 @@ class KernelMachine(FeatureLearner):
             raise ValueError("All weights are zero: there is no row to learn from.")
         rows = FeatureRows(fitted, X, targets, self, weights)
         settings = Settings(
-            None if is_word(self.alpha, "auto") else checked_penalties("alpha", self.alpha, "")[()],
+            self._penalties(),
             bool(self.fit_intercept),
             self.max_iter,
             float(self.tol),
@@ -287,7 +288,7 @@ class KernelMachine(FeatureLearner):
             self.expanded(found.coef),
             self.expanded(found.intercept[None])[0],
             found.alpha,
-            np.nan,
+            found.log_marginal_likelihood,
             bool(self.fit_intercept),
             bool(single),
             0,
@@ -303,6 +304,12 @@ class KernelMachine(FeatureLearner):
             "n_iter_": found.n_iter,
         }
         return learned, found.interrupted
+
+    def _penalties(self) -> Any:
+        """The penalty for an iterative solver, several of them, "evidence", or None for "auto"."""
+        if isinstance(self.alpha, str):
+            return None if self.alpha == "auto" else self.alpha
+        return checked_penalties("alpha", self.alpha, "")[()]
 
     def _earlier(self) -> Earlier | None:
         """The model before this fit, if it is to be the start of the next one."""
@@ -757,10 +764,15 @@ class KernelMachine(FeatureLearner):
                 f"solver='onepass' is for loss='squared'; loss={self.loss!r} needs many passes: "
                 "use solver='auto'."
             )
-        if (self.loss != "squared" or self.solver == "iterative") and is_criterion(self.alpha):
+        if self.loss != "squared" and is_criterion(self.alpha):
             raise ValueError(
-                f"alpha={self.alpha!r} needs the statistics of solver='onepass' with the squared "
-                "loss; an iterative solver takes a number, several of them, or 'auto'."
+                f"alpha={self.alpha!r} needs the squared loss; others take a number, several of "
+                "them, or 'auto'."
+            )
+        if self.solver == "iterative" and is_word(self.alpha, "gcv"):
+            raise ValueError(
+                "alpha='gcv' needs the statistics of solver='onepass'; an iterative solver takes a "
+                "number, several of them, 'evidence' or 'auto'."
             )
 
     # ------------------------------------------------------------ copies and files

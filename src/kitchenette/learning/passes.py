@@ -193,10 +193,11 @@ class FeatureRows:
 
     def transposed(self, R: Array) -> Array:
         """Z' R, shape (n_features, n_columns of R); the weights are not used."""
-        ones = self.weighted(np.ones(self.n_rows))
-        nothing = np.zeros((self.n_features, R.shape[1]))
-        found = ones._pass(Squared(), nothing, nothing[0], lambda part: R[part], None)
-        return -found.weights
+        out = np.zeros((self.n_features, R.shape[1]))
+        for part, operator, rows in self._blocks():
+            if not operator.add_transposed(rows, R[part], out):
+                raise self._overflow(rows)
+        return out
 
     def moments(self) -> Moments:
         """The moments of features and target columns, in one pass."""

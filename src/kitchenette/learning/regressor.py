@@ -50,7 +50,9 @@ class KernelRegressor(RegressorMixin, KernelMachine):
         which "gcv" chooses one. "auto": the penalty of the largest marginal likelihood, unless
         another one predicts the validation rows better by more than two standard errors. "gcv":
         generalised cross-validation. "evidence": the marginal likelihood. The last two warn if
-        the validation rows contradict them.
+        the validation rows contradict them. In many passes, "auto" is the penalty that predicts
+        the validation rows best, there is no "gcv", and "evidence" is an estimate that takes some
+        tens of passes more.
     fit_intercept : bool, default=True
         Whether to add a constant that is not penalised.
     validation_rows : int, default=2000

@@ -83,15 +83,20 @@ def _rss_floor(equations: NormalEquations) -> Array:
     return equations.resolution * equations.target_squares
 
 
+def check_observations(criterion: str, n_observations: float, fit_intercept: bool) -> None:
+    """Refuse to choose a penalty if the intercept takes all degrees of freedom."""
+    if n_observations <= fit_intercept:
+        raise ValueError(
+            f"Choosing alpha by {criterion!r} needs more than {int(fit_intercept)} "
+            f"observations; there are {n_observations:g}. Pass alpha as a number."
+        )
+
+
 def choose(
     equations: NormalEquations, criterion: str, alphas: Array | None = None
 ) -> ShiftedInverse:
     """(G + alpha I)^-1 for the best of the given alphas, or of all positive numbers."""
-    if equations.degrees_of_freedom <= 0:
-        raise ValueError(
-            f"Choosing alpha by {criterion!r} needs more than {int(equations.fit_intercept)} "
-            f"observations; there are {equations.n_observations:g}. Pass alpha as a number."
-        )
+    check_observations(criterion, equations.n_observations, equations.fit_intercept)
     small = equations.gram.order <= EXACT_FEATURES
     if equations.trace == 0 or not np.any(equations.target_squares > 0):
         # The features or the targets are constant, so every penalty gives zero weights.
@@ -174,12 +179,33 @@ def exact_criterion(
 
 
 def _minimum(equations: NormalEquations, criterion: str, value: Callable[[float], float]) -> float:
-    """The best alpha on a grid of eight per decade, refined between its neighbours."""
-    low, high = bounds(equations)
+    found = minimum(value, *bounds(equations), equations.trace)
+    if found is None:
+        raise ValueError(_too_few_rows(equations, criterion))
+    return found
+
+
+def minimum(value: Callable[[float], float], low: float, high: float, unit: float) -> float | None:
+    """The best alpha on a grid of eight per decade, refined between its neighbours.
+
+    Parameters
+    ----------
+    value : callable
+        The criterion.
+    low, high : float
+        The logarithms of the smallest and the largest alpha.
+    unit : float
+        Alpha is a whole power of exp(STEP) times this number.
+
+    Returns
+    -------
+    alpha : float or None
+        None if the criterion is nowhere finite.
+    """
     grid = np.linspace(low, high, 1 + int(8 * (high - low) / np.log(10)))
     heights = np.array([value(float(np.exp(x))) for x in grid])
     if not np.isfinite(heights).any():
-        raise ValueError(_too_few_rows(equations, criterion))
+        return None
     best = int(np.argmin(heights))
     around = grid[max(best - 1, 0)], grid[min(best + 1, grid.size - 1)]
     refined = minimize_scalar(
@@ -187,8 +213,8 @@ def _minimum(equations: NormalEquations, criterion: str, value: Callable[[float]
     )
     x = refined.x if refined.fun < heights[best] else grid[best]
     # Rounded to whole steps, so that rounding errors of the statistics do not change alpha.
-    steps = np.round((x - np.log(equations.trace)) / STEP)
-    return float(equations.trace * np.exp(steps * STEP))
+    steps = np.round((x - np.log(unit)) / STEP)
+    return float(unit * np.exp(steps * STEP))
 
 
 class _Tries:

@@ -356,8 +356,11 @@ def solution(equations: NormalEquations, inverse: ShiftedInverse) -> Solution:
         intercept=equations.target_mean - equations.feature_mean @ w,
         alpha=inverse.alpha,
         rss=rss,
-        log_marginal_likelihood=_log_evidence(
-            equations, rss + penalty, inverse.log_determinant_ratio()
+        log_marginal_likelihood=log_evidence(
+            equations.weight_scale * (rss + penalty),
+            inverse.log_determinant_ratio(),
+            equations.n_observations,
+            equations.fit_intercept,
         ),
         n_observations=equations.n_observations,
         weight_scale=equations.weight_scale,
@@ -377,13 +380,27 @@ def residuals(equations: NormalEquations, w: Array, alpha: float) -> tuple[Array
     return equations.target_squares - explained - penalty, penalty
 
 
-def _log_evidence(equations: NormalEquations, loss: Array, log_determinant: float) -> float:
-    N = equations.degrees_of_freedom
+def log_evidence(
+    loss: Array, log_determinant: float, n_observations: float, fit_intercept: bool
+) -> float:
+    """The log marginal likelihood of targets with the maximum likelihood noise variance of each.
+
+    Parameters
+    ----------
+    loss : ndarray of shape (n_targets,)
+        rss + alpha |w|^2 of each target, for weights with a mean of one.
+    log_determinant : float
+        The logarithm of |I + G / alpha|.
+    n_observations : float
+        How many observations the rows stand for.
+    fit_intercept : bool
+        Whether there is an intercept.
+    """
+    N = n_observations - fit_intercept
     if N <= 0:
         return np.nan
     if np.isinf(log_determinant):
         return -np.inf  # alpha = 0: an improper prior
-    loss = equations.weight_scale * loss
     with np.errstate(divide="ignore"):
         terms: Any = N * (np.log(2 * np.pi * loss / N) + 1) + log_determinant
-    return -0.5 * float(np.sum(terms + equations.fit_intercept * np.log(equations.n_observations)))
+    return -0.5 * float(np.sum(terms + fit_intercept * np.log(n_observations)))

@@ -1,4 +1,9 @@
-"""The squared loss in many passes: conjugate gradients for several penalties at once."""
+"""The squared loss in many passes: conjugate gradients along a path of penalties.
+
+A guess of the penalty is solved for first. Its neighbours begin with that solution, both in the
+same passes, and end as soon as they do not predict held-out rows better. So most passes are for one
+penalty: with ten classes, products with the weights for three take longer than the features.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kitchenette.learning.conjugate_gradients import SMALLEST, ConjugateGradients
+from kitchenette.learning.lanczos_evidence import choose_by_evidence
 from kitchenette.learning.learner import (
     IMPROVEMENT,
     MOST_PENALTIES,
@@ -22,16 +28,45 @@ from kitchenette.learning.passes import FeatureRows, Moments
 from kitchenette.learning.preconditioner import Preconditioner, SampledRows
 
 Array = NDArray[np.float64]
-PENALTIES = 3  # that are solved for in the same passes
-LARGER = 1  # of these is larger than the guess
+PENALTIES = 3  # the largest number that are solved for in the same passes
+FINAL_STEPS = 5  # at least, for all rows; fewer if they reach the residual of the chosen model
+# The residual above which held-out rows do not end the steps: the first ones may predict them worse
+# than a constant does if the penalty is small.
+FAR = 0.05
 SETTLED = 0.02  # the residual of a solution that will not change much any more
 COLUMNS = 64  # the largest number of targets times penalties in the same passes
 
 
 class SquaredLearner(Learner):
-    """Conjugate gradients for all penalties at once."""
+    """Conjugate gradients, for a guess of the penalty and then for others beside it."""
 
     def learned(self) -> Learned:
+        if not isinstance(self.settings.alpha, str):
+            return self._learned()
+        alpha, likelihood = self._by_evidence()
+        self.settings = replace(self.settings, alpha=alpha)
+        return replace(self._learned(), log_marginal_likelihood=likelihood)
+
+    def _by_evidence(self) -> tuple[float, float]:
+        """The penalty of the largest marginal likelihood of all rows, and its logarithm."""
+
+        def report(step: int, alpha: float) -> None:
+            self.n_steps += 1
+            if self.settings.report is not None:
+                self.settings.report(
+                    f"step {step} of Lanczos: alpha {self.weight_unit * alpha:.3g}"
+                )
+
+        return choose_by_evidence(
+            self.rows,
+            self._moments(self.rows),
+            float(self.n_distinct),
+            fit_intercept=self.settings.fit_intercept,
+            max_steps=self.settings.max_iter,
+            report=report,
+        )
+
+    def _learned(self) -> Learned:
         moments = self._moments(self.training)
         sample = self.sampled_rows(moments.mean)
         if self.held_rows is None:
@@ -43,7 +78,7 @@ class SquaredLearner(Learner):
         self.best = chosen
         moments = moments.combined(self._moments(self.held_rows))
         goal = max(chosen.residual, self.settings.tol, SMALLEST)
-        return self._solve(moments, sample, chosen, chosen.n_iter, goal)
+        return self._solve(moments, sample, chosen, max(chosen.n_iter, FINAL_STEPS), goal)
 
     def _moments(self, rows: FeatureRows) -> Moments:
         moments = rows.moments()
@@ -60,7 +95,7 @@ class SquaredLearner(Learner):
             found = better or found
             errors |= found_errors
             if not waiting and self.settings.alpha is None:
-                waiting = beyond(errors, min(2, together))
+                waiting = beyond(errors)
         assert found is not None
         return found
 
@@ -87,7 +122,7 @@ class SquaredLearner(Learner):
         targets, weights = self.held_rows.columns(), self.held_rows.weights
         spreads = np.where(moments.target_squares > 0, moments.target_squares / moments.count, 1.0)
         least = dict.fromkeys(alphas, np.inf)
-        best, patience = None, Patience()
+        best, patience = None, Patience(min(others.values(), default=np.inf))
         n_steps = 0
         while n_steps < self.settings.max_iter:
             solver.step()
@@ -102,20 +137,18 @@ class SquaredLearner(Learner):
             }
             winner, residuals = int(errors.argmin()), solver.residuals
             residual = float(residuals[winner])
-            if patience.improved(float(errors[winner])) and errors[winner] < min(
-                others.values(), default=np.inf
-            ):
+            if patience.improved(float(errors[winner])):
                 best = self.best = Learned(
                     solver.coef[winner].copy(),
                     moments.target_mean - moments.mean @ solver.coef[winner],
                     alphas[winner],
-                    n_steps,
+                    self.n_steps,
                     residual,
                     held_out=self.held_out,
                     outputs=outputs[winner].copy(),
                 )
             self.report(residual, float(errors[winner]), alphas[winner])
-            if patience.ended or residual <= self.settings.tol:
+            if residual <= self.settings.tol or (patience.ended and residual <= FAR):
                 break
             # Solutions that will not change much any more, and are worse than another one.
             settled = (residuals < SETTLED) & (errors > (1 + 2 * IMPROVEMENT) * errors[winner])
@@ -174,18 +207,15 @@ class SquaredLearner(Learner):
         """Penalties to try, from large to small."""
         alpha = self.settings.alpha
         if alpha is None:
-            guess = self.first_guess()[0]
-            return [guess * RATIO ** (LARGER - i) for i in range(PENALTIES)]
+            return [self.first_guess()[0]]
         return sorted(np.atleast_1d(alpha).tolist(), reverse=True)
 
 
-def beyond(errors: dict[float, float], count: int) -> list[float]:
-    """Penalties beyond the best one if none was tried there, from large to small."""
+def beyond(errors: dict[float, float]) -> list[float]:
+    """The neighbours of the best penalty that were not tried, from large to small."""
     best = min(errors, key=lambda alpha: errors[alpha])
     if len(errors) >= MOST_PENALTIES:
         return []
-    if best == min(errors):
-        return [best * RATIO**-i for i in range(1, count + 1)]
-    if best == max(errors):
-        return [best * RATIO**i for i in range(count, 0, -1)]
-    return []
+    larger = [best * RATIO] if best == max(errors) else []
+    smaller = [best / RATIO] if best == min(errors) else []
+    return larger + smaller
