@@ -290,10 +290,11 @@ class AccuracyByFeatures(Experiment):
     )
     preparation = (
         "Accuracy on test rows and CPU seconds of training with the mapping. The paper speaks of "
-        "training accuracy and names no split; we take 5000 random rows for training and 5000 for "
-        "the test (the paper had 48,842 to 100,000 rows), of norm one, C = 10 / k(x, x). Columns "
-        "of Covertype standardised, class 2 against the others. Gisette is not among our data; "
-        "MNIST 4 against 9, of which it was made, stands in. The figures have no numbers in the "
+        "training accuracy and names no split; we take 5000 random rows for training and 5000 for"
+        " the test (the paper had 48,842 to 100,000 rows), of norm one, C = c / k(x, x) with c = "
+        "10, for Adult 1. Columns of Covertype standardised, class 2 against the others. Gisette "
+        "is not among our data; MNIST 4 against 9, of which it was made, stands in. The figures "
+        "have no numbers in the "
         "text. " + WHAT_MAPS_ARE
     )
 
