@@ -15,7 +15,7 @@ True
 
 from importlib.metadata import version
 
-from kitchenette import kernels, metrics
+from kitchenette import bounds, kernels, metrics
 from kitchenette._config import choose_instruction_set, show_config
 from kitchenette.files import ModelFileError, load, save
 from kitchenette.learning import KernelClassifier, KernelPCA, KernelRegressor, LeastSquares
@@ -50,6 +50,7 @@ __all__ = [
     "RandomMaclaurin",
     "TensorSketch",
     "__version__",
+    "bounds",
     "choose",
     "fwht",
     "kernels",

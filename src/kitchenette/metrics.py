@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import stats
 from scipy.sparse.linalg import svds
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from kitchenette.data.rows import slices
 from kitchenette.kernels import Kernel
-from kitchenette.parameters import check_choice
+from kitchenette.maps import TEFM, CRAFTMap, Fastfood
+from kitchenette.maps.base import KernelMap, RowMap
+from kitchenette.parameters import check_choice, check_count
+from kitchenette.sketching.random import Stream, seed_from
 
-__all__ = ["kernel_error"]
+__all__ = ["Certificate", "certificate", "kernel_error"]
+
+BLOCK_NUMBERS = 1 << 22  # the entries of a kernel matrix that are computed at a time
 
 
 def kernel_error(
@@ -80,6 +89,169 @@ def kernel_error(
     Z = np.asarray(feature_map.transform(X), dtype=np.float64)
     W = Z if Y is None else np.asarray(feature_map.transform(Y), dtype=np.float64)
     return float(_METRICS[metric](exact, Z @ W.T))
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """An estimate of a map's kernel error, with an interval; see `certificate`.
+
+    Attributes
+    ----------
+    error : float
+        The estimate of ``kernel_error(feature_map, X)``, the "nrmse".
+    low, high : float
+        The confidence interval.
+    confidence : float
+        The probability with which such intervals contain the error.
+
+    Examples
+    --------
+    >>> from kitchenette.metrics import Certificate
+    >>> print(Certificate(error=0.05, low=0.04, high=0.06, confidence=0.95))
+    The kernel error is 0.05, between 0.04 and 0.06 with a confidence of 95 %.
+    """
+
+    error: float
+    low: float
+    high: float
+    confidence: float
+
+    def __str__(self) -> str:
+        return (
+            f"The kernel error is {self.error:.3g}, between {self.low:.3g} and {self.high:.3g} "
+            f"with a confidence of {100 * self.confidence:g} %."
+        )
+
+
+def certificate(
+    feature_map: Any,
+    X: ArrayLike,
+    *,
+    confidence: float = 0.95,
+    n_copies: int = 8,
+    random_state: Any = 0,
+) -> Certificate:
+    """The kernel error of a fitted map on these rows, without the exact kernel.
+
+    For maps whose kernel is not at hand, such as compositions with an inner map of your own, or as
+    a check that trusts no formula. The map is compared with independent copies of itself, as one
+    half of the features of a larger map with the other halves.
+
+    Parameters
+    ----------
+    feature_map : fitted transformer
+        An unbiased map: any of this package but `TEFM` and ``Fastfood(projection="fourier")``, or
+        another transformer with a parameter ``random_state``.
+    X : array-like or sparse matrix with the map's number of columns
+        Rows. Memory grows with their number, and time with its square.
+    confidence : float, default=0.95
+        The probability with which the interval contains the error.
+    n_copies : int, default=8
+        The number of copies, at least 3. Each costs as much as the map itself, and the interval
+        shrinks like n_copies^-1/2.
+    random_state : int, NumPy generator or None, default=0
+        The seed of the copies, which must have nothing to do with that of the map.
+
+    Returns
+    -------
+    certificate : Certificate
+        The "nrmse" of `kernel_error`, estimated, and its interval.
+
+    Notes
+    -----
+    Let K' be the kernel matrix of the map, with the error E = K' - K, and K_1, ..., K_R those of
+    copies with other seeds, which are unbiased: their expectation is K. For two different copies
+    the expectation of the sum of the entries of (K' - K_r) * (K' - K_s) is |E|^2, and that of
+    K_r * K_s is |K|^2 (Frobenius norms). The means over all pairs of copies estimate the squared
+    error of *this* map on these rows, not of an average one. The interval is that of the jackknife
+    over copies and Student's t with R - 1 degrees of freedom.
+
+    What the copies share is not seen: a bias, or the truncation of a series. If many copies are
+    needed for a useful interval, few random numbers dominate the error.
+
+    Halves of the features of one map would need no copies, but are independent only for maps
+    with independent features: not inside a block of `Fastfood`, and not within one `TensorSketch`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kitchenette import Fastfood
+    >>> from kitchenette.metrics import certificate, kernel_error
+    >>> X = np.random.default_rng(0).uniform(size=(200, 10))
+    >>> fastfood = Fastfood(n_components=256, random_state=7).fit(X)
+    >>> found = certificate(fastfood, X)
+    >>> found.low < kernel_error(fastfood, X) < found.high
+    True
+    """
+    check_is_fitted(feature_map)
+    check_count("n_copies", n_copies, least=3)
+    if not isinstance(confidence, float) or not 0 < confidence < 1:
+        raise ValueError(f"confidence must be a number between zero and one; got {confidence!r}.")
+    seeds = Stream(seed_from(random_state), "copies").words(1, n_copies)[0] % 2**32
+    copies = [_copy(feature_map, X, int(seed)) for seed in seeds]
+    features = [np.asarray(one.transform(X), dtype=np.float64) for one in (feature_map, *copies)]
+    differences, products = _sums_over_entries(features)
+    squared = _mean_of_pairs(differences) / _mean_of_pairs(products)
+    left_out = np.array(
+        [
+            _mean_of_pairs(np.delete(np.delete(differences, r, 0), r, 1))
+            / _mean_of_pairs(np.delete(np.delete(products, r, 0), r, 1))
+            for r in range(n_copies)
+        ]
+    )
+    deviation = np.sqrt((n_copies - 1) * np.mean((left_out - left_out.mean()) ** 2))
+    margin = stats.t.ppf(0.5 + confidence / 2, n_copies - 1) * deviation
+    error, low, high = np.sqrt(np.maximum([squared, squared - margin, squared + margin], 0.0))
+    return Certificate(float(error), float(low), float(high), confidence)
+
+
+def _copy(feature_map: Any, X: Any, seed: int) -> Any:
+    """A map with the same expectation, drawn independently."""
+    if isinstance(feature_map, TEFM) or (
+        isinstance(feature_map, Fastfood) and feature_map.projection == "fourier"
+    ):
+        raise ValueError(
+            f"{feature_map!r} is biased, and copies of it share the bias; use kernel_error, which "
+            "compares with the exact kernel."
+        )
+    copy = clone(feature_map)
+    names = copy.get_params(deep=False)
+    if "random_state" not in names:
+        raise ValueError(
+            f"{type(feature_map).__name__} has no random_state, so it cannot be drawn again."
+        )
+    copy.set_params(random_state=seed)
+    if isinstance(feature_map, KernelMap):
+        copy.set_params(kernel=feature_map.kernel_)  # what was chosen from data stays
+    elif isinstance(feature_map, CRAFTMap):
+        copy.set_params(up=_copy(feature_map.up_, X, seed + 1))
+        if feature_map.down is not None:
+            copy.set_params(down__random_state=seed + 2)
+    elif isinstance(feature_map, RowMap) and hasattr(feature_map, "kernel_"):
+        raise ValueError(
+            f"{type(feature_map).__name__} chooses what it approximates from the data; pass the "
+            "map that it chose."
+        )
+    return copy.fit(X)
+
+
+def _sums_over_entries(features: list[NDArray[Any]]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Sums over the entries of (K' - K_r) * (K' - K_s), and of K_r * K_s, for all r and s."""
+    n, n_copies = features[0].shape[0], len(features) - 1
+    differences, products = np.zeros((2, n_copies, n_copies))
+    for rows in slices(n, max(1, BLOCK_NUMBERS // (n * len(features)))):
+        kernels = np.stack([(Z[rows] @ Z.T).ravel() for Z in features])
+        of_copies = kernels[1:]
+        products += of_copies @ of_copies.T
+        of_errors = kernels[0] - of_copies
+        differences += of_errors @ of_errors.T
+    return differences, products
+
+
+def _mean_of_pairs(A: NDArray[Any]) -> float:
+    """The mean of the entries beside the diagonal."""
+    n = A.shape[0]
+    return float((A.sum() - np.trace(A)) / (n * (n - 1)))
 
 
 def _nrmse(K: NDArray[Any], approximation: NDArray[Any]) -> float:

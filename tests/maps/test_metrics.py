@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import stats
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.kernel_approximation import RBFSampler
+from sklearn.preprocessing import StandardScaler
+from sklearn.random_projection import GaussianRandomProjection
 
-from kitchenette import Fastfood
-from kitchenette.kernels import Gaussian, Laplacian, Maclaurin
-from kitchenette.metrics import kernel_error
+from kitchenette import (
+    TEFM,
+    AutoMap,
+    CRAFTMap,
+    Fastfood,
+    RandomKitchenSinks,
+    RandomMaclaurin,
+    TensorSketch,
+)
+from kitchenette.kernels import Gaussian, Laplacian, Maclaurin, Polynomial
+from kitchenette.metrics import certificate, kernel_error
 
 
 @pytest.fixture(params=[30, 200])
@@ -98,3 +109,94 @@ def test_bad_arguments_get_a_sentence(problem):
         kernel_error(feature_map, X, metric="rmse")
     with pytest.raises(NotFittedError):
         kernel_error(Fastfood(), X)
+
+
+# ---------------------------------------------------------------- certificates
+
+
+def covered(make, X: np.ndarray, n_seeds: int, share: float = 1.0) -> int:
+    """How many of the maps have an error within this share of their intervals of 90 %."""
+    count = 0
+    for seed in range(n_seeds):
+        feature_map = make(seed).fit(X)
+        found = certificate(feature_map, X, confidence=0.9, random_state=1000 + seed)
+        assert found.low <= found.error <= found.high
+        margin = share * (found.high**2 - found.error**2)
+        count += abs(kernel_error(feature_map, X) ** 2 - found.error**2) <= margin
+    return count
+
+
+def unit_rows(n: int, d: int) -> np.ndarray:
+    X = np.random.default_rng(d).normal(size=(n, d))
+    return X / np.linalg.norm(X, axis=1, keepdims=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda s: RandomKitchenSinks(Gaussian(0.8), 64, random_state=s),
+        lambda s: Fastfood(Gaussian(0.8), 16, random_state=s),
+        lambda s: TensorSketch(Polynomial(2), 32, random_state=s),
+        lambda s: RandomMaclaurin(Polynomial(3), 64, random_state=s),
+        lambda s: CRAFTMap(RandomMaclaurin(Polynomial(3), 128), 32, random_state=s),
+    ],
+    ids=["sinks", "fastfood", "sketch", "maclaurin", "craft"],
+)
+def test_certificates_contain_the_error_as_often_as_they_say(make):
+    """If 90 % of the intervals contain the error, the test fails with probability 3e-5.
+
+    Power: it fails for intervals of half the width, of which 60 to 70 % contain the error.
+    """
+    n_seeds, X = 200, unit_rows(25, 6)
+    least = n_seeds - stats.binom.isf(3e-5, n_seeds, 0.1)
+    assert covered(make, X, n_seeds) >= least
+    assert covered(make, X, n_seeds, share=0.45) < least
+
+
+def test_certificates_are_narrow_and_see_what_one_map_has_drawn():
+    X = unit_rows(60, 8)
+    errors, estimates, widths = [], [], []
+    for seed in range(15):
+        feature_map = TensorSketch(Polynomial(2), 64, random_state=seed).fit(X)
+        found = certificate(feature_map, X, n_copies=16)
+        errors.append(kernel_error(feature_map, X))
+        estimates.append(found.error)
+        widths.append(found.high - found.low)
+    # The estimates follow the errors of these very maps, not those of an average one.
+    assert np.corrcoef(errors, estimates)[0, 1] > 0.9
+    assert np.median(widths) < 0.4 * np.median(errors)
+
+
+def test_certificates_of_other_packages_and_of_projections():
+    X = unit_rows(40, 8)
+    sampler = RBFSampler(gamma=1.0, n_components=500, random_state=0).fit(X)
+    found = certificate(sampler, X)
+    assert found.low < kernel_error(sampler, X, kernel=Gaussian(np.sqrt(0.5))) < found.high
+    compact = CRAFTMap(
+        TensorSketch(Polynomial(2), 400),
+        100,
+        down=GaussianRandomProjection(random_state=0),
+        random_state=0,
+    ).fit(X)
+    found = certificate(compact, X, n_copies=12)
+    assert found.low < kernel_error(compact, X) < found.high
+    assert certificate(compact, X, n_copies=12) == found
+
+
+def test_what_cannot_be_certified_is_refused():
+    X = unit_rows(40, 8)
+    with pytest.raises(ValueError, match="biased"):
+        certificate(TEFM(Gaussian(1.0), 4).fit(X), X)
+    with pytest.raises(ValueError, match="biased"):
+        certificate(Fastfood(Gaussian(1.0), 16, projection="fourier").fit(X), X)
+    with pytest.raises(ValueError, match="has no random_state"):
+        certificate(StandardScaler().fit(X), X)
+    with pytest.raises(ValueError, match="n_copies must be"):
+        certificate(Fastfood(Gaussian(1.0), 16).fit(X), X, n_copies=2)
+    with pytest.raises(ValueError, match="confidence must be"):
+        certificate(Fastfood(Gaussian(1.0), 16).fit(X), X, confidence=95)
+    with pytest.raises(NotFittedError):
+        certificate(Fastfood(Gaussian(1.0), 16), X)
+    with pytest.raises(ValueError, match="pass the map that it chose"):
+        certificate(AutoMap(random_state=0).fit(X, X[:, 0]), X)

@@ -22,6 +22,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 }
 MAY_IMPORT["data"] = {"kernels", "sketching"} | MAY_IMPORT["kernels"]
 MAY_IMPORT["maps"] = {"data"} | MAY_IMPORT["data"]
+MAY_IMPORT["bounds"] = {"maps"} | MAY_IMPORT["maps"]
 MAY_IMPORT["metrics"] = {"maps"} | MAY_IMPORT["maps"]
 MAY_IMPORT["learning"] = {"maps"} | MAY_IMPORT["maps"]
 MAY_IMPORT["selection"] = {"learning"} | MAY_IMPORT["learning"]

@@ -34,6 +34,7 @@ def test_examples_in_the_readme():
 
 NAMESPACES = (
     kitchenette,
+    kitchenette.bounds,
     kitchenette.files,
     kitchenette.kernels,
     kitchenette.learning,
