@@ -8,7 +8,9 @@ divided by 1.3 times its looseness, which is the bound over the (1 - delta)-quan
 
 from __future__ import annotations
 
+import doctest
 from math import comb, factorial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -509,3 +511,10 @@ def test_where_no_variance_is_known_it_says_so(feature_map, message):
     X = np.random.default_rng(0).normal(size=(20, 5))
     with pytest.raises(ValueError, match=message):
         variance(feature_map.fit(X), X)
+
+
+def test_the_examples_in_the_documentation_run_as_printed():
+    page = Path(__file__).parents[2] / "docs" / "bounds.md"
+    result = doctest.testfile(str(page), module_relative=False)
+    assert result.failed == 0
+    assert result.attempted > 0

@@ -280,11 +280,11 @@ class Fastfood(FourierMap):
     Variance with D features, k = k(x - y), k2 = k(2 (x - y)) and v = |x - y| / length_scale:
 
     * for one frequency and "sincos" it is (1 + k2 - 2 k^2) / 2, as in `RandomKitchenSinks`;
-    * "hadamard", for the Gaussian kernel: at most (1 - exp(-v^2))^2 / D + 2 C(v) / D with
-      C(v) = 6 v^4 (exp(-v^2) + v^2 / 3) (Theorem 9 of the paper for D / 2 frequencies; its
-      Corollary 10 has four times the first term). The second term bounds the correlations inside
-      a block. The measured variance is 1.7 to 2.1 times the first term for v up to 1 and d
-      of 16 and more, 1.3 to 1.5 times for v = 2, and equals the first term for v of 3 and more;
+    * "hadamard", for the Gaussian kernel: at most 3 (1 - exp(-v^2))^2 / D, three times that of
+      independent frequencies (see `kitchenette.bounds.FastfoodError`, which sharpens Theorem 9 and
+      Corollary 10 of the paper). The measured variance is 1.7 to 2.1 times that of independent
+      frequencies for v up to 1 and d of 16 and more, 1.3 to 1.5 times for v = 2, and the same for
+      v of 3 and more;
     * "orthogonal", for the Gaussian kernel: about (1 - exp(-v^2))^2 / D
       + 2 (d - 1) (M - exp(-v^2)) / D with Kummer's function M = 1F1(d; d / 2; -v^2 / 2), if
       D / 2 is a multiple of d. For small v that is
