@@ -42,9 +42,9 @@ class FastfoodError(PairBound):
     2 (1 - K) / (d - 1), where the paper has the bound 12 / d. The variance of one cosine is
     (1 - exp(-v^2))^2 / 2, a fourth of the first term of the corollary.
 
-    This is a proof for the matrix V without the scaling S. With S, which the map has, the
-    measured variance is lower: 1.9 instead of 2.9 times that of independent frequencies for small
-    v and 64 columns.
+    This is a proof for the matrix V without the scaling S, for which close rows have the stated
+    variance. With S, which the map has, it is lower: about twice that of independent frequencies
+    for close rows (docs/accuracy.md).
 
     References
     ----------
