@@ -546,7 +546,7 @@ def test_grid_search_reaches_the_length_scale_and_finds_the_right_one():
         (Matern(0.0, 1.0), "Matern needs nu to be a number greater than 0; got 0.0"),
         (Matern(np.inf, 1.0), "Matern needs nu to be a number"),
         (RationalQuadratic(-1.0, 1.0), "RationalQuadratic needs alpha"),
-        (BesselMatern(1.5, 1.0), "BesselMatern needs order to be a whole number at least 1"),
+        (BesselMatern(1.5, 1.0), "BesselMatern needs n_points to be a whole number at least 1"),
         (Polynomial(0), "Polynomial needs degree to be a whole number at least 1"),
         (Polynomial(coef0=-1.0), "Polynomial needs coef0 to be a number at least 0; got -1.0"),
         (Polynomial(gamma=0.0), "Polynomial needs gamma"),
@@ -570,8 +570,8 @@ def test_bad_parameters_get_a_sentence(kernel, sentence):
 @pytest.mark.parametrize(
     ("kernel", "sentence"),
     [
-        (BesselMatern("3"), "BesselMatern needs order to be a whole number"),
-        (BesselMatern(-1), "BesselMatern needs order to be a whole number"),
+        (BesselMatern("3"), "BesselMatern needs n_points to be a whole number"),
+        (BesselMatern(-1), "BesselMatern needs n_points to be a whole number"),
         (Matern(-1.0), "Matern needs nu"),
         (Matern(10**400), "Matern needs nu"),
         (Gaussian("mean"), "length_scale must be a positive number"),

@@ -174,7 +174,7 @@ def test_huge_features_are_solved_or_refused():
 
 def test_a_matrix_that_is_not_finite_is_refused():
     with pytest.raises(ValueError, match="Scale the data"):
-        preconditioner.shifted_factor(np.full((2, 2), np.nan), 1.0, single=False)
+        preconditioner.shifted_factor(np.full((2, 2), np.nan), 1.0, in_float32=False)
 
 
 def test_targets_whose_squares_overflow_are_refused():

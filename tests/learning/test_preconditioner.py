@@ -214,7 +214,7 @@ def test_singular_matrices_have_a_finite_positive_preconditioner(n, alpha):
 
 
 def test_the_shift_grows_until_the_matrix_is_definite():
-    (factor, _), shift = preconditioner.shifted_factor(-np.eye(3), 1e-3, single=False)
+    (factor, _), shift = preconditioner.shifted_factor(-np.eye(3), 1e-3, in_float32=False)
     assert shift == 10.0
     assert np.allclose(np.diag(factor), 3.0)
 

@@ -37,7 +37,7 @@ ORACLES = {"hadamard": oracles.fastfood_matrix, "orthogonal": oracles.orthogonal
 
 def close_enough(kernel, d):
     if isinstance(kernel, BesselMatern):
-        return np.sqrt((d + 2) / kernel.order) * kernel.length_scale
+        return np.sqrt((d + 2) / kernel.n_points) * kernel.length_scale
     return 1.5
 
 

@@ -37,7 +37,7 @@ def close_enough(kernel, d):
     if isinstance(kernel, Laplacian):
         return 1.5 / np.sqrt(d) * 3 if d > 3 else 1.5
     if isinstance(kernel, BesselMatern):
-        return np.sqrt((d + 2) / kernel.order) * kernel.length_scale
+        return np.sqrt((d + 2) / kernel.n_points) * kernel.length_scale
     return 1.5
 
 

@@ -118,6 +118,19 @@ def test_sparse_rows_that_lie_are_refused(changes, sentence):
         line.write(csr(**changes), np.empty((2, 2)))
 
 
+def test_a_negative_column_of_rows_of_more_than_2_to_the_32_columns_is_refused():
+    # As an unsigned number of 32 bits, -1 would be one of these columns.
+    first_column = _core.mapped_columns64(
+        n_columns=2**33,
+        kinds=np.zeros(1, np.int32),
+        sources=np.zeros(1, np.int32),
+        starts=np.zeros(2, np.int64),
+        numbers=np.empty(0),
+    )
+    with pytest.raises(ValueError, match="outside the matrix"):
+        first_column.write(csr(indices=(0, -1), n_columns=2**33), np.empty((2, 1)))
+
+
 @pytest.mark.parametrize(
     ("out", "sentence"),
     [
@@ -272,10 +285,19 @@ def tensor_sketch(**changes):
         ({"chirp": np.ones((16, 2)), "filter": np.ones((16, 1))}, "must be complex"),
         ({"chirp": np.ones((16, 2)), "filter": np.ones((32, 2))}, "must be complex"),
         ({"chirp": np.ones((16, 2)), "filter": np.ones((16, 2))}, "too short for a chirp"),
-        ({"order": np.zeros(16, np.int32)}, "order and factors"),
-        ({"order": np.zeros(15, np.int32), "factors": np.ones(16)}, "order and factors"),
-        ({"order": np.full(16, 16, np.int32), "factors": np.ones(16)}, "outside the spectrum"),
-        ({"order": np.full(16, -1, np.int32), "factors": np.ones(16)}, "outside the spectrum"),
+        ({"order": np.zeros(16, np.int32)}, "a number for every bucket"),
+        (
+            {"order": np.zeros(15, np.int32), "factors": np.ones(16)},
+            "a number for every bucket",
+        ),
+        (
+            {"order": np.full(16, 16, np.int32), "factors": np.ones(16)},
+            "outside the spectrum",
+        ),
+        (
+            {"order": np.full(16, -1, np.int32), "factors": np.ones(16)},
+            "outside the spectrum",
+        ),
     ],
 )
 def test_tensor_sketches_refuse_bad_parameters(changes, sentence):

@@ -112,6 +112,48 @@ print(set(results))
     )
 
 
+@FORKS
+def test_a_child_forked_during_an_update_is_told_so_and_does_not_wait_for_ever():
+    assert (
+        run(
+            """
+from kitchenette import LeastSquares
+Z = np.random.default_rng(0).normal(size=(20_000, 512))
+changing, others = LeastSquares(512), LeastSquares(512)
+thread = threading.Thread(target=changing.update, args=[Z, Z[:, 0]])
+thread.start()
+while thread.is_alive():  # until a child is forked during the update
+    child = os.fork()
+    if child == 0:
+        assert others.update(Z[:50], Z[:50, 0]).n_rows == 50
+        try:
+            changing.merge(others)
+        except RuntimeError as error:
+            os._exit(7 if "forked while another thread" in str(error) else 1)
+        os._exit(0)
+    if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7:
+        break
+else:
+    print("the update was too short")
+thread.join()
+print(changing.n_rows)  # the parent is not affected
+"""
+        )
+        == "20000"
+    )
+
+
+def test_nothing_is_printed_if_a_daemon_thread_holds_objects_when_a_process_ends():
+    code = """
+operator = _core.affine64(n_columns=3, constant=1.0, slope=1.0)
+threading.Thread(target=lambda kept: time.sleep(60), args=[operator], daemon=True).start()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", START + code], capture_output=True, text=True, timeout=120
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
 @pytest.mark.parametrize(
     "call",
     [

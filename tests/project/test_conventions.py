@@ -125,7 +125,7 @@ def X() -> np.ndarray:
         (Fastfood(projection=np.ones(2)), "projection must be one of 'hadamard'"),
         (Fastfood(features=np.ones(2)), "features must be one of 'sincos'"),
         (RandomKitchenSinks(frequencies=np.ones(2)), "frequencies must be one of"),
-        (Fastfood(BesselMatern("3")), "BesselMatern needs order to be a whole number"),
+        (Fastfood(BesselMatern("3")), "BesselMatern needs n_points to be a whole number"),
         (RandomKitchenSinks(Matern(10**400)), "Matern needs nu to be a number"),
     ],
 )

@@ -351,8 +351,8 @@ template <class T> void bind_tensor_sketch(nb::module_& m) {
         [](Size n_columns, Size n_buckets, const Table<std::int32_t>& buckets,
            const Table<T>& weights, Size length, const Table<T>& roots, Size part,
            const Table<T>& circle, const std::optional<Table<T>>& chirp,
-           const std::optional<Table<T>>& filter, const OptionalVector<std::int32_t>& order,
-           const OptionalVector<T>& factors) {
+           const std::optional<Table<T>>& filter, const OptionalVector<std::int32_t>& positions,
+           const OptionalVector<T>& output_scales) {
             require_sizes(n_columns, n_buckets);
             TensorSketch<T> map;
             map.n_columns = n_columns;
@@ -372,9 +372,9 @@ template <class T> void bind_tensor_sketch(nb::module_& m) {
                         "transform");
                 require(length >= 2 * n_buckets - 1, "the transform is too short for a chirp");
             } else {
-                require(
-                    length == n_buckets || (!order && (length - 1) / map.degree >= n_buckets - 1),
-                    "the transform is too short");
+                require(length == n_buckets ||
+                            (!positions && (length - 1) / map.degree >= n_buckets - 1),
+                        "the transform is too short");
             }
             require(is_power_of_two(length), "a transform's length must be a power of two");
             require(roots.shape(1) == 6 && 4 * static_cast<Size>(roots.shape(0)) >= length &&
@@ -384,8 +384,9 @@ template <class T> void bind_tensor_sketch(nb::module_& m) {
                     "a part's length must be a power of four");
             require(has_shape(circle, std::max(Size{1}, length / part), 2),
                     "the circle must have a complex number for each part of the transform");
-            require(!order || (length_of(order) == n_buckets && length_of(factors) == n_buckets),
-                    "order and factors must have a number for every bucket");
+            require(!positions || (length_of(positions) == n_buckets &&
+                                   length_of(output_scales) == n_buckets),
+                    "order and output_scales must have a number for every bucket");
             Keeper keeper;
             map.buckets = keeper.copy(buckets);
             map.weights = keeper.reference(weights);
@@ -394,11 +395,11 @@ template <class T> void bind_tensor_sketch(nb::module_& m) {
             map.circle = keeper.reference(circle);
             map.chirp = keeper.reference(chirp);
             map.filter = keeper.reference(filter);
-            map.order = keeper.copy(order);
-            map.factors = keeper.reference(factors);
+            map.positions = keeper.copy(positions);
+            map.output_scales = keeper.reference(output_scales);
             require(all_below(map.buckets, buckets.size(), n_buckets), "there is no such bucket");
-            require(!order || all_below(map.order, order->size(),
-                                        chirp ? n_buckets / 2 * 2 + 2 : n_buckets),
+            require(!positions || all_below(map.positions, positions->size(),
+                                            chirp ? n_buckets / 2 * 2 + 2 : n_buckets),
                     "a feature lies outside the spectrum");
             return make_operator(map, keeper);
         },

@@ -126,10 +126,11 @@ template <class T> Batch<T> batch_of(const Matrix<const T>& Z, const Targets<dou
 
 // An accumulator with the sizes that batches must have.
 struct SizedAccumulator {
-    SizedAccumulator(Size features, Size targets, Size expected_rows, bool single, bool single_gram)
+    SizedAccumulator(Size features, Size targets, Size expected_rows, bool in_float32,
+                     bool float32_gram)
         : n_features(features),
           n_targets(targets),
-          accumulator(features, targets, expected_rows, single, single_gram) {}
+          accumulator(features, targets, expected_rows, in_float32, float32_gram) {}
     Size n_features, n_targets;
     Accumulator accumulator;
 };
@@ -161,7 +162,7 @@ void bind_batches(Statistics_& statistics, Accumulator_& accumulator) {
 std::unique_ptr<Statistics> adopt(const PackedArray& gram, const Array<2>& cross,
                                   const Array<2>& target_gram, const Array<1>& feature_mean,
                                   const Array<1>& target_mean, double count, Size n_rows,
-                                  bool single) {
+                                  bool has_float32) {
     const Size D = static_cast<Size>(cross.shape(0)), k = static_cast<Size>(cross.shape(1));
     Moments moments = Moments::without_arrays(D, k);
     require(n_rows >= 0, "n_rows must not be negative");
@@ -175,7 +176,7 @@ std::unique_ptr<Statistics> adopt(const PackedArray& gram, const Array<2>& cross
     moments.target_mean = numbers_of(target_mean, {k}, "target_mean");
     moments.count = count;
     moments.n_rows = n_rows;
-    moments.single = single;
+    moments.has_float32 = has_float32;
     return std::make_unique<Statistics>(std::move(moments));
 }
 
@@ -184,7 +185,7 @@ template <class Statistics_> void bind_numbers(Statistics_& statistics) {
         .def_prop_ro("n_targets", &Statistics::n_targets)
         .def_prop_ro("n_rows", [](const Statistics& self) { return moments_of(self).n_rows; })
         .def_prop_ro("count", [](const Statistics& self) { return moments_of(self).count; })
-        .def_prop_ro("single", [](const Statistics& self) { return moments_of(self).single; })
+        .def_prop_ro("single", [](const Statistics& self) { return moments_of(self).has_float32; })
         .def_prop_ro("version", [](const Statistics& self) {
             const nb::gil_scoped_release release;
             return self.version();

@@ -14,12 +14,12 @@ template <class T> struct BlasFunctions {
 };
 
 struct Blas {
-    BlasFunctions<float> in_single;
+    BlasFunctions<float> in_float32;
     BlasFunctions<double> in_double;
 
     template <class T> const BlasFunctions<T>& of() const {
         if constexpr (std::is_same_v<T, float>)
-            return in_single;
+            return in_float32;
         else
             return in_double;
     }

@@ -72,7 +72,7 @@ Size numbers_of(const Layout& layout, Size capacity) {
 
 }  // namespace
 
-template <class T> WaitingRows<T>::WaitingRows(Size capacity, Size n_columns)
+template <class T> BufferedRows<T>::BufferedRows(Size capacity, Size n_columns)
     : code_(&vector_code<T>()),
       layout_(layout_of(*code_, capacity, n_columns)),
       past_caches_(code_->multiply_strips &&
@@ -80,9 +80,9 @@ template <class T> WaitingRows<T>::WaitingRows(Size capacity, Size n_columns)
       memory_(numbers_of(layout_, capacity)),
       mean_parts_(2 * n_columns) {}
 
-template <class T> void WaitingRows<T>::centre(const T* z, Size stride, Size n_rows,
-                                               const double* mean, const double* roots,
-                                               Size first) {
+template <class T> void BufferedRows<T>::centre(const T* z, Size stride, Size n_rows,
+                                                const double* mean, const double* weight_roots,
+                                                Size first) {
     const Size n_columns = layout_.n_columns;
     // The mean is split into a sum of two numbers of this precision. If the mean is large, the
     // first difference is exact, and the second one subtracts the remainder.
@@ -93,18 +93,18 @@ template <class T> void WaitingRows<T>::centre(const T* z, Size stride, Size n_r
     }
     for_rows<T>(n_rows, n_columns, first, [&](Size row, Size count) {
         code_->centre_rows(z + (row - first) * stride, stride, count, n_columns, high, low,
-                           roots ? roots + (row - first) : nullptr, place_of(row), layout_.width,
-                           layout_.begin(0, 1), past_caches_);
+                           weight_roots ? weight_roots + (row - first) : nullptr, place_of(row),
+                           layout_.width, layout_.begin(0, 1), past_caches_);
     });
 }
 
-template <class T> void WaitingRows<T>::centre_and_round(const double* z, Size stride, Size n_rows,
-                                                         const double* mean, const double* roots,
-                                                         Size first) {
+template <class T> void BufferedRows<T>::centre_and_round(const double* z, Size stride, Size n_rows,
+                                                          const double* mean,
+                                                          const double* weight_roots, Size first) {
     for_rows<T>(n_rows, layout_.n_columns, first, [&](Size begin, Size count) {
         for (Size row = begin; row < begin + count; ++row) {
             const double* source = z + (row - first) * stride;
-            const double root = roots ? roots[row - first] : 1.0;
+            const double root = weight_roots ? weight_roots[row - first] : 1.0;
             T* target = place_of(row);
             for_columns(
                 layout_,
@@ -116,7 +116,7 @@ template <class T> void WaitingRows<T>::centre_and_round(const double* z, Size s
     });
 }
 
-template <class T> void WaitingRows<T>::put(const double* row, Size place) {
+template <class T> void BufferedRows<T>::put(const double* row, Size place) {
     T* target = place_of(place);
     for_columns(
         layout_, [&](Size column, Size j) { target[j] = static_cast<T>(row[column]); }, target);
@@ -203,7 +203,7 @@ struct Range {
 // product(i, j), stored by columns, is the sum over some rows, which begin with a chunk, of
 // left(row, tile.row + i) right(row, tile.column + j). In a square on the diagonal of a Gram
 // matrix, only what is on and below the diagonal is asked for.
-template <class T> void multiply(const WaitingRows<T>& left, const WaitingRows<T>& right,
+template <class T> void multiply(const BufferedRows<T>& left, const BufferedRows<T>& right,
                                  const Range& rows, const Tile& tile, bool square, T* product,
                                  Size stride) {
     const VectorCode<T>& code = left.code();
@@ -231,8 +231,8 @@ template <class T> void multiply(const WaitingRows<T>& left, const WaitingRows<T
 }
 
 // The same by the BLAS, which sees columns in the rows and takes pointers to everything.
-template <class T> void multiply(const BlasFunctions<T>& blas, const WaitingRows<T>& left,
-                                 const WaitingRows<T>& right, const Range& rows, const Tile& tile,
+template <class T> void multiply(const BlasFunctions<T>& blas, const BufferedRows<T>& left,
+                                 const BufferedRows<T>& right, const Range& rows, const Tile& tile,
                                  bool square, T* product, Size stride) {
     const Size left_columns = left.layout().n_columns, right_columns = right.layout().n_columns;
     T* a = left.data() + rows.begin * left_columns + tile.row;
@@ -250,11 +250,11 @@ template <class T> void multiply(const BlasFunctions<T>& blas, const WaitingRows
 }
 
 // Whether a product of these rows is one of strips, which is our own, or one of the BLAS.
-template <class T> bool in_strips(const WaitingRows<T>& rows) {
+template <class T> bool in_strips(const BufferedRows<T>& rows) {
     return rows.code().multiply_strips != nullptr;
 }
 
-template <class T> Size width_of_tiles(const WaitingRows<T>& rows) {
+template <class T> Size width_of_tiles(const BufferedRows<T>& rows) {
     const Size order = rows.layout().n_columns;
     return in_strips(rows) ? tile_width(order, tile_of_strips, widest_strip, 8)
                            : tile_width(order, tile_of_blas, 128, 1);
@@ -267,7 +267,7 @@ bool products_call_blas() {
 }
 
 template <class T>
-RowProducts<T>::RowProducts(const WaitingRows<T>& rows, Size n_rows, Size n_targets)
+RowProducts<T>::RowProducts(const BufferedRows<T>& rows, Size n_rows, Size n_targets)
     : width_(width_of_tiles(rows)),
       n_targets_(n_targets),
       tiles_(tiles_of(rows.layout().n_columns, width_)),
@@ -283,13 +283,13 @@ template <class T> Size RowProducts<T>::tasks() const {
 }
 
 template <class T> template <class S>
-void RowProducts<T>::add(const WaitingRows<T>& rows, const WaitingRows<T>* targets, Size n_rows,
+void RowProducts<T>::add(const BufferedRows<T>& rows, const BufferedRows<T>* targets, Size n_rows,
                          double scale, const Blas& blas, S* packed, double* cross) const {
     const Size order = rows.layout().n_columns, width = width_;
     const Size n_tiles = static_cast<Size>(tiles_.size());
     const auto task = [&](Size number, T* products) {
         // Two sums are added each time a tile of the matrix is loaded into the cache.
-        const auto compute = [&](const WaitingRows<T>& right, const Tile& tile, bool square,
+        const auto compute = [&](const BufferedRows<T>& right, const Tile& tile, bool square,
                                  const auto& add) {
             T *first = products, *second = products + width * width;
             for (Size row = 0; row < n_rows; row += 2 * rows_of_a_sum) {
@@ -326,12 +326,12 @@ void RowProducts<T>::add(const WaitingRows<T>& rows, const WaitingRows<T>* targe
     parallel<T>(tasks(), n_rows * order * order, scratch_, task, true);
 }
 
-#define KITCHENETTE_INSTANTIATE_ADD(T, S)                                                    \
-    template void RowProducts<T>::add<S>(const WaitingRows<T>&, const WaitingRows<T>*, Size, \
+#define KITCHENETTE_INSTANTIATE_ADD(T, S)                                                      \
+    template void RowProducts<T>::add<S>(const BufferedRows<T>&, const BufferedRows<T>*, Size, \
                                          double, const Blas&, S*, double*) const;
 #define KITCHENETTE_INSTANTIATE(T)                                                          \
     template double add_column_sums<T>(const T*, Size, Size, Size, const double*, double*); \
-    template class WaitingRows<T>;                                                          \
+    template class BufferedRows<T>;                                                         \
     template class RowProducts<T>;                                                          \
     KITCHENETTE_INSTANTIATE_ADD(T, float)                                                   \
     KITCHENETTE_INSTANTIATE_ADD(T, double)

@@ -33,16 +33,17 @@ struct Layout {
 
 // A buffer of centred rows to be multiplied, in the layout of the instruction set that was selected
 // at its allocation. No method allocates.
-template <class T> class WaitingRows {
+template <class T> class BufferedRows {
   public:
-    WaitingRows(Size capacity, Size n_columns);
+    BufferedRows(Size capacity, Size n_columns);
 
-    // Sets the rows first, first + 1, ... to (z - mean) * roots, computed in T; roots may be null.
-    void centre(const T* z, Size stride, Size n_rows, const double* mean, const double* roots,
-                Size first);
+    // Sets the rows first, first + 1, ... to (z - mean) * weight_roots, computed in T; weight_roots
+    // may be null.
+    void centre(const T* z, Size stride, Size n_rows, const double* mean,
+                const double* weight_roots, Size first);
     // The same, computed in double precision and then rounded.
     void centre_and_round(const double* z, Size stride, Size n_rows, const double* mean,
-                          const double* roots, Size first);
+                          const double* weight_roots, Size first);
     // Copies one row without centring it.
     void put(const double* row, Size place);
 
@@ -69,13 +70,13 @@ struct Tile {
 // Products of buffered rows with the same number of columns, and the scratch memory for them.
 template <class T> class RowProducts {
   public:
-    RowProducts(const WaitingRows<T>& rows, Size n_rows, Size n_targets);
+    RowProducts(const BufferedRows<T>& rows, Size n_rows, Size n_targets);
 
     // Adds scale * A'A to a symmetric matrix in LAPACK's rectangular full packed format
     // (TRANSR = 'N', UPLO = 'L'), where A are the first n_rows rows, and scale * A'B to the matrix
     // `cross`, stored by rows, where B are the first n_rows rows of `targets` unless it is null.
     // A packed matrix of floats is added to in double precision, and the sum is rounded once.
-    template <class S> void add(const WaitingRows<T>& rows, const WaitingRows<T>* targets,
+    template <class S> void add(const BufferedRows<T>& rows, const BufferedRows<T>* targets,
                                 Size n_rows, double scale, const Blas& blas, S* packed,
                                 double* cross) const;
 

@@ -57,6 +57,9 @@ template <class T> void bind_row_keys(nb::module_& m) {
 NB_MODULE(_core, m) {
     using namespace kitchenette;
     m.doc() = "The native core of kitchenette. Private: use the package.";
+    // Objects that a daemon thread or another module still holds when the interpreter ends are no
+    // leaks, but nanobind would print a list of them.
+    nb::set_leak_warnings(false);
 
     m.def("simd_variants", [] {
         std::vector<std::string> names;

@@ -20,18 +20,18 @@ class Units {
     Units(Size n_rows, const Pace& pace)
         : n_rows_(n_rows),
           size_(pace.rows),
-          singles_(n_rows % pace.rows <= pace.few ? n_rows % pace.rows : 0),
-          groups_(ceil_divide(n_rows - singles_, pace.rows)) {}
-    Size count() const { return groups_ + singles_; }
+          last_rows_(n_rows % pace.rows <= pace.few ? n_rows % pace.rows : 0),
+          groups_(ceil_divide(n_rows - last_rows_, pace.rows)) {}
+    Size count() const { return groups_ + last_rows_; }
     Size first_row(Size unit) const {
-        return unit < groups_ ? unit * size_ : n_rows_ - singles_ + (unit - groups_);
+        return unit < groups_ ? unit * size_ : n_rows_ - last_rows_ + (unit - groups_);
     }
     Size rows(Size unit) const {
-        return unit < groups_ ? std::min(size_, n_rows_ - singles_ - unit * size_) : 1;
+        return unit < groups_ ? std::min(size_, n_rows_ - last_rows_ - unit * size_) : 1;
     }
 
   private:
-    Size n_rows_, size_, singles_, groups_;
+    Size n_rows_, size_, last_rows_, groups_;
 };
 
 template <class T> class Operator {

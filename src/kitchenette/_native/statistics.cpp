@@ -15,7 +15,7 @@ namespace {
 
 constexpr Size block_rows = 4096;  // of a product
 // The ranges of magnitudes whose sums of squares do not overflow or underflow.
-constexpr double smallest_single = 1e-10, largest_single = 1e10, largest_double = 1e140;
+constexpr double smallest_float32 = 1e-10, largest_float32 = 1e10, largest_double = 1e140;
 constexpr double largest_gram = 1e30;  // of the sum of squares of a batch, in a matrix of floats
 constexpr Size bound = Size{1} << 31;  // of the sizes that the BLAS takes
 constexpr Size converted_rows = 64;    // of float32 that are multiplied as float64, at a time
@@ -72,21 +72,23 @@ double largest_magnitude(const Vector& numbers) {
 // rows are detected here.
 struct Measured {
     double count = 0;
-    Vector roots;  // of the weights; empty if there are none
+    Vector weight_roots;  // of the weights; empty if there are none
     Vector feature_mean, target_mean;
     Vector feature_step, target_step;  // from the means of the statistics to those of the batch
-    bool in_single = false;            // whether the products can be computed in float32
+    bool in_float32 = false;           // whether the products can be computed in float32
 
-    const double* roots_from(Size row) const { return roots.empty() ? nullptr : &roots[row]; }
+    const double* weight_roots_from(Size row) const {
+        return weight_roots.empty() ? nullptr : &weight_roots[row];
+    }
 };
 
-double checked_weights(const double* weights, Size n_rows, Vector& roots) {
+double checked_weights(const double* weights, Size n_rows, Vector& weight_roots) {
     if (!weights) return static_cast<double>(n_rows);
-    roots.resize(static_cast<std::size_t>(n_rows));
+    weight_roots.resize(static_cast<std::size_t>(n_rows));
     for (Size i = 0; i < n_rows; ++i) {
         refuse_unless(std::isfinite(weights[i]) && weights[i] >= 0,
                       "sample_weight must be finite and not negative.");
-        roots[static_cast<std::size_t>(i)] = std::sqrt(weights[i]);
+        weight_roots[static_cast<std::size_t>(i)] = std::sqrt(weights[i]);
     }
     return pairwise_sum(weights, n_rows);
 }
@@ -105,7 +107,7 @@ Vector step_from(const double* before, const Vector& mean) {
 template <class T> Measured measured(const Batch<T>& batch, const Moments& known) {
     const Size D = known.n_features, k = known.n_targets;
     Measured result;
-    result.count = checked_weights(batch.weights, batch.n_rows, result.roots);
+    result.count = checked_weights(batch.weights, batch.n_rows, result.weight_roots);
     Vector sums(static_cast<std::size_t>(D)), target_sums(static_cast<std::size_t>(k));
     const double peak =
         add_column_sums(batch.z, batch.stride, batch.n_rows, D, batch.weights, sums.data());
@@ -123,13 +125,13 @@ template <class T> Measured measured(const Batch<T>& batch, const Moments& known
                   "number times the root of its weight is " +
                       short_number(most) + ". Scale the data down.");
     const double all = root * peak * (root * peak) * static_cast<double>(batch.n_rows);
-    refuse_unless(!known.has_single_gram() || all < largest_gram,
+    refuse_unless(!known.has_float32_gram() || all < largest_gram,
                   "Z or sample_weight is too large for sums of squares in float32: the largest "
                   "number times the root of its weight is " +
                       short_number(root * peak) + ". Scale the data down.");
     const double least = std::min(1.0, root) * std::min(peak, target_peak > 0 ? target_peak : peak);
-    result.in_single =
-        sizeof(T) == sizeof(float) && smallest_single < least && most < largest_single;
+    result.in_float32 =
+        sizeof(T) == sizeof(float) && smallest_float32 < least && most < largest_float32;
     result.feature_mean = mean_of(std::move(sums), result.count);
     result.target_mean = mean_of(std::move(target_sums), result.count);
     result.feature_step = step_from(known.feature_mean.get(), result.feature_mean);
@@ -150,7 +152,7 @@ template <class T> class Block {
           features_(capacity, n_features),
           targets_(capacity, n_targets),
           // Products of targets are always computed in double precision.
-          exact_targets_(exact_in_place ? nullptr : new WaitingRows<double>(capacity, n_targets)),
+          exact_targets_(exact_in_place ? nullptr : new BufferedRows<double>(capacity, n_targets)),
           converted_(exact_in_place ? converted_rows * n_features : 0),
           products_(features_, capacity, n_targets),
           target_products_(exact_targets(), capacity, 0),
@@ -162,11 +164,11 @@ template <class T> class Block {
     template <class S>
     void add(const Batch<S>& batch, Size first, Size count, const Measured& measured) {
         add_features(batch.z + first * batch.stride, batch.stride, count,
-                     measured.feature_mean.data(), measured.roots_from(first), n_rows_);
+                     measured.feature_mean.data(), measured.weight_roots_from(first), n_rows_);
         const Size k = targets_.layout().n_columns;
         const auto add_targets = [&](auto& rows) {
             rows.centre_and_round(batch.y + first * k, k, count, measured.target_mean.data(),
-                                  measured.roots_from(first), n_rows_);
+                                  measured.weight_roots_from(first), n_rows_);
         };
         add_targets(targets_);
         if (exact_targets_) add_targets(*exact_targets_);
@@ -198,31 +200,31 @@ template <class T> class Block {
   private:
     static constexpr bool exact_in_place = sizeof(T) == sizeof(double);
 
-    const WaitingRows<double>& exact_targets() const {
+    const BufferedRows<double>& exact_targets() const {
         if constexpr (exact_in_place)
             return targets_;
         else
             return *exact_targets_;
     }
 
-    void add_features(const T* z, Size stride, Size count, const double* mean, const double* roots,
-                      Size first) {
-        features_.centre(z, stride, count, mean, roots, first);
+    void add_features(const T* z, Size stride, Size count, const double* mean,
+                      const double* weight_roots, Size first) {
+        features_.centre(z, stride, count, mean, weight_roots, first);
     }
 
     // Rows of float32 whose products would overflow or underflow in float32.
     template <class S>
         requires(!std::is_same_v<S, T>)
-    void add_features(const S* z, Size stride, Size count, const double* mean, const double* roots,
-                      Size first) {
+    void add_features(const S* z, Size stride, Size count, const double* mean,
+                      const double* weight_roots, Size first) {
         const Size D = features_.layout().n_columns;
         for (Size begin = 0; begin < count; begin += converted_rows) {
             const Size some = std::min(converted_rows, count - begin);
             for (Size i = 0; i < some; ++i)
                 for (Size j = 0; j < D; ++j)
                     converted_.data()[i * D + j] = static_cast<T>(z[(begin + i) * stride + j]);
-            features_.centre(converted_.data(), D, some, mean, roots ? roots + begin : nullptr,
-                             first + begin);
+            features_.centre(converted_.data(), D, some, mean,
+                             weight_roots ? weight_roots + begin : nullptr, first + begin);
         }
     }
 
@@ -240,8 +242,8 @@ template <class T> class Block {
     }
 
     Size capacity_, n_rows_ = 0;
-    WaitingRows<T> features_, targets_;
-    std::unique_ptr<WaitingRows<double>> exact_targets_;
+    BufferedRows<T> features_, targets_;
+    std::unique_ptr<BufferedRows<double>> exact_targets_;
     AlignedBuffer<T> converted_;
     RowProducts<T> products_;
     RowProducts<double> target_products_;
@@ -254,27 +256,27 @@ void move_mean(double* mean, const Vector& step, double part) {
 
 }  // namespace
 
-// ---------------------------------------------------------------- rows that wait
+// ---------------------------------------------------------------- buffered rows
 
 // One block at a time, in the precision of the last batch.
 class PendingRows {
   public:
-    PendingRows(const Moments& moments, Size n_rows, bool in_single)
+    PendingRows(const Moments& moments, Size n_rows, bool in_float32)
         : capacity_(std::min(n_rows, block_rows + 1)),
           n_features_(moments.n_features),
           n_targets_(moments.n_targets) {
-        allocate(in_single);
+        allocate(in_float32);
     }
 
     // Adds rows and the difference of the means as one more row, times the root of `between`
     // (Chan, Golub and LeVeque 1979), and multiplies them whenever the memory is full. Nothing is
     // allocated if the first product is in the precision that was asked for.
     template <class T> void add(const Batch<T>& batch, const Measured& measured,
-                                const Vector& feature_row, const Vector& target_row, bool in_single,
-                                double sign, const Blas& blas, Moments& moments) {
-        if (in_single != (in_single_ != nullptr)) {
+                                const Vector& feature_row, const Vector& target_row,
+                                bool in_float32, double sign, const Blas& blas, Moments& moments) {
+        if (in_float32 != (in_float32_ != nullptr)) {
             multiply(moments, sign, blas);
-            allocate(in_single);
+            allocate(in_float32);
         }
         const auto fill = [&](auto& block) {
             for (Size row = 0; row < batch.n_rows;) {
@@ -286,27 +288,27 @@ class PendingRows {
             block.add_row(feature_row, target_row);
         };
         if constexpr (sizeof(T) == sizeof(float))
-            if (in_single_) return fill(*in_single_);
+            if (in_float32_) return fill(*in_float32_);
         fill(*in_double_);
     }
 
     void multiply(Moments& moments, double sign, const Blas& blas) {
-        if (in_single_) in_single_->multiply(moments, sign, blas);
+        if (in_float32_) in_float32_->multiply(moments, sign, blas);
         if (in_double_) in_double_->multiply(moments, sign, blas);
     }
 
   private:
-    void allocate(bool in_single) {
-        in_single_.reset();  // frees memory before new memory is allocated
+    void allocate(bool in_float32) {
+        in_float32_.reset();  // frees memory before new memory is allocated
         in_double_.reset();
-        if (in_single)
-            in_single_ = std::make_unique<Block<float>>(capacity_, n_features_, n_targets_);
+        if (in_float32)
+            in_float32_ = std::make_unique<Block<float>>(capacity_, n_features_, n_targets_);
         else
             in_double_ = std::make_unique<Block<double>>(capacity_, n_features_, n_targets_);
     }
 
     Size capacity_, n_features_, n_targets_;
-    std::unique_ptr<Block<float>> in_single_;
+    std::unique_ptr<Block<float>> in_float32_;
     std::unique_ptr<Block<double>> in_double_;
 };
 
@@ -331,10 +333,11 @@ struct DifferenceOfMeans {
     DifferenceOfMeans(const Measured& measured, double between)
         : features(times(std::sqrt(between), measured.feature_step)),
           targets(times(std::sqrt(between), measured.target_step)),
-          in_single(measured.in_single && std::max(largest_magnitude(features),
-                                                   largest_magnitude(targets)) < largest_single) {}
+          in_float32(measured.in_float32 &&
+                     std::max(largest_magnitude(features), largest_magnitude(targets)) <
+                         largest_float32) {}
     Vector features, targets;
-    bool in_single;
+    bool in_float32;
 };
 
 void move(Moments& moments, const Measured& measured, double part) {
@@ -351,7 +354,7 @@ void fill_with_zeros(Moments& moments) {
     std::fill_n(moments.target_mean.get(), moments.n_targets, 0.0);
     moments.count = 0;
     moments.n_rows = 0;
-    moments.single = false;
+    moments.has_float32 = false;
 }
 
 template <class T> NumbersOf<T> copy_of(const NumbersOf<T>& numbers, Size count) {
@@ -406,9 +409,9 @@ Moments Moments::without_arrays(Size features, Size targets) {
     return moments;
 }
 
-Moments::Moments(Size features, Size targets, bool single_gram)
+Moments::Moments(Size features, Size targets, bool float32_gram)
     : Moments(without_arrays(features, targets)) {
-    if (single_gram)
+    if (float32_gram)
         gram = zeros<float>(gram_size());
     else
         gram = zeros<double>(gram_size());
@@ -440,15 +443,15 @@ template <class T> void Statistics::update(const Batch<T>& batch, bool remove, c
         const Change change = remove ? Change::removing(moments_.count, measured.count)
                                      : Change::adding(moments_.count, measured.count);
         const DifferenceOfMeans row(measured, change.between);
-        PendingRows pending(moments_, batch.n_rows + 1, row.in_single);
+        PendingRows pending(moments_, batch.n_rows + 1, row.in_float32);
         // From here on nothing can fail.
         const double sign = remove ? -1.0 : 1.0;
-        pending.add(batch, measured, row.features, row.targets, row.in_single, sign, blas,
+        pending.add(batch, measured, row.features, row.targets, row.in_float32, sign, blas,
                     moments_);
         pending.multiply(moments_, sign, blas);
         move(moments_, measured, change.part);
         moments_.count = remove ? left : moments_.count + measured.count;
-        moments_.single = moments_.single || (!remove && sizeof(T) == sizeof(float));
+        moments_.has_float32 = moments_.has_float32 || (!remove && sizeof(T) == sizeof(float));
     }
     moments_.n_rows = n_rows;
     ++version_;
@@ -496,7 +499,7 @@ void Statistics::merge_locked(const Moments& other) {
         move_mean(mine.feature_mean.get(), s, part);
         move_mean(mine.target_mean.get(), t, part);
         mine.count = n;
-        mine.single = mine.single || other.single;
+        mine.has_float32 = mine.has_float32 || other.has_float32;
     }
     moments_.n_rows += other.n_rows;
     ++version_;
@@ -558,11 +561,12 @@ std::vector<double> Statistics::copied(Numbers Moments::* array, Size size) cons
 
 // ---------------------------------------------------------------- many batches
 
-Accumulator::Accumulator(Size n_features, Size n_targets, Size expected_rows, bool single,
-                         bool single_gram)
-    : moments_(std::make_unique<Moments>(n_features, n_targets, single_gram)) {
+Accumulator::Accumulator(Size n_features, Size n_targets, Size expected_rows, bool in_float32,
+                         bool float32_gram)
+    : moments_(std::make_unique<Moments>(n_features, n_targets, float32_gram)) {
     refuse_unless(expected_rows >= 1, "At least one row must be expected.");
-    pending_ = std::make_unique<PendingRows>(*moments_, std::max(expected_rows, Size{2}), single);
+    pending_ =
+        std::make_unique<PendingRows>(*moments_, std::max(expected_rows, Size{2}), in_float32);
 }
 
 Accumulator::~Accumulator() = default;
@@ -576,12 +580,12 @@ template <class T> void Accumulator::add(const Batch<T>& batch, const Blas& blas
         const DifferenceOfMeans row(measured, change.between);
         // Changing the precision allocates memory; if that fails, the products are incomplete.
         std::unique_ptr<Moments> moments = std::move(moments_);
-        pending_->add(batch, measured, row.features, row.targets, row.in_single, 1.0, blas,
+        pending_->add(batch, measured, row.features, row.targets, row.in_float32, 1.0, blas,
                       *moments);
         moments_ = std::move(moments);
         move(*moments_, measured, change.part);
         moments_->count += measured.count;
-        moments_->single = moments_->single || sizeof(T) == sizeof(float);
+        moments_->has_float32 = moments_->has_float32 || sizeof(T) == sizeof(float);
     }
     moments_->n_rows += batch.n_rows;
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gram.hpp"
+#include "threads.hpp"
 
 namespace kitchenette {
 
@@ -31,19 +32,19 @@ template <class T> struct Batch {
 // The numbers of `Statistics`, without its lock.
 struct Moments {
     Size n_features, n_targets;
-    Size n_rows = 0;      // regardless of their weights
-    double count = 0;     // the sum of the weights
-    bool single = false;  // whether some of the features were float32
+    Size n_rows = 0;           // regardless of their weights
+    double count = 0;          // the sum of the weights
+    bool has_float32 = false;  // whether some of the features were float32
     // The weighted sums of products of centred features (packed), of centred features and targets,
     // and of centred targets; and the weighted means.
     Gram gram;
     Numbers cross, target_gram, feature_mean, target_mean;
 
-    Moments(Size features, Size targets, bool single_gram);  // all zero
+    Moments(Size features, Size targets, bool float32_gram);  // all zero
     // The arrays are null and set by the caller.
     static Moments without_arrays(Size features, Size targets);
 
-    bool has_single_gram() const { return std::holds_alternative<NumbersOf<float>>(gram); }
+    bool has_float32_gram() const { return std::holds_alternative<NumbersOf<float>>(gram); }
     Size gram_size() const { return n_features * (n_features + 1) / 2; }
     Size cross_size() const { return n_features * n_targets; }
     Size target_gram_size() const { return n_targets * n_targets; }
@@ -56,9 +57,9 @@ class PendingRows;  // a buffer of rows that have not been multiplied yet
 
 class Statistics {
   public:
-    // The Gram matrix is stored in single or double precision.
-    Statistics(Size n_features, Size n_targets, bool single_gram)
-        : moments_(n_features, n_targets, single_gram) {}
+    // The Gram matrix is stored in float or double.
+    Statistics(Size n_features, Size n_targets, bool float32_gram)
+        : moments_(n_features, n_targets, float32_gram) {}
     explicit Statistics(Moments moments) : moments_(std::move(moments)) {}
 
     // Adds or removes rows. Everything is checked and all memory is allocated first: if an
@@ -85,7 +86,7 @@ class Statistics {
   private:
     void merge_locked(const Moments& other);
 
-    mutable std::mutex mutex_;
+    mutable ProcessMutex mutex_;
     Moments moments_;
     std::uint64_t version_ = 0;
 };
@@ -95,14 +96,15 @@ class Statistics {
 class Accumulator {
   public:
     // expected_rows, which includes one row for each batch, is only an estimate.
-    Accumulator(Size n_features, Size n_targets, Size expected_rows, bool single, bool single_gram);
+    Accumulator(Size n_features, Size n_targets, Size expected_rows, bool in_float32,
+                bool float32_gram);
     ~Accumulator();
 
     template <class T> void add(const Batch<T>& batch, const Blas& blas);
     std::unique_ptr<Statistics> finish(const Blas& blas);
 
   private:
-    std::mutex mutex_;
+    ProcessMutex mutex_;
     std::unique_ptr<Moments> moments_;  // null after `finish` and after an error
     std::unique_ptr<PendingRows> pending_;
 };

@@ -46,12 +46,13 @@ template <class T> T add_sums(const T* z, Size stride, Size n_rows, Size n_colum
     return largest;
 }
 
-// Writes (z - high - low) * roots[i] to strips of `width` columns that are `distance` numbers
-// apart; the last strip is padded with zeros, and roots may be null. Rows that exceed the caches
-// are stored past them; strips must then be aligned to vectors and whole vectors wide.
+// Writes (z - high - low) * weight_roots[i] to strips of `width` columns that are `distance`
+// numbers apart; the last strip is padded with zeros, and weight_roots may be null. Rows that
+// exceed the caches are stored past them; strips must then be aligned to vectors and whole vectors
+// wide.
 template <class T> void centre_rows(const T* z, Size stride, Size n_rows, Size n_columns,
-                                    const T* high, const T* low, const double* roots, T* strips,
-                                    Size width, Size distance, bool past_caches) {
+                                    const T* high, const T* low, const double* weight_roots,
+                                    T* strips, Size width, Size distance, bool past_caches) {
     constexpr Size N = lanes<T>;
     for (Size begin = 0; begin < n_columns; begin += width, strips += distance) {
         const T *h = high + begin, *l = low + begin;
@@ -59,7 +60,7 @@ template <class T> void centre_rows(const T* z, Size stride, Size n_rows, Size n
         for (Size i = 0; i < n_rows; ++i) {
             const T* source = z + i * stride + begin;
             T* target = strips + i * width;
-            const T root = roots ? static_cast<T>(roots[i]) : T{1};
+            const T root = weight_roots ? static_cast<T>(weight_roots[i]) : T{1};
             Size j = 0;
             for (; j + N <= count; j += N) {
                 const Vec<T> numbers =

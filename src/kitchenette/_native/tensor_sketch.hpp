@@ -35,8 +35,8 @@ template <class T> struct TensorSketch {
     const T* roots = nullptr;   // six numbers for each fourth of the length, see fourier.hpp
     const T* chirp = nullptr;   // D complex numbers, or none
     const T* filter = nullptr;  // the chirp's spectrum
-    const std::int32_t* order = nullptr;  // the position of each output column in the spectrum
-    const T* factors = nullptr;           // the factor of each output column
+    const std::int32_t* positions = nullptr;  // the position of each output column in the spectrum
+    const T* output_scales = nullptr;         // the factor of each output column
 
     Size n_parts() const { return 1; }
     Size features_per_part() const { return n_features; }
@@ -267,7 +267,7 @@ template <class T> bool write_features(const TensorSketch<T>& map, const Rows<T>
     T* x = work + work_size(map) * N;
     if (!rows.sparse()) read_lanes(rows, row, count, rows.n_columns, static_cast<T*>(nullptr), x);
     const Lanes<T> lane{rows, row, count, x};
-    const bool in_time = map.order == nullptr;
+    const bool in_time = map.positions == nullptr;
     if (map.degree == 1 && in_time) {
         count_sketch<false, T>(map, lane, 0, map.length, 0, product, nullptr);
     } else if (map.chirp) {
@@ -292,7 +292,8 @@ template <class T> bool write_features(const TensorSketch<T>& map, const Rows<T>
                 z[k] = load(product + (f + k) * N);
                 for (Size i = f + k + D; i < end; i += D) z[k] = z[k] + load(product + i * N);
             } else {
-                z[k] = load(product + map.order[f + k] * N) * broadcast(map.factors[f + k]);
+                z[k] =
+                    load(product + map.positions[f + k] * N) * broadcast(map.output_scales[f + k]);
             }
         }
         writer.write(f, z);

@@ -14,6 +14,7 @@
 #include <fstream>
 #include <mutex>
 #include <sstream>
+#include <stdexcept>
 #include <thread>
 
 #if defined(_OPENMP)
@@ -297,10 +298,14 @@ int threads_of_environment() {
 const int environment_limit = threads_of_environment();
 #endif
 
+// How many forks led to this process, plus one.
+std::atomic<int> process_number{1};
+
 #if !defined(_WIN32)
 void forget_parent() {
     current_pool = nullptr;
     known_processors = 0;
+    ++process_number;
 }
 
 [[maybe_unused]] const int fork_is_noticed = pthread_atfork(nullptr, nullptr, forget_parent);
@@ -366,6 +371,22 @@ double cpu_quota(const std::string& membership, const std::string& mount) {
             smallest = smaller_quota(smallest, quota_of_group(mount + "/" + controllers, path));
     }
     return smallest;
+}
+
+bool ProcessMutex::try_lock() {
+    const int mine = process_number;
+    int holder = 0;
+    if (process_.compare_exchange_strong(holder, mine, std::memory_order_acquire)) return true;
+    if (holder != mine)
+        throw std::runtime_error(
+            "This process was forked while another thread was using these statistics, which may "
+            "be half changed here. Use a copy, or fork when no thread is using them.");
+    return false;
+}
+
+void ProcessMutex::lock() {
+    // Holders need milliseconds or more, so a waiting thread sleeps.
+    while (!try_lock()) std::this_thread::sleep_for(std::chrono::microseconds(100));
 }
 
 bool built_with_openmp() {

@@ -1,4 +1,4 @@
-// A parallel loop over independent tasks with scratch memory for each thread.
+// Parallel loops over independent tasks with scratch memory for each thread, and a mutex.
 #pragma once
 
 #include <atomic>
@@ -24,6 +24,21 @@ template <class T> class AlignedBuffer {
 
   private:
     T* data_;
+};
+
+// A mutex that knows in which process it was locked, for objects that change for a long time.
+//
+// A forked child has the memory of its parent, but none of its other threads: a mutex that one of
+// these held is never released in the child, and what it protects may be half changed. Locking it
+// there throws an exception instead of waiting for ever.
+class ProcessMutex {
+  public:
+    void lock();
+    bool try_lock();
+    void unlock() { process_.store(0, std::memory_order_release); }
+
+  private:
+    std::atomic<int> process_{0};  // the number of the process that holds it; 0 for none
 };
 
 // The CPU quota of this process's control groups in processors; 0 if there is no quota.

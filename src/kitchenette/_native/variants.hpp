@@ -125,8 +125,8 @@ template <class T> struct CommonCode {
     T (*add_sums)(const T* z, Size stride, Size n_rows, Size n_columns, const double* weights,
                   double* sums);
     void (*centre_rows)(const T* z, Size stride, Size n_rows, Size n_columns, const T* high,
-                        const T* low, const double* roots, T* strips, Size width, Size distance,
-                        bool past_caches);
+                        const T* low, const double* weight_roots, T* strips, Size width,
+                        Size distance, bool past_caches);
 
     // Products of two strips. Null where a BLAS does better.
     Size strip_width;

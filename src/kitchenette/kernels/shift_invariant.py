@@ -361,43 +361,43 @@ def _debye(nu: float, p: Any) -> Any:
 class BesselMatern(RadialKernel):
     """The kernel of Fastfood's eq. 37, whose frequencies are sums of points of a ball.
 
-    ``(Gamma(nu + 1) (2 / r)^nu J_nu(r))^order`` with ``nu = n_columns / 2`` and
-    ``r = |x - y| / length_scale``: the characteristic function of the sum of ``order``
+    ``(Gamma(nu + 1) (2 / r)^nu J_nu(r))^n_points`` with ``nu = n_columns / 2`` and
+    ``r = |x - y| / length_scale``: the characteristic function of the sum of ``n_points``
     independent points, uniform in the unit ball of as many dimensions as the data has
     columns. It can be negative.
 
     Parameters
     ----------
-    order : int, default=1
+    n_points : int, default=1
         The number of points that are summed. More points make a smoother spectrum.
     length_scale : float, array-like of shape (n_columns,) or "median", default="median"
-        The frequencies lie in a ball of radius order / length_scale. "median" is the median
-        distance times sqrt(order / (n_columns + 2)), which gives the kernel the same
+        The frequencies lie in a ball of radius n_points / length_scale. "median" is the median
+        distance times sqrt(n_points / (n_columns + 2)), which gives the kernel the same
         curvature at zero as the Gaussian kernel with "median".
 
     Examples
     --------
     >>> from kitchenette.kernels import BesselMatern
-    >>> BesselMatern(order=1, length_scale=1.0)([[0.0]], [[1.0]]).round(4)  # sin(1) / 1
+    >>> BesselMatern(n_points=1, length_scale=1.0)([[0.0]], [[1.0]]).round(4)  # sin(1) / 1
     array([[0.8415]])
     """
 
-    def __init__(self, order: int = 1, length_scale: LengthScale = "median"):
-        self.order = order
+    def __init__(self, n_points: int = 1, length_scale: LengthScale = "median"):
+        self.n_points = n_points
         self.length_scale = length_scale
 
     def check_parameters(self, n_columns: int) -> None:
-        check_number(self, "order", least=1, open_end=False, whole=True)
+        check_number(self, "n_points", least=1, open_end=False, whole=True)
         super().check_parameters(n_columns)
 
     def _median_factor(self, n_columns: int) -> float:
-        return float(np.sqrt(self.order / (n_columns + 2)))
+        return float(np.sqrt(self.n_points / (n_columns + 2)))
 
     def of_squared_distance(self, squares: NDArray[Any], n_columns: int) -> NDArray[Any]:
-        return _normalised_bessel(n_columns / 2, np.sqrt(squares)) ** self.order
+        return _normalised_bessel(n_columns / 2, np.sqrt(squares)) ** self.n_points
 
     def spectrum(self) -> Spectrum:
-        return BallSum(self.order)
+        return BallSum(self.n_points)
 
 
 def _normalised_bessel(nu: float, r: NDArray[np.float64]) -> NDArray[np.float64]:

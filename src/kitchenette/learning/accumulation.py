@@ -53,7 +53,7 @@ class NoTargets:
 
     @staticmethod
     def of(n_rows: int) -> Array:
-        """The targets of so many rows, which take no memory."""
+        """Targets for n_rows rows: a view of one zero, which takes no memory."""
         return np.broadcast_to(np.zeros(1), (n_rows, 1))
 
     def columns(self, targets: NDArray[Any]) -> Array:

@@ -89,7 +89,7 @@ class Calibration:
         n_rows, n_classes = scores.shape
         rows = np.arange(n_rows)
         shares = weights / weights.sum()
-        # What the derivatives by the biases and by the slope are for the right classes.
+        # The terms of the gradient that come from the scores of the true classes are constant.
         of_classes = np.bincount(labels, shares, minlength=n_classes)
         of_scores = float(shares @ scores[rows, labels])
         strength = 1 / n_rows  # of normal priors of variance one

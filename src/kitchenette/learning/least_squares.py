@@ -781,8 +781,8 @@ def _adopted(state: Mapping[str, Any]) -> _core.Statistics:
 
 def _stored_type(state: Mapping[str, Any], name: str) -> DTypeLike:
     """Only a Gram matrix may be float32."""
-    single = name == "gram" and getattr(state[name], "dtype", None) == np.float32
-    return np.float32 if single else np.float64
+    in_float32 = name == "gram" and getattr(state[name], "dtype", None) == np.float32
+    return np.float32 if in_float32 else np.float64
 
 
 def _state_array(state: Mapping[str, Any], name: str, shape: tuple[int, ...]) -> NDArray[Any]:

@@ -47,11 +47,11 @@ LEAST_ROWS = 20  # the errors of fewer rows say nothing
 PER_DECADE = 4  # penalties whose evidence is computed
 SPARSER = 2  # errors are computed for every second one of these
 CONVINCING = 2.0  # standard errors by which another penalty must be better than the evidence's
-MUCH = 0.25  # if the error falls by this part of it, half of them suffice
+MUCH = 0.25  # if the error falls by this fraction, half as many standard errors suffice
 CONTRADICTED = 2.0, 0.05  # standard errors, and part of the error, that are worth a warning
 FURTHEST = 8  # decades between the penalty of the largest evidence and the best one
 LARGEST_PRODUCT = 256  # columns of a product that gives the outputs for several penalties
-SMALLEST_PART = 1e-10  # of 1 - h, below which rounding errors decide
+SMALLEST_PART = 1e-10  # a smaller 1 - h consists of rounding errors
 MANY_FEATURES = 16_384  # above which rows are taken some at a time
 SOME_ROWS = 128
 

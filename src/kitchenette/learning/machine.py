@@ -283,14 +283,14 @@ class KernelMachine(FeatureLearner):
         validation = self.validated_by(
             loss, outputs, targets[held_out], weights[held_out] if held_out.size else np.empty(0)
         )
-        single = fitted.operator(fitted.rows(take(X, slice(0, 1)))).dtype == np.float32
+        has_float32 = fitted.operator(fitted.rows(take(X, slice(0, 1)))).dtype == np.float32
         model = LinearModel(
             self.expanded(found.coef),
             self.expanded(found.intercept[None])[0],
             found.alpha,
             found.log_marginal_likelihood,
             bool(self.fit_intercept),
-            bool(single),
+            bool(has_float32),
             0,
             validation,
         )

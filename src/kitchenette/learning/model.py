@@ -126,7 +126,7 @@ class LinearModel(LinearFunction):
     fit_intercept : bool
         Whether there is an intercept.
     has_float32 : bool
-        Whether some features were learned in single precision.
+        Whether some features were learned in float32.
     version : int
         The version of the statistics that were solved, to recognise an outdated model.
     validation : Validation

@@ -57,22 +57,22 @@ class Pilot:
         errors : ndarray of shape (n_rows, n_targets)
             The errors of models that have not seen the row.
         """
-        shares, roots = self.weights / self.weights.sum(), np.sqrt(self.weights)[:, None]
+        shares, weight_roots = self.weights / self.weights.sum(), np.sqrt(self.weights)[:, None]
         size = float(self.weights @ (self.gram.diagonal() + self.size))
         gram, Y = self.gram.copy(), self.columns
         if self.fit_intercept:
             Y = Y - shares @ Y
             gram -= shares @ gram
             gram -= (gram @ shares)[:, None]
-        gram *= roots
-        gram *= roots.T
+        gram *= weight_roots
+        gram *= weight_roots.T
         with one_blas_thread(gram.shape[0]):
             values, vectors = eigh(gram, overwrite_a=True)
         values = np.maximum(values, 0)
         trace = float(values.sum())
         if not trace > CONSTANT**2 * size:
             return max(1.0, size), Y  # the features are constant up to rounding
-        scaled = roots * Y
+        scaled = weight_roots * Y
         rotated, squares = vectors.T @ scaled, np.square(vectors)
         spreads = np.square(scaled).mean(axis=0)
         spreads = np.where(spreads > 0, spreads, 1.0)
@@ -85,7 +85,7 @@ class Pilot:
             error = float((np.square(residuals) / spreads).sum())
             if error < least:
                 best, least, found = float(alpha), error, residuals
-        return best, found / roots
+        return best, found / weight_roots
 
     def trend(self, alpha: float, n_rows: int) -> float:
         """A factor by which the best penalty of all rows differs from ``alpha``, that of these.

@@ -39,8 +39,8 @@ LEAST_ROWS, MOST_FEATURES = 64, 1 << 30  # of a sample, if there are very many f
 ROUNDING = 1e-10  # the smallest penalty relative to the mean of the diagonal
 ROUNDING_UNITS = 10  # the error of a centred feature, in units of the last place of the mean
 SMALLEST = float(np.finfo(np.float32).tiny)
-SINGLE = 1e-6  # the penalty relative to the trace above which a factor in float32 suffices
-LARGEST_SINGLE = 1e30  # numbers beyond this, or below its inverse, need float64
+FLOAT32_SHIFT = 1e-6  # above this multiple of the trace, a factor in float32 suffices
+LARGEST_FLOAT32 = 1e30  # numbers beyond this, or below its inverse, need float64
 
 
 def gram_of_rows(rows: FeatureRows, mean: Array, factors: Array, dtype: DTypeLike) -> NDArray[Any]:
@@ -99,8 +99,8 @@ class SampledRows:
             return self._plain if curvatures is None else self._of_features(curvatures)
         if curvatures is None:
             return self._of_rows.copy()
-        roots = np.sqrt(curvatures).astype(self._of_rows.dtype)
-        return roots[:, None] * self._of_rows * roots
+        curvature_roots = np.sqrt(curvatures).astype(self._of_rows.dtype)
+        return curvature_roots[:, None] * self._of_rows * curvature_roots
 
     @cached_property
     def unseen(self) -> float:
@@ -116,7 +116,7 @@ class SampledRows:
         size = float(np.einsum("ii->i", matrix).mean())
         if not size > 0:
             return 0.0
-        (factor, _), shift = shifted_factor(matrix, SINGLE * size, single=False)
+        (factor, _), shift = shifted_factor(matrix, FLOAT32_SHIFT * size, in_float32=False)
         logarithms = 2 * np.log(np.einsum("ii->i", factor))
         return (1 - share) * max(0.0, float(np.exp(logarithms.mean())) - shift)
 
@@ -177,7 +177,7 @@ class SampledRows:
 
 
 def shifted_factor(
-    matrix: NDArray[Any], shift: float, *, single: bool
+    matrix: NDArray[Any], shift: float, *, in_float32: bool
 ) -> tuple[tuple[NDArray[Any], bool], float]:
     """The Cholesky factor of a matrix plus a multiple of the identity, and this multiple.
 
@@ -186,7 +186,7 @@ def shifted_factor(
     """
     with one_blas_thread(SMALL_ORDER):  # also for larger ones, whose time is short beside a pass
         while True:
-            dtype = np.float32 if single else np.float64
+            dtype = np.float32 if in_float32 else np.float64
             shifted: NDArray[Any] = np.array(matrix, dtype=dtype, order="F")
             shifted[np.diag_indices_from(shifted)] += shift
             if not np.isfinite(np.einsum("ii->i", shifted)).all():
@@ -215,7 +215,9 @@ class Preconditioner:
 
     def __init__(self, sample: SampledRows, alpha: float, curvatures: Array | None = None):
         self._sample = sample
-        self._roots = np.ones(sample.n_rows) if curvatures is None else np.sqrt(curvatures)
+        self._curvature_roots = np.sqrt(
+            np.ones(sample.n_rows) if curvatures is None else curvatures
+        )
         matrix = sample.matrix(curvatures)
         size = float(np.einsum("ii->i", matrix).mean())
         scale = 1.0 if curvatures is None else float(curvatures.mean())
@@ -223,16 +225,18 @@ class Preconditioner:
             alpha + scale * sample.unseen, ROUNDING * size, scale * sample.rounding, SMALLEST
         )
         order = matrix.shape[0]
-        single = order > EXACT_ORDER and shift > max(SINGLE * size * order, 1 / LARGEST_SINGLE)
-        single = single and shift + size * order < LARGEST_SINGLE
-        self._factor, self.shift = shifted_factor(matrix, shift, single=single)
+        in_float32 = order > EXACT_ORDER and shift > max(
+            FLOAT32_SHIFT * size * order, 1 / LARGEST_FLOAT32
+        )
+        in_float32 = in_float32 and shift + size * order < LARGEST_FLOAT32
+        self._factor, self.shift = shifted_factor(matrix, shift, in_float32=in_float32)
 
     def __call__(self, V: Array) -> Array:
         """The inverse times V, shape (n_features, n_columns)."""
         if self._sample.by_features:
             return self._solve(V)
-        roots = self._roots[:, None]
-        inner = roots * self._solve(roots * self._sample.times(V))
+        weights = self._curvature_roots[:, None]
+        inner = weights * self._solve(weights * self._sample.times(V))
         return (V - self._sample.transposed(inner)) / self.shift
 
     def _solve(self, V: Array) -> Array:

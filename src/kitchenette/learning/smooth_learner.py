@@ -28,8 +28,8 @@ from kitchenette.learning.quasi_newton import QuasiNewton
 
 Array = NDArray[np.float64]
 REFRESHED_STEPS = 5  # steps after which the preconditioner is computed for the present model
-# The model of all rows stops at this residual, if the one before went no further, or after so
-# many steps.
+# If the model of the rows that are not held out was stopped early, the model of all rows, which
+# starts from it, stops at this residual or after this number of steps.
 COARSE, FINAL_STEPS = 0.01, 20
 ROUNDING = 1e-12  # errors relative to the targets that are rounding
 RELATIVE_SLOPE = 1e-8  # gradients relative to the largest possible one that are rounding

@@ -71,7 +71,7 @@ class SquaredLearner(Learner):
         sample = self.sampled_rows(moments.mean)
         if self.held_rows is None:
             coef = np.zeros_like(moments.cross) if self.start is None else self.start[0]
-            start = Learned(coef, moments.target_mean, self._single_penalty())
+            start = Learned(coef, moments.target_mean, self._given_penalty())
             goal = max(self.settings.tol, SMALLEST)
             return self._solve(moments, sample, start, self.settings.max_iter, goal)
         chosen = self._chosen(moments, sample)
@@ -195,7 +195,7 @@ class SquaredLearner(Learner):
             warn_of_steps(self.settings.max_iter, final.residual, self.settings.tol)
         return final
 
-    def _single_penalty(self) -> float:
+    def _given_penalty(self) -> float:
         alpha = self.settings.alpha
         if alpha is None:
             return self.first_guess()[0]

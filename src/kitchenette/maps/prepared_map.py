@@ -189,8 +189,8 @@ class PreparedMap(RowMap):
             numbers = check_array(
                 some, dtype=FLOATS, ensure_all_finite="allow-nan", input_name="X", estimator=self
             )
-        single = numbers is not None and numbers.dtype == np.float32 and not words
-        rows = np.zeros((X.shape[0], self.n_features_in_), np.float32 if single else np.float64)
+        in_float32 = numbers is not None and numbers.dtype == np.float32 and not words
+        rows = np.zeros((X.shape[0], self.n_features_in_), np.float32 if in_float32 else np.float64)
         if numbers is not None:
             rows[:, numeric] = numbers
         for column, vocabulary in words.items():

@@ -55,7 +55,7 @@ class TensorPowerSketch:
         D, dtype = self.n_buckets, self.weights.dtype.name
         length, with_chirps = transform_plan(D, len(self.buckets), self.frequency)
         chirp, chirp_filter = chirps(D, length, dtype) if with_chirps else (None, None)
-        order, factors = real_spectrum(D, dtype) if self.frequency else (None, None)
+        positions, output_scales = real_spectrum(D, dtype) if self.frequency else (None, None)
         native = _core.tensor_sketch(
             n_columns=n_columns,
             n_buckets=D,
@@ -67,8 +67,8 @@ class TensorPowerSketch:
             circle=circle(max(1, length // part), dtype),
             chirp=chirp,
             filter=chirp_filter,
-            order=order,
-            factors=factors,
+            order=positions,
+            factors=output_scales,
         )
         return NativeOperator(native)
 
@@ -146,7 +146,7 @@ def _power_of_two(least: int) -> int:
 
 @lru_cache(maxsize=16)
 def roots(length: int, dtype: str) -> NDArray[Any]:
-    """The table of w1 = exp(pi i phi(b)), w2 = sqrt(w1) and w3 = w1 w2 for every part b."""
+    """The roots of unity w1 = exp(pi i phi(b)), w2 = sqrt(w1), w3 = w1 w2 for every part b."""
     angle = np.pi * reversed_fractions(max(4, length // 4))
     w = np.exp(1j * angle[:, None] * np.array([1, 0.5, 1.5]))
     return _read_only(w.view(np.float64).astype(dtype))
@@ -187,9 +187,9 @@ def chirps(n: int, length: int, dtype: str) -> tuple[NDArray[Any], NDArray[Any]]
 
 @lru_cache(maxsize=16)
 def real_spectrum(n: int, dtype: str) -> tuple[NDArray[np.int32], NDArray[Any]]:
-    """The positions of Re 0, Re 1, Im 1, Re 2, ... in the core's spectrum, and their factors.
+    """The positions of Re 0, Re 1, Im 1, Re 2, ... in the core's spectrum, and their scales.
 
-    The factors make the real transform orthogonal: frequencies other than 0 and n / 2 count
+    The scales make the real transform orthogonal: frequencies other than 0 and n / 2 count
     twice, for their conjugates.
     """
     k = np.arange(n // 2 + 1)
@@ -205,13 +205,13 @@ def real_spectrum(n: int, dtype: str) -> tuple[NDArray[np.int32], NDArray[Any]]:
         place = np.argsort(np.minimum(frequency, n - frequency))
         re, im = b[place], imaginary[place]
         sign[1:] = np.where(2 * frequency[place[1:]] < n, -1, 1)
-    order = np.stack([re, im], axis=1).ravel()
+    positions = np.stack([re, im], axis=1).ravel()
     weight = np.sqrt(np.where(2 * k % n == 0, 1, 2) / n)
-    factors = np.stack([weight, weight * sign], axis=1).ravel()
+    scales = np.stack([weight, weight * sign], axis=1).ravel()
     meaningful = np.r_[0, 2 : n + 1]  # without Im 0 and, if n is even, the last Im, which are zero
     return (
-        _read_only(order[meaningful].astype(np.int32)),
-        _read_only(factors[meaningful].astype(dtype)),
+        _read_only(positions[meaningful].astype(np.int32)),
+        _read_only(scales[meaningful].astype(dtype)),
     )
 
 

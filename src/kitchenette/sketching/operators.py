@@ -164,8 +164,8 @@ class NativeOperator(Operator):
         self.native = native
         self.n_columns = native.n_columns
         self.n_features = native.n_features
-        single = isinstance(native, _core.Operator32)
-        self.dtype = np.dtype(np.float32 if single else np.float64)
+        in_float32 = isinstance(native, _core.Operator32)
+        self.dtype = np.dtype(np.float32 if in_float32 else np.float64)
 
     def write(self, rows: Any, out: NDArray[Any]) -> bool:
         return self.native.write(native_rows(rows), out)
