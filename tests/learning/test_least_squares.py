@@ -728,6 +728,16 @@ def test_variance_equals_the_posterior_of_explicit_gaussians(fit_intercept):
     np.testing.assert_allclose(function, np.outer(leverage, s2), rtol=1e-7)
 
 
+def test_the_variance_of_many_rows_is_that_of_each_row():
+    Z = np.random.default_rng(0).normal(size=(600, 40))
+    solution = LeastSquares(40).update(Z, Z[:, 0]).solve(1.0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("kitchenette.learning.solution.VARIANCE_NUMBERS", 1)  # several blocks
+        blocks = solution.variance(Z, noise=False)
+    one_by_one = np.concatenate([solution.variance(z[None], noise=False) for z in Z])
+    np.testing.assert_allclose(blocks, one_by_one, rtol=1e-10)
+
+
 @pytest.mark.parametrize("alpha", ["gcv", "evidence"])
 def test_intervals_cover_what_they_promise_on_data_of_the_model(alpha):
     rng = np.random.default_rng(0)

@@ -36,7 +36,7 @@ from kitchenette.learning.passes import FeatureRows
 from kitchenette.learning.predictor import Answer, Predictor
 from kitchenette.learning.regularisation import CRITERIA
 from kitchenette.learning.row_sample import RowSample
-from kitchenette.learning.solution import Solution
+from kitchenette.learning.solution import VARIANCE_ROWS, Solution
 from kitchenette.learning.summary import Summary, combined_samples
 from kitchenette.learning.warm_start import Earlier
 from kitchenette.maps.protocol import FittedMap
@@ -45,8 +45,6 @@ from kitchenette.parameters import check_choice, check_count, unchanged_on_error
 from kitchenette.sketching.random import seed_from
 
 VARIANCE_NUMBERS = 1 << 20  # the number of features in a block of `variances`
-
-
 ONE_PASS_FEATURES = 8192  # up to which solver="auto" takes one pass
 ONE_PASS = {"solver_": "onepass", "loss_": "squared", "n_iter_": 1}
 SOLVERS = ("auto", "onepass", "iterative")
@@ -632,7 +630,8 @@ class KernelMachine(FeatureLearner):
         """Variances of new observations, noise included."""
         X, posterior = self._checked(X), self._posterior_solution()
         variance = np.empty((X.shape[0], posterior.rss.size))
-        for part in slices(X.shape[0], max(16, VARIANCE_NUMBERS // posterior.coef.shape[0])):
+        size = max(VARIANCE_ROWS, VARIANCE_NUMBERS // posterior.coef.shape[0])
+        for part in slices(X.shape[0], size):
             variance[part] = posterior.variance(features(self._fitted, take(X, part)))
         spread = self._current().validation.spread
         return variance if spread is None else variance * np.square(spread)

@@ -16,10 +16,12 @@ from sklearn.utils import check_array
 from kitchenette.learning.packed import Array, CholeskyFactor, PackedSymmetric
 from kitchenette.learning.refinement import refined
 from kitchenette.learning.threads import one_blas_thread
-from kitchenette.sketching.rows import row_blocks
+from kitchenette.sketching.rows import blocks_of_rows
 
 # Pivots of a float32 factor below this part of the diagonal are rounding errors.
 FLOAT32_PIVOT = 10 * float(np.finfo(np.float32).eps)
+# The variances of a block of rows read the whole factor once, which may exceed all caches.
+VARIANCE_ROWS, VARIANCE_NUMBERS = 256, 1 << 17  # at least so many rows, or so many features
 DECADES = 6  # by which alpha may be raised before a matrix counts as indefinite
 
 
@@ -334,7 +336,7 @@ class Solution:
         if Z.shape[1] != n_features:
             raise ValueError(f"Z has {Z.shape[1]} columns, but the solution has {n_features}.")
         factor = np.empty(Z.shape[0])
-        for rows, block in row_blocks(Z, n_features):
+        for rows, block in blocks_of_rows(Z, max(VARIANCE_ROWS, VARIANCE_NUMBERS // n_features)):
             factor[rows] = self._inverse.squared_lengths(block - self.feature_mean)
         factor /= self.weight_scale
         factor += noise
