@@ -157,6 +157,27 @@ def test_native_functions_are_called_where_numbers_are_computed_and_nowhere_else
     assert not wrong, "\n".join(wrong)
 
 
+def test_learning_knows_maps_by_the_protocol_alone():
+    particular = {"FrozenEstimator", "CRAFTMap", "TEFM", "base_", "up_"}
+    wrong = [
+        f"{place(path, node.lineno)} knows {name}"
+        for path, tree in trees().items()
+        if room_of(path) == "learning"
+        for node in ast.walk(tree)
+        for name in names_in(node) & particular
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def names_in(node: ast.AST) -> set[str]:
+    match node:
+        case ast.ImportFrom(names=names):
+            return {alias.name for alias in names}
+        case ast.Attribute(attr=name) | ast.Name(id=name):
+            return {name}
+    return set()
+
+
 def test_the_checks_see_what_they_should():
     path = SOURCE / "maps" / "imaginary.py"
     tree = ast.parse(
@@ -168,3 +189,4 @@ def test_the_checks_see_what_they_should():
     assert found == [("learning", "_x"), ("cli", "app"), ("cli", ""), ("metrics", "metrics")]
     assert "_made" in set(private_definitions(tree))
     assert list(native_functions(tree)) == [("make", 6)]
+    assert {name for node in ast.walk(tree) for name in names_in(node)} >= {"_x", "make", "self"}

@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -21,7 +20,15 @@ from kitchenette.kernels import Kernel
 from kitchenette.learning.least_squares import LeastSquares, check_learning_memory
 from kitchenette.learning.model import LinearFunction
 from kitchenette.learning.summary import Summary
-from kitchenette.maps.protocol import FittedMap, fit_map, fitted_map, map_difference, thawed
+from kitchenette.maps.protocol import (
+    FittedMap,
+    fit_map,
+    fitted_map,
+    frozen_like,
+    is_frozen,
+    map_difference,
+    thawed,
+)
 from kitchenette.parameters import ValueParameters
 
 Array = NDArray[np.float64]
@@ -267,10 +274,9 @@ class FeatureLearner(ValueParameters, ABC):
         fitted = self._fitted.for_inference()
         feature_map: Any = self.feature_map_
         if isinstance(thawed(feature_map), FittedMap):
-            frozen = isinstance(feature_map, FrozenEstimator)
-            feature_map = FrozenEstimator(fitted) if frozen else fitted
+            feature_map = frozen_like(feature_map, fitted)
         copied.__dict__.update(statistics_=None, feature_map_=feature_map, _fitted=fitted)
-        if isinstance(self.feature_map, FrozenEstimator):
+        if is_frozen(self.feature_map):
             copied.feature_map = feature_map
         elif self.feature_map is not None:
             copied.feature_map = clone(self.feature_map, safe=False)
@@ -299,8 +305,7 @@ class FeatureLearner(ValueParameters, ABC):
                 replaced = map_difference(current, self._fitted) is not None
             else:
                 # A pipeline is stored as the numbers that its steps consist of.
-                frozen = isinstance(self.feature_map_, FrozenEstimator)
-                replaced = not frozen and hasattr(self._fitted, "to_file")
+                replaced = not is_frozen(self.feature_map_) and hasattr(self._fitted, "to_file")
             if replaced:
                 state["fitted"]["feature_map_"] = self._fitted
             learned = "statistics_" in vars(self)

@@ -228,6 +228,16 @@ def thawed(estimator: Any) -> Any:
     return estimator
 
 
+def is_frozen(estimator: Any) -> bool:
+    """Whether a transformer is fitted and not to be fitted again."""
+    return isinstance(estimator, FrozenEstimator)
+
+
+def frozen_like(estimator: Any, fitted: Any) -> Any:
+    """A fitted map, frozen if the transformer that it replaces is frozen."""
+    return FrozenEstimator(fitted) if is_frozen(estimator) else fitted
+
+
 def fitted_map(estimator: Any, X: Any) -> FittedMap:
     """A fitted transformer as a `FittedMap`.
 
@@ -283,7 +293,7 @@ def fit_map(estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) ->
     fitted : transformer
     """
     made = clone(estimator)
-    if isinstance(made, FrozenEstimator):
+    if is_frozen(made):
         return made
     if hasattr(made, "fit_supervised"):
         return made.fit_supervised(X, y, sample_weight)
