@@ -26,6 +26,7 @@ def test_examples_in_docstrings(name):
     assert doctest.testmod(importlib.import_module(name)).failed == 0
 
 
+@pytest.mark.slow
 def test_examples_in_the_readme():
     result = doctest.testfile(str(README), module_relative=False)
     assert result.failed == 0

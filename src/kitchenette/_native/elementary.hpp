@@ -70,6 +70,23 @@ KITCHENETTE_INLINE Vec<T> polynomial(const T (&coefficients)[Terms], Vec<T> x) {
     return sum;
 }
 
+// x = k period + remainder with a whole number k, where the period is the sum of its parts (Cody
+// and Waite). Adding 1.5 * 2^(mantissa bits) rounds to an integer and leaves k in the last bits.
+template <class T> struct Reduced {
+    Vec<T> shifted;  // its last bits are k
+    Vec<T> remainder;
+};
+
+template <class T, int Parts>
+KITCHENETTE_INLINE Reduced<T> reduced(Vec<T> x, T inverse_period, const T (&parts)[Parts]) {
+    const Vec<T> to_integer = broadcast(Constants<T>::to_integer);
+    const Vec<T> shifted = mul_add(x, broadcast(inverse_period), to_integer);
+    const Vec<T> k = shifted - to_integer;
+    Vec<T> remainder = x;
+    for (const T part : parts) remainder = mul_add(k, broadcast(-part), remainder);
+    return {shifted, remainder};
+}
+
 // z = k pi + r with |r| <= pi / 2: cosine and sine of z are those of r times (-1)^k.
 template <class T> struct HalfTurn {
     Vec<T> r;
@@ -79,12 +96,8 @@ template <class T> struct HalfTurn {
 template <class T> KITCHENETTE_INLINE HalfTurn<T> reduce_angle(Vec<T> z) {
     using C = Constants<T>;
     using Bits = typename BitsOf<T>::type;
-    // Adding 1.5 * 2^(mantissa bits) rounds to an integer k and leaves k in the last bits.
-    const Vec<T> shifted = mul_add(z, broadcast(C::inverse_pi), broadcast(C::to_integer));
-    const Vec<T> k = shifted - broadcast(C::to_integer);
-    Vec<T> r = z;
-    for (const T part : C::pi) r = mul_add(k, broadcast(-part), r);
-    return {r, bit_cast<T>(bit_cast<Bits>(shifted) << C::top_bit)};
+    const Reduced<T> angle = reduced(z, C::inverse_pi, C::pi);
+    return {angle.remainder, bit_cast<T>(bit_cast<Bits>(angle.shifted) << C::top_bit)};
 }
 
 template <class T> KITCHENETTE_INLINE Vec<T> flip(Vec<T> a, Vec<T> sign) {
@@ -147,10 +160,7 @@ template <class T> KITCHENETTE_INLINE Vec<T> cosine(Vec<T> z, Vec<T> scale, bool
 template <class T> KITCHENETTE_INLINE Vec<T> exponential(Vec<T> x, bool& overflow) {
     using C = Constants<T>;
     using Bits = typename BitsOf<T>::type;
-    const Vec<T> shifted = mul_add(x, broadcast(C::inverse_log2), broadcast(C::to_integer));
-    const Vec<T> k = shifted - broadcast(C::to_integer);
-    Vec<T> r = x;
-    for (const T part : C::log2) r = mul_add(k, broadcast(-part), r);
+    const auto [shifted, r] = reduced(x, C::inverse_log2, C::log2);
     const Vec<T> p = mul_add(r * r, polynomial(C::exponential, r), r) + broadcast(T{1});
     // The low bits of `shifted` hold k: adding them to p's exponent multiplies by 2^k.
     Vec<T> value = bit_cast<T>(bit_cast<Bits>(p) + (bit_cast<Bits>(shifted) << C::mantissa_bits));

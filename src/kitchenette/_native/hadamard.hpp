@@ -29,8 +29,11 @@ template <class T> struct SumDifference {
         b = a - b;
         a = sum;
     }
-    // The stage of stride H < lanes inside the vector that starts at coordinate i.
-    template <int H> KITCHENETTE_INLINE Vec<T> inside(Vec<T> a, Size) const {
+    // What the stages inside a vector need, for the vector that starts at coordinate i.
+    struct Inside {};
+    KITCHENETTE_INLINE Inside inside_at(Size) const { return {}; }
+    // The stage of stride H < lanes inside a vector.
+    template <int H> KITCHENETTE_INLINE Vec<T> inside(Vec<T> a, const Inside&) const {
         return mul_add(a, alternating<H>(), swap_lanes<H>(a));
     }
 
@@ -61,14 +64,28 @@ template <class T, bool RowLayout> struct Rotation {
         b = mul_add(zero<T>() - s, a, c * b);
         a = upper;
     }
-    template <int H> KITCHENETTE_INLINE Vec<T> inside(Vec<T> a, Size i) const {
-        Vec<T> c = zero<T>(), s = zero<T>();
-        for (int lane = 0; lane < lanes<T>; ++lane) {
-            const Size at = entry(H, i + lane);
-            c.set(lane, cosines[at]);
-            s.set(lane, (lane & H) ? -sines[at] : sines[at]);
+    // The factors of all stages inside a vector, which are the same for all vectors of a block.
+    struct Inside {
+        Vec<T> c[4], s[4];  // of the strides 1, 2, 4 and 8
+    };
+    KITCHENETTE_INLINE Inside inside_at(Size i) const {
+        Inside factors;
+        KITCHENETTE_UNROLL
+        for (int stage = 0; stage < 4; ++stage) {
+            const Size h = Size{1} << stage;
+            factors.c[stage] = factors.s[stage] = zero<T>();
+            if (h >= lanes<T> || h >= block) continue;  // there is no such stage
+            for (int lane = 0; lane < lanes<T>; ++lane) {
+                const Size at = entry(h, i + lane);
+                factors.c[stage].set(lane, cosines[at]);
+                factors.s[stage].set(lane, (lane & h) ? -sines[at] : sines[at]);
+            }
         }
-        return mul_add(s, swap_lanes<H>(a), c * a);
+        return factors;
+    }
+    template <int H> KITCHENETTE_INLINE Vec<T> inside(Vec<T> a, const Inside& factors) const {
+        constexpr int stage = H == 1 ? 0 : H == 2 ? 1 : H == 4 ? 2 : 3;
+        return mul_add(factors.s[stage], swap_lanes<H>(a), factors.c[stage] * a);
     }
 };
 
@@ -153,18 +170,18 @@ void descend(T* work, Size length, Size top, Size last, Size unit, Size offset,
                 done);
 }
 
-// The stages of strides below the number of lanes, inside one vector that starts at
-// coordinate i. `Whole` vectors belong to one transform; others hold several transforms
-// of `block` coordinates.
+// The stages of strides below the number of lanes, inside one vector. `Whole` vectors belong to
+// one transform; others hold several transforms of `block` coordinates.
 template <bool Whole, class T, class Butterfly>
-KITCHENETTE_INLINE Vec<T> inside_vector(Vec<T> a, Size block, Size i, const Butterfly& butterfly) {
+KITCHENETTE_INLINE Vec<T> inside_vector(Vec<T> a, Size block, const Butterfly& butterfly,
+                                        const typename Butterfly::Inside& factors) {
     if constexpr (lanes<T> > 8)
-        if (Whole || block > 8) a = butterfly.template inside<8>(a, i);
+        if (Whole || block > 8) a = butterfly.template inside<8>(a, factors);
     if constexpr (lanes<T> > 4)
-        if (Whole || block > 4) a = butterfly.template inside<4>(a, i);
+        if (Whole || block > 4) a = butterfly.template inside<4>(a, factors);
     if constexpr (lanes<T> > 2)
-        if (Whole || block > 2) a = butterfly.template inside<2>(a, i);
-    if (Whole || block > 1) a = butterfly.template inside<1>(a, i);
+        if (Whole || block > 2) a = butterfly.template inside<2>(a, factors);
+    if (Whole || block > 1) a = butterfly.template inside<1>(a, factors);
     return a;
 }
 
@@ -182,23 +199,29 @@ template <class T, class Butterfly, class Done>
 KITCHENETTE_INLINE void finish_rows(const T* piece, Size offset, Size length, Size left, Size block,
                                     const Butterfly& butterfly, const Done& done) {
     constexpr Size N = lanes<T>;
+    auto factors = butterfly.inside_at(offset * N);
+    const auto enter = [&](Size i) {  // with i, a new block may begin
+        if (i > 0 && ((offset + i) * N & (block - 1)) == 0)
+            factors = butterfly.inside_at((offset + i) * N);
+    };
     if (left == 8) [[likely]] {
         for (Size i = 0; i < length; i += 8) {
+            enter(i);
             Vec<T> v[8];
             KITCHENETTE_UNROLL
             for (int k = 0; k < 8; ++k) v[k] = load(piece + (i + k) * N);
             butterflies<8>(v, butterfly, N, (offset + i) * N);
             KITCHENETTE_UNROLL
             for (int k = 0; k < 8; ++k)
-                done(offset + i + k,
-                     inside_vector<true>(v[k], block, (offset + i + k) * N, butterfly));
+                done(offset + i + k, inside_vector<true>(v[k], block, butterfly, factors));
         }
         return;
     }
     // In short transforms fewer strides are left, and vectors are finished one by one.
-    for (Size i = 0; i < length; ++i)
-        done(offset + i,
-             inside_vector<false>(load(piece + i * N), block, (offset + i) * N, butterfly));
+    for (Size i = 0; i < length; ++i) {
+        enter(i);
+        done(offset + i, inside_vector<false>(load(piece + i * N), block, butterfly, factors));
+    }
 }
 
 // ---------------------------------------------------------------- whole transforms

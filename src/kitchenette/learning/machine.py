@@ -427,7 +427,7 @@ class KernelMachine(FeatureLearner):
         >>> import numpy as np
         >>> from kitchenette import Fastfood, KernelRegressor
         >>> X = np.random.default_rng(0).normal(size=(500, 3))
-        >>> model = KernelRegressor(Fastfood(random_state=0)).fit(X, X[:, 0])
+        >>> model = KernelRegressor(Fastfood(n_components=64, random_state=0)).fit(X, X[:, 0])
         >>> model.downdate(X[:100], X[:100, 0]).statistics_.n_rows
         400
         """
@@ -538,7 +538,7 @@ class KernelMachine(FeatureLearner):
         >>> import numpy as np
         >>> from kitchenette import Fastfood, KernelRegressor
         >>> X = np.random.default_rng(0).normal(size=(500, 3))
-        >>> model = KernelRegressor(Fastfood(random_state=0))
+        >>> model = KernelRegressor(Fastfood(n_components=64, random_state=0))
         >>> for part in (X[:200], X[200:]):
         ...     model = model.partial_fit(part, part[:, 0])
         >>> model.solve().alpha_ > 0
@@ -690,7 +690,8 @@ class KernelMachine(FeatureLearner):
         >>> import numpy as np
         >>> from kitchenette import Fastfood, KernelRegressor
         >>> X = np.random.default_rng(0).normal(size=(500, 3))
-        >>> model = KernelRegressor(Fastfood(random_state=0)).fit(X, 3 * X[:, 1] + X[:, 2])
+        >>> model = KernelRegressor(Fastfood(n_components=64, random_state=0))
+        >>> model = model.fit(X, 3 * X[:, 1] + X[:, 2])
         >>> model.importance(X).round(1)
         array([0. , 0.7, 0.3])
         """
@@ -719,7 +720,7 @@ class KernelMachine(FeatureLearner):
         >>> import numpy as np
         >>> from kitchenette import Fastfood, KernelRegressor
         >>> X = np.random.default_rng(0).normal(size=(500, 3))
-        >>> model = KernelRegressor(Fastfood(random_state=0)).fit(X, X[:, 1])
+        >>> model = KernelRegressor(Fastfood(n_components=64, random_state=0)).fit(X, X[:, 1])
         >>> ax = model.plot_importance(X, most=2)  # doctest: +SKIP
         >>> len(ax.patches)  # doctest: +SKIP
         2
@@ -790,7 +791,7 @@ class KernelMachine(FeatureLearner):
         >>> import numpy as np
         >>> from kitchenette import Fastfood, KernelRegressor
         >>> X = np.random.default_rng(0).normal(size=(500, 3))
-        >>> model = KernelRegressor(Fastfood(random_state=0)).fit(X, X[:, 0])
+        >>> model = KernelRegressor(Fastfood(n_components=64, random_state=0)).fit(X, X[:, 0])
         >>> small = model.for_inference()
         >>> bool(np.array_equal(small.predict(X), model.predict(X)))
         True
