@@ -111,8 +111,8 @@ def tensor_sketch(
     circle: NDArray[Any],
     chirp: NDArray[Any] | None = None,
     filter: NDArray[Any] | None = None,  # noqa: A002
-    order: NDArray[np.int32] | None = None,
-    factors: NDArray[Any] | None = None,
+    positions: NDArray[np.int32] | None = None,
+    output_scales: NDArray[Any] | None = None,
 ) -> Operator32 | Operator64: ...
 def affine32(*, n_columns: int, constant: float, slope: float) -> Operator32: ...
 def affine64(*, n_columns: int, constant: float, slope: float) -> Operator64: ...
@@ -243,7 +243,7 @@ def packed_substitute(
 def packed_inverse_trace(factor: Packed, order: int, *, blas: Blas) -> float: ...
 
 class Statistics:
-    def __init__(self, n_features: int, n_targets: int, *, single_gram: bool = False) -> None: ...
+    def __init__(self, n_features: int, n_targets: int, *, float32_gram: bool = False) -> None: ...
     @staticmethod
     def adopt(
         *,
@@ -254,7 +254,7 @@ class Statistics:
         target_mean: NDArray[np.float64],
         count: float,
         n_rows: int,
-        single: bool,
+        has_float32: bool,
     ) -> Statistics: ...
     @property
     def n_features(self) -> int: ...
@@ -265,7 +265,7 @@ class Statistics:
     @property
     def count(self) -> float: ...
     @property
-    def single(self) -> bool: ...
+    def has_float32(self) -> bool: ...
     @property
     def version(self) -> int: ...
     @property
@@ -298,8 +298,8 @@ class Accumulator:
         n_targets: int,
         expected_rows: int,
         *,
-        single: bool,
-        single_gram: bool = False,
+        in_float32: bool,
+        float32_gram: bool = False,
     ) -> None: ...
     def add(
         self,

@@ -278,24 +278,24 @@ def tensor_sketch(**changes):
         ({"length": 30}, "the transform is too short"),
         ({"length": 33}, "power of two"),
         ({"length": 32}, "six numbers for a fourth"),
-        ({"length": 32, "order": np.zeros(16, np.int32)}, "the transform is too short"),
+        ({"length": 32, "positions": np.zeros(16, np.int32)}, "the transform is too short"),
         ({"chirp": np.ones((16, 2))}, "needs its filter"),
         ({"chirp": np.ones((15, 2)), "filter": np.ones((16, 2))}, "must be complex"),
         ({"chirp": np.ones((16, 1)), "filter": np.ones((16, 2))}, "must be complex"),
         ({"chirp": np.ones((16, 2)), "filter": np.ones((16, 1))}, "must be complex"),
         ({"chirp": np.ones((16, 2)), "filter": np.ones((32, 2))}, "must be complex"),
         ({"chirp": np.ones((16, 2)), "filter": np.ones((16, 2))}, "too short for a chirp"),
-        ({"order": np.zeros(16, np.int32)}, "a number for every bucket"),
+        ({"positions": np.zeros(16, np.int32)}, "a number for every bucket"),
         (
-            {"order": np.zeros(15, np.int32), "factors": np.ones(16)},
+            {"positions": np.zeros(15, np.int32), "output_scales": np.ones(16)},
             "a number for every bucket",
         ),
         (
-            {"order": np.full(16, 16, np.int32), "factors": np.ones(16)},
+            {"positions": np.full(16, 16, np.int32), "output_scales": np.ones(16)},
             "outside the spectrum",
         ),
         (
-            {"order": np.full(16, -1, np.int32), "factors": np.ones(16)},
+            {"positions": np.full(16, -1, np.int32), "output_scales": np.ones(16)},
             "outside the spectrum",
         ),
     ],
@@ -510,11 +510,15 @@ def test_linear_functions_refuse_bad_weights():
 def test_transposed_products_refuse_bad_shapes():
     for changes, sentence in [
         ({"x": np.ones((5, 4))}, "does not have the columns"),
-        ({"factors": np.ones((4, 2))}, "a row of factors for every row"),
+        ({"output_scales": np.ones((4, 2))}, "a row of factors for every row"),
         ({"out": np.zeros((69, 2))}, "a row per feature"),
         ({"out": np.zeros((70, 3))}, "a column per factor"),
     ]:
-        arguments = {"x": np.ones((5, 3)), "factors": np.ones((5, 2)), "out": np.zeros((70, 2))}
+        arguments = {
+            "x": np.ones((5, 3)),
+            "output_scales": np.ones((5, 2)),
+            "out": np.zeros((70, 2)),
+        }
         assert _core.transposed(dense(), **arguments)
         with pytest.raises(ValueError, match=sentence):
             _core.transposed(dense(), **{**arguments, **changes})

@@ -44,7 +44,7 @@ def full(statistics):
 
 
 def numbers(statistics):
-    names = (*ARRAYS, "count", "n_rows", "single")
+    names = (*ARRAYS, "count", "n_rows", "has_float32")
     return {name: np.copy(getattr(statistics, name)) for name in names}
 
 
@@ -90,7 +90,7 @@ def test_rows_come_in_any_number(simd, n_rows, at_once, dtype):
     Z, Y = rows((n_rows, 50), dtype), rows((n_rows, 5), np.float64, spare=0)
     weights = np.random.default_rng(0).random(n_rows) + 0.1
     batches = [slice(start, start + at_once) for start in range(0, n_rows, at_once)]
-    accumulator = _core.Accumulator(50, 5, n_rows + len(batches), single=dtype == np.float32)
+    accumulator = _core.Accumulator(50, 5, n_rows + len(batches), in_float32=dtype == np.float32)
     added = _core.Statistics(50, 5)
     for batch in batches:
         with one_blas_thread():
@@ -101,7 +101,7 @@ def test_rows_come_in_any_number(simd, n_rows, at_once, dtype):
     tolerance = 1e-5 if dtype == np.float32 else 1e-12
     assert_moments(finished, Z, Y, weights, tolerance)
     assert finished.n_rows == n_rows
-    assert finished.single == (dtype == np.float32)
+    assert finished.has_float32 == (dtype == np.float32)
     if len(batches) < 50:
         assert_moments(added, Z, Y, weights, tolerance)
         assert added.version == len(batches)
@@ -109,7 +109,7 @@ def test_rows_come_in_any_number(simd, n_rows, at_once, dtype):
 
 def test_an_accumulator_takes_batches_of_both_precisions_and_more_than_expected(simd):
     Z, Y = rows((300, 20), np.float32), rows((300, 2), np.float64, spare=0)
-    accumulator = _core.Accumulator(20, 2, 1, single=True)
+    accumulator = _core.Accumulator(20, 2, 1, in_float32=True)
     for start in range(0, 300, 50):
         batch = slice(start, start + 50)
         some = Z[batch] if start % 100 else Z[batch].astype(np.float64)
@@ -274,16 +274,16 @@ def test_sizes_that_make_no_sense_are_refused():
         with pytest.raises(ValueError, match="feature"):
             _core.Statistics(*sizes)
         with pytest.raises(ValueError, match="feature"):
-            _core.Accumulator(*sizes, 10, single=True)
+            _core.Accumulator(*sizes, 10, in_float32=True)
     with pytest.raises(MemoryError):
         _core.Statistics((1 << 31) - 1, 1)
     with pytest.raises(ValueError, match="At least one row"):
-        _core.Accumulator(3, 1, 0, single=True)
+        _core.Accumulator(3, 1, 0, in_float32=True)
 
 
 def test_adopted_arrays_are_those_that_were_given():
     given = numbers(statistics_of(rows((40, 5), np.float64), np.ones((40, 2))))
-    given |= {"count": 40.0, "n_rows": 40, "single": False}
+    given |= {"count": 40.0, "n_rows": 40, "has_float32": False}
     statistics = _core.Statistics.adopt(**given)
     assert np.shares_memory(statistics.gram, given["gram"])
     updated(statistics, rows((40, 5), np.float64), np.ones((40, 2)))
@@ -295,7 +295,7 @@ def test_adopted_arrays_are_those_that_were_given():
 
 
 def test_arrays_that_do_not_fit_are_not_adopted():
-    good = numbers(_core.Statistics(5, 2)) | {"count": 0.0, "n_rows": 0, "single": False}
+    good = numbers(_core.Statistics(5, 2)) | {"count": 0.0, "n_rows": 0, "has_float32": False}
     read_only = np.zeros(15)
     read_only.flags.writeable = False
     for name, bad, error in [

@@ -386,7 +386,7 @@ template <class T> void bind_tensor_sketch(nb::module_& m) {
                     "the circle must have a complex number for each part of the transform");
             require(!positions || (length_of(positions) == n_buckets &&
                                    length_of(output_scales) == n_buckets),
-                    "order and output_scales must have a number for every bucket");
+                    "positions and output_scales must have a number for every bucket");
             Keeper keeper;
             map.buckets = keeper.copy(buckets);
             map.weights = keeper.reference(weights);
@@ -406,8 +406,8 @@ template <class T> void bind_tensor_sketch(nb::module_& m) {
         nb::kw_only(), "n_columns"_a, "n_buckets"_a, "buckets"_a.noconvert(),
         "weights"_a.noconvert(), "length"_a, "roots"_a.noconvert(), "part"_a,
         "circle"_a.noconvert(), "chirp"_a.noconvert() = nb::none(),
-        "filter"_a.noconvert() = nb::none(), "order"_a.noconvert() = nb::none(),
-        "factors"_a.noconvert() = nb::none());
+        "filter"_a.noconvert() = nb::none(), "positions"_a.noconvert() = nb::none(),
+        "output_scales"_a.noconvert() = nb::none());
 }
 
 // ---------------------------------------------------------------- preparation of columns

@@ -185,7 +185,8 @@ template <class Statistics_> void bind_numbers(Statistics_& statistics) {
         .def_prop_ro("n_targets", &Statistics::n_targets)
         .def_prop_ro("n_rows", [](const Statistics& self) { return moments_of(self).n_rows; })
         .def_prop_ro("count", [](const Statistics& self) { return moments_of(self).count; })
-        .def_prop_ro("single", [](const Statistics& self) { return moments_of(self).has_float32; })
+        .def_prop_ro("has_float32",
+                     [](const Statistics& self) { return moments_of(self).has_float32; })
         .def_prop_ro("version", [](const Statistics& self) {
             const nb::gil_scoped_release release;
             return self.version();
@@ -297,10 +298,10 @@ void bind_statistics(nb::module_& m) {
     nb::class_<Statistics> statistics(m, "Statistics");
     statistics
         .def(nb::init<Size, Size, bool>(), "n_features"_a, "n_targets"_a, nb::kw_only(),
-             "single_gram"_a = false)
+             "float32_gram"_a = false)
         .def_static("adopt", &adopt, nb::kw_only(), "gram"_a.noconvert(), "cross"_a.noconvert(),
                     "target_gram"_a.noconvert(), "feature_mean"_a.noconvert(),
-                    "target_mean"_a.noconvert(), "count"_a, "n_rows"_a, "single"_a)
+                    "target_mean"_a.noconvert(), "count"_a, "n_rows"_a, "has_float32"_a)
         .def(
             "merge",
             [](Statistics& self, const Statistics& other) {
@@ -327,7 +328,7 @@ void bind_statistics(nb::module_& m) {
     nb::class_<SizedAccumulator> accumulator(m, "Accumulator");
     accumulator
         .def(nb::init<Size, Size, Size, bool, bool>(), "n_features"_a, "n_targets"_a,
-             "expected_rows"_a, nb::kw_only(), "single"_a, "single_gram"_a = false)
+             "expected_rows"_a, nb::kw_only(), "in_float32"_a, "float32_gram"_a = false)
         .def(
             "finish",
             [](SizedAccumulator& self, const Blas& blas) {

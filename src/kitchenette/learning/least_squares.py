@@ -158,7 +158,9 @@ class LeastSquares:
             {f"the Gram matrix in {storage}": statistics},
             "Use fewer features.",
         )
-        self._statistics = _core.Statistics(n_features, n_targets, single_gram=storage == "float32")
+        self._statistics = _core.Statistics(
+            n_features, n_targets, float32_gram=storage == "float32"
+        )
 
     @classmethod
     def _of(cls, statistics: _core.Statistics) -> Self:
@@ -188,7 +190,7 @@ class LeastSquares:
 
     @property
     def has_float32(self) -> bool:
-        return self._statistics.single
+        return self._statistics.has_float32
 
     @property
     def version(self) -> int:
@@ -628,8 +630,8 @@ class StatisticsBuilder:
             n_features,
             n_targets,
             room,
-            single=np.dtype(dtype) == np.float32,
-            single_gram=storage_of(n_features, dtype) == "float32",
+            in_float32=np.dtype(dtype) == np.float32,
+            float32_gram=storage_of(n_features, dtype) == "float32",
         )
 
     def add(self, Z: NDArray[Any], Y: Array, weights: Array | None) -> None:
@@ -775,7 +777,7 @@ def _adopted(state: Mapping[str, Any]) -> _core.Statistics:
         **arrays,
         count=float(state["count"]),
         n_rows=int(state["n_rows"]),
-        single=bool(state["has_float32"]),
+        has_float32=bool(state["has_float32"]),
     )
 
 

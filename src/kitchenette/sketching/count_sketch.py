@@ -67,8 +67,8 @@ class TensorPowerSketch:
             circle=circle(max(1, length // part), dtype),
             chirp=chirp,
             filter=chirp_filter,
-            order=positions,
-            factors=output_scales,
+            positions=positions,
+            output_scales=output_scales,
         )
         return NativeOperator(native)
 
