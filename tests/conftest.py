@@ -21,7 +21,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.native)
 
 
-@pytest.fixture(params=_core.simd_variants())
+# Plain pytest runs the narrowest and the widest instruction set, the slow tests those between.
+BETWEEN = _core.simd_variants()[1:-1]
+
+
+@pytest.fixture(
+    params=[
+        pytest.param(name, marks=pytest.mark.slow) if name in BETWEEN else name
+        for name in _core.simd_variants()
+    ]
+)
 def simd(request: pytest.FixtureRequest) -> Iterator[str]:
     """Every instruction set that this machine can run, one after the other."""
     before = _core.simd()

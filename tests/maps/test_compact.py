@@ -226,7 +226,10 @@ def test_tefm_projects_on_the_explicit_range(method, n):
     np.testing.assert_allclose(tefm.basis_.T @ tefm.basis_, np.eye(20), atol=1e-12)
 
 
-@pytest.mark.parametrize(("n_rows", "n_columns"), [(1, 1), (40, 7), (600, 256), (900, 700)])
+@pytest.mark.parametrize(
+    ("n_rows", "n_columns"),
+    [(1, 1), (40, 7), (600, 256), pytest.param(900, 700, marks=pytest.mark.slow)],
+)
 def test_the_basis_is_that_of_a_qr_decomposition(n_rows, n_columns):
     # Fewer columns than a block of reflections, as many, and several blocks with a rest.
     A = np.random.default_rng(0).normal(size=(n_rows, n_columns)) * np.logspace(-12, 12, n_columns)

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 
@@ -19,6 +21,7 @@ def example(heading: str) -> str:
 
 # In a process of their own, because the examples make their kernel and map known to all of the
 # package.
+@pytest.mark.slow
 def test_the_worked_examples_run(tmp_path):
     scripts = [tmp_path / "kernel.py", tmp_path / "map.py"]
     for script in scripts:

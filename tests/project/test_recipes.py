@@ -27,7 +27,13 @@ def examples(text: str, title: str) -> doctest.DocTest:
     return doctest.DocTestParser().get_doctest(text, {}, title, "recipes.md", 0)
 
 
-@pytest.mark.parametrize(("title", "section"), [*zip(TITLES, SECTIONS, strict=True)], ids=TITLES)
+RECIPES = [
+    pytest.param(title, section, marks=pytest.mark.slow if "KMeans" in title else (), id=title)
+    for title, section in zip(TITLES, SECTIONS, strict=True)
+]
+
+
+@pytest.mark.parametrize(("title", "section"), RECIPES)
 def test_a_recipe_works_by_itself(title, section):
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -183,6 +183,7 @@ def test_choose_reports_and_gives_a_map():
     assert KernelRegressor(choice.feature_map, alpha=1e-3).fit(X, y).score(X, y) > 0.9
 
 
+@pytest.mark.slow
 def test_importances_are_drawn_with_the_largest_on_top():
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("agg")
