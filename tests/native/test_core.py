@@ -510,13 +510,13 @@ def test_linear_functions_refuse_bad_weights():
 def test_transposed_products_refuse_bad_shapes():
     for changes, sentence in [
         ({"x": np.ones((5, 4))}, "does not have the columns"),
-        ({"output_scales": np.ones((4, 2))}, "a row of factors for every row"),
+        ({"factors": np.ones((4, 2))}, "a row of factors for every row"),
         ({"out": np.zeros((69, 2))}, "a row per feature"),
         ({"out": np.zeros((70, 3))}, "a column per factor"),
     ]:
         arguments = {
             "x": np.ones((5, 3)),
-            "output_scales": np.ones((5, 2)),
+            "factors": np.ones((5, 2)),
             "out": np.zeros((70, 2)),
         }
         assert _core.transposed(dense(), **arguments)
