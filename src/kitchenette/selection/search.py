@@ -36,7 +36,8 @@ SMALL_GAIN = 0.005  # a relative gain below this ends learning
 VERY_FEW_ROWS = 100  # with fewer rows, fewer candidates are compared
 FEW_ROWS = 500  # with fewer rows, even the scales must win by a standard error
 CAUTION = 0.5  # the standard errors by which a less simple candidate must win otherwise
-MIXING_CAUTION = 3.0  # the same for a linear map of the columns
+MIXING_CAUTION = 3.0  # the same for a linear map of the columns, unless it gains much
+MUCH = 0.1  # of the loss
 MIXED_COLUMNS = 64  # with more columns a linear map costs more than the features, and is not tried
 LAPLACIAN_COLUMNS = 100  # its frequencies are dense, so that more columns are slow
 PIECEWISE_COLUMNS = 600  # more columns are scaled, not bent
@@ -289,7 +290,9 @@ class Search:
         """Whether one is better than a simpler one, by more than a part of the standard error."""
         if is_mixed(one.candidate) and not is_mixed(other.candidate):
             # A linear map has so many numbers that some of them fit the rows held out by chance.
-            return one.trial.beats(other.trial, MIXING_CAUTION, tolerance=0.0)
+            much = one.loss < (1 - MUCH) * other.loss
+            caution = 1.0 if much else MIXING_CAUTION
+            return one.trial.beats(other.trial, caution, tolerance=0.0)
         caution = 1.0 if self.pilot.n_rows < FEW_ROWS else CAUTION
         return one.trial.beats(other.trial, caution, tolerance=caution)
 
