@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-# seed_ is compared instead of random_state. The precision of the draw and cached operators do not
-# belong to the identity of a map.
-PASSED_OVER = ("random_state", "precision", "_operators")
+# seed_ is compared instead of random_state. The precision of the draw, cached operators and cached
+# tables of words do not belong to the identity of a map.
+PASSED_OVER = ("random_state", "precision", "_operators", "_table")
 ROUNDING = 1e-6  # relative difference of the same number in float32 or on another processor
 
 

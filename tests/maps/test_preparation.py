@@ -29,6 +29,7 @@ from sklearn.preprocessing import (
 from kitchenette import TEFM, CRAFTMap, Fastfood, RandomMaclaurin, TensorSketch, _core
 from kitchenette.kernels import Polynomial
 from kitchenette.maps.categories import OneHot, Substitute
+from kitchenette.maps.codings import Vocabulary
 from kitchenette.maps.preparation import (
     ColumnAffine,
     Columns,
@@ -37,7 +38,7 @@ from kitchenette.maps.preparation import (
     Sequence,
     UnitRows,
 )
-from kitchenette.maps.prepared import PreparedSpecification, Vocabulary
+from kitchenette.maps.prepared import PreparedSpecification
 from kitchenette.maps.prepared_map import PreparedMap
 from kitchenette.maps.protocol import TransformerMap, fitted_map, specification_of
 from kitchenette.maps.translation import preparation_of

@@ -1,1 +1,16 @@
-"""User data: slicing, sampling and validation of rows."""
+"""Sources of rows: arrays, data frames and files, also larger than memory."""
+
+from kitchenette.data.opening import source
+from kitchenette.data.schema import Column, ColumnRules, DataError, Schema
+from kitchenette.data.source import Block, Source, sampled_rows
+
+__all__ = [
+    "Block",
+    "Column",
+    "ColumnRules",
+    "DataError",
+    "Schema",
+    "Source",
+    "sampled_rows",
+    "source",
+]

@@ -29,7 +29,17 @@ def take(X: Any, rows: Any) -> Any:
     """Some rows of a matrix or a data frame, as the same type."""
     if isinstance(X, np.ndarray) or sp.issparse(X):
         return X[rows]
+    if is_table(X):
+        if isinstance(rows, slice):
+            start, stop, _ = rows.indices(X.num_rows)
+            return X.slice(start, max(0, stop - start))
+        return X.take(rows)
     return _safe_indexing(X, rows)
+
+
+def is_table(X: Any) -> bool:
+    """Whether something is an Arrow table, without importing pyarrow."""
+    return type(X).__module__.partition(".")[0] == "pyarrow" and hasattr(X, "column_names")
 
 
 def table(X: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from copy import copy
 from typing import Any, ClassVar, Self
 
@@ -14,12 +14,16 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kitchenette.comparison import digest
-from kitchenette.data.rows import refuse_what_is_not_numbers, slices, take
+from kitchenette.data.rows import is_table, refuse_what_is_not_numbers, slices, take
+from kitchenette.data.schema import DataError
+from kitchenette.data.source import Source
+from kitchenette.data.tables import has_numbers_only, is_frame, plain_rows, schema_of, table_of
 from kitchenette.files.registry import Budget, checked_state, constructed, stored_parameters
 from kitchenette.kernels import Kernel
 from kitchenette.learning.least_squares import LeastSquares, check_learning_memory
 from kitchenette.learning.model import LinearFunction
 from kitchenette.learning.summary import Summary
+from kitchenette.maps.base import RowMap
 from kitchenette.maps.protocol import (
     FittedMap,
     fit_map,
@@ -29,6 +33,7 @@ from kitchenette.maps.protocol import (
     map_difference,
     thawed,
 )
+from kitchenette.maps.table_map import TableMap
 from kitchenette.parameters import ValueParameters
 
 Array = NDArray[np.float64]
@@ -92,11 +97,13 @@ class FeatureLearner(ValueParameters, ABC):
         y: NDArray[Any] | None,
         weights: Array | None,
         check: Callable[[int], None] | None = None,
+        source: Source | None = None,
     ) -> tuple[Any, FittedMap]:
         """The map fitted on a first batch, as a transformer and as a `FittedMap`.
 
         ``check`` is called before with the number of features, to refuse too many; by default
-        it is the memory of their statistics that is checked.
+        it is the memory of their statistics that is checked. ``source`` is where a sample comes
+        from, and says how columns of a table become numbers.
         """
         feature_map = self._unfitted_map(self.seed_)
         n_components = getattr(feature_map, "n_components", None)
@@ -105,6 +112,9 @@ class FeatureLearner(ValueParameters, ABC):
         elif isinstance(n_components, int):
             # Before the map is fitted, the precision of its features is not known.
             check_learning_memory(n_components, np.float32, n_rows=X.shape[0], n_sampled=0)
+        if is_table(X) and not isinstance(thawed(feature_map), TableMap):
+            feature_map = _map_of_table(feature_map, X, y, weights, source)
+            return feature_map, feature_map.for_inference()
         feature_map = fit_map(feature_map, X, y, weights)
         # A copy, so that the model stays as it is if somebody fits the map on more rows.
         return feature_map, fitted_map(feature_map, X).for_inference()
@@ -227,6 +237,11 @@ class FeatureLearner(ValueParameters, ABC):
 
     def outputs(self, X: Any) -> tuple[Array, np.dtype[Any]]:
         """The linear function of rows in float64, and the precision of the features."""
+        if isinstance(X, Source):
+            found = [self.outputs(block.X) for block in self._to_predict(X).blocks()]
+            if not found:
+                raise DataError("The source has no rows.")
+            return np.concatenate([out for out, _ in found]), found[0][1]
         model, fitted = self._current(), self._fitted
         X = self._checked(X)
         n_rows = X.shape[0]
@@ -251,6 +266,10 @@ class FeatureLearner(ValueParameters, ABC):
             and "feature_names_in_" not in vars(self)
         ):
             return X  # the general checks take longer than predicting a few rows
+        if is_table(X) or is_frame(X) or isinstance(X, Mapping):
+            X = self._as_table(X, reset)
+            if is_table(X):
+                return X
         refuse_what_is_not_numbers(X)
         if hasattr(X, "columns"):
             # A data frame stays one: the map may need its names and types, and converts blocks.
@@ -264,6 +283,33 @@ class FeatureLearner(ValueParameters, ABC):
         return validate_data(
             self, X, reset=reset, accept_sparse="csr", dtype=None, ensure_all_finite=False
         )
+
+    def _as_table(self, X: Any, reset: bool) -> Any:
+        """A data frame as an Arrow table, if its columns are to be prepared; else as it is."""
+        if not reset:
+            if isinstance(self._fitted, TableMap):
+                return _not_empty(self._fitted.table(X), self)
+            return plain_rows(X, vars(self).get("feature_names_in_")) if is_table(X) else X
+        feature_map = thawed(self._unfitted_map(0))
+        if not isinstance(feature_map, RowMap):
+            return X  # a pipeline may prepare the columns in its own way
+        if not is_table(X):
+            refuse_what_is_not_numbers(X)
+            if not isinstance(feature_map, TableMap) and has_numbers_only(X):
+                return X
+        found = _not_empty(table_of(X), self)
+        if isinstance(feature_map, TableMap):
+            found = feature_map.table(found)
+        self.n_features_in_ = found.num_columns
+        self.feature_names_in_ = np.array(found.column_names, dtype=object)
+        return found
+
+    def _to_predict(self, source: Source) -> Source:
+        """The rows of a source with the columns of the model alone."""
+        names = vars(self).get("feature_names_in_")
+        if names is not None and source.is_table:
+            source = source.with_columns([*names])
+        return source.without_targets()
 
     # ------------------------------------------------------------ copies and files
 
@@ -368,3 +414,28 @@ class FeatureLearner(ValueParameters, ABC):
             raise ValueError("feature_map_ must have as many features as the statistics.")
         if getattr(self._fitted, "n_features_in_", 0) != self.n_features_in_:
             raise ValueError("feature_map_ must have as many columns as the model.")
+
+
+def _map_of_table(
+    feature_map: Any, sample: Any, y: Any, weights: Any, source: Source | None
+) -> TableMap:
+    """A map of the prepared columns of a table."""
+    if source is None:
+        schema = schema_of(sample.schema, {})
+        return TableMap.fitted_on(feature_map, schema, sample, y, weights)
+    tables = None
+    if source.passes == 2:
+        tables = (block.X for block in source.without_targets().blocks())
+    schema = source.schema.some(source.features)
+    return TableMap.fitted_on(
+        feature_map, schema, sample, y, weights, rules=source.rules, tables=tables
+    )
+
+
+def _not_empty(table: Any, owner: Any) -> Any:
+    if table.num_rows == 0:
+        raise ValueError(
+            f"Found array with 0 sample(s) (shape={table.shape}) while a minimum of 1 is required "
+            f"by {type(owner).__name__}."
+        )
+    return table

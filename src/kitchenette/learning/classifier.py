@@ -17,6 +17,7 @@ from sklearn.utils import check_array, column_or_1d, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
 from kitchenette.data.rows import take
+from kitchenette.data.source import Source
 from kitchenette.files.registry import storable
 from kitchenette.learning.accumulation import batch
 from kitchenette.learning.availability import AvailableUnless
@@ -263,13 +264,14 @@ default="onehot"
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the feature map and learn from all rows, in one pass over blocks of them.
 
         Parameters
         ----------
-        X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
-            Rows, as the feature map takes them.
+        X : array-like, sparse matrix, data frame of shape (n_rows, n_columns), or Source
+            Rows, as the feature map takes them; or a `kitchenette.data.Source`, which has its own
+            targets and weights and is read in blocks.
         y : array-like of shape (n_rows,)
             Labels: numbers, strings or anything that can be sorted.
         sample_weight : array-like of shape (n_rows,), optional
@@ -287,18 +289,23 @@ default="onehot"
 
     @AvailableUnless(without_one_pass)
     def partial_fit(
-        self, X: Any, y: Any, classes: ArrayLike | None = None, sample_weight: Any = None
+        self,
+        X: Any,
+        y: Any = None,
+        classes: ArrayLike | None = None,
+        sample_weight: Any = None,
     ) -> Self:
         """Learn from more rows.
 
         Parameters
         ----------
-        X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
+        X : array-like, sparse matrix, data frame of shape (n_rows, n_columns), or Source
             Rows; the feature map is fitted on the rows of the first call.
         y : array-like of shape (n_rows,)
             Labels.
         classes : array-like of shape (n_classes,), optional
-            All labels that may occur in any call; required in the first call.
+            All labels that may occur in any call; required in the first call, unless the rows come
+            from a source.
         sample_weight : array-like of shape (n_rows,), optional
             Weights, as in `fit`.
 
@@ -310,7 +317,7 @@ default="onehot"
         with unchanged_on_error(self):
             self._check_parameters()
             first = not self._is_prepared
-            if first and classes is None:
+            if first and classes is None and not isinstance(X, Source):
                 raise ValueError(
                     "classes must be passed on the first call to partial_fit: all labels that "
                     "there are, as the first rows may not have all of them."
@@ -332,7 +339,7 @@ default="onehot"
 
         Parameters
         ----------
-        X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
+        X : array-like, sparse matrix, data frame of shape (n_rows, n_columns), or Source
             Rows.
 
         Returns
@@ -350,7 +357,7 @@ default="onehot"
 
         Parameters
         ----------
-        X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
+        X : array-like, sparse matrix, data frame of shape (n_rows, n_columns), or Source
             Rows.
 
         Returns
@@ -367,7 +374,7 @@ default="onehot"
 
         Parameters
         ----------
-        X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
+        X : array-like, sparse matrix, data frame of shape (n_rows, n_columns), or Source
             Rows.
 
         Returns
@@ -389,7 +396,7 @@ default="onehot"
 
         Parameters
         ----------
-        X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
+        X : array-like, sparse matrix, data frame of shape (n_rows, n_columns), or Source
             Rows.
 
         Returns
@@ -636,6 +643,8 @@ default="onehot"
         labels = np.asarray([] if y is None else y)
         if labels.size:
             known.classes_ = union_of_classes(self.classes_, _labels_among(labels.ravel()))
+            if known.classes_ is not self.classes_:
+                known.code_ = self._make_code(known.classes_.size)
         return known
 
     def learn_more(self, X: Any, targets: Any, weights: Array | None, remove: bool) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kitchenette.data.rows import seeded_sample, table, take
+from kitchenette.data.source import Source
 from kitchenette.learning.gradients import (
     gradient_outer_product,
     has_gradients,
@@ -43,8 +44,12 @@ def importance(fitted: FittedMap, statistics: LeastSquares, coef: Array, X: Any 
     """
     specification: Any = getattr(fitted, "specification_", None)
     _fourier(specification)
-    spreads = getattr(fitted, "column_spreads_", None)
-    if X is not None:
+    inner = getattr(fitted, "map_", None)  # a map of prepared columns, such as AutoMap
+    spreads = getattr(fitted if inner is None else inner, "column_spreads_", None)
+    if isinstance(X, Source):
+        rows = X.without_targets().sample(SPREAD_ROWS).X
+        spreads = prepared_spreads(specification, fitted.rows(rows))
+    elif X is not None:
         X = table(X)
         some = seeded_sample(X.shape[0], SPREAD_ROWS, 0)
         spreads = prepared_spreads(specification, fitted.rows(take(X, some)))
@@ -71,14 +76,21 @@ def importances(
     -------
     importances : ndarray of shape (n_columns,)
     """
-    inner, mixing = _fourier(specification), _columns_and_mixing(specification)[1]
+    inner = _fourier(specification)
+    steps, mixing = _steps_and_mixing(specification)
+    n_prepared = steps[-1].n_outputs if steps else specification.n_columns
     if spreads is None:
-        spreads = np.broadcast_to(inner.kernel.length_scale, specification.n_columns)
+        spreads = np.broadcast_to(inner.kernel.length_scale, n_prepared)
     if mixing is None:
         squares = squared_derivatives(inner, statistics, coef)
     else:
         squares = unmixed(mixing, gradient_outer_product(inner, statistics, coef))
-    return normalised(np.sqrt(squares) * spreads)
+    # The derivatives in several columns that were made from one are added in square.
+    owners = np.arange(specification.n_columns)
+    for step in steps:
+        owners = owners[step.owners()]
+    squares = np.bincount(owners, squares * np.square(spreads), minlength=specification.n_columns)
+    return normalised(np.sqrt(squares))
 
 
 def unmixed(mixing: Array, outer: Array) -> Array:
@@ -107,39 +119,36 @@ def prepared_spreads(specification: Specification, rows: Any) -> Array:
     """
     _fourier(specification)
     rows = rows.toarray() if hasattr(rows, "toarray") else rows
-    columns = _columns_and_mixing(specification)[0]
-    if columns is not None:
-        prepared = np.empty((rows.shape[0], columns.n_outputs), rows.dtype)
-        columns.operator(rows.dtype).write(np.ascontiguousarray(rows), prepared)
+    for step in _steps_and_mixing(specification)[0]:
+        prepared = np.empty((rows.shape[0], step.n_outputs), rows.dtype)
+        step.operator(rows.dtype).write(np.ascontiguousarray(rows), prepared)
         rows = prepared
     return np.asarray(rows.std(axis=0, dtype=np.float64))
 
 
 def _fourier(specification: Any) -> Any:
     inner = specification
-    if isinstance(specification, PreparedSpecification):
-        inner, columns = specification.inner, _columns_and_mixing(specification)[0]
-        if columns is not None and columns.n_outputs != specification.n_columns:
-            inner = None  # derivatives would be in other columns than those of the data
+    while isinstance(inner, PreparedSpecification):
+        inner = inner.inner
     if not has_gradients(inner):
         raise ValueError(
             "Importances are derivatives of cosines and sines of the columns: the feature map must "
             "be AutoMap, Fastfood or RandomKitchenSinks with features='sincos', or one of these "
-            "after steps that keep the columns."
+            "after scalers, imputers and encoders."
         )
     return inner
 
 
-def _columns_and_mixing(specification: Any) -> tuple[Preparation | None, Array | None]:
-    """The preparation of each column, and the matrix that mixes the prepared columns."""
-    if not isinstance(specification, PreparedSpecification):
-        return None, None
-    steps: tuple[Preparation, ...] = (specification.preparation,)
-    if isinstance(specification.preparation, Sequence) and specification.preparation.steps:
-        steps = specification.preparation.steps
-    if not isinstance(steps[-1], LinearColumns):
-        return specification.preparation, None
-    return Sequence(n_columns=specification.n_columns, steps=steps[:-1]), steps[-1].matrix
+def _steps_and_mixing(specification: Any) -> tuple[list[Preparation], Array | None]:
+    """The preparations of the columns, and the matrix that mixes the prepared columns at last."""
+    steps: list[Preparation] = []
+    while isinstance(specification, PreparedSpecification):
+        preparation = specification.preparation
+        steps += preparation.steps if isinstance(preparation, Sequence) else (preparation,)
+        specification = specification.inner
+    if steps and isinstance(steps[-1], LinearColumns):
+        return steps[:-1], steps[-1].matrix
+    return steps, None
 
 
 def normalised(sizes: Array) -> Array:

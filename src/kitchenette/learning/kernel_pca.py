@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any, Self
 
 import numpy as np
@@ -13,6 +13,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import _num_samples
 
 from kitchenette.data.rows import counting_rows, table
+from kitchenette.data.source import Source
 from kitchenette.files.registry import Budget, checked_state, storable
 from kitchenette.learning.accumulation import MOST_ROWS, NoTargets, accumulate, batch
 from kitchenette.learning.base import Array, FeatureLearner
@@ -289,8 +290,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureLearne
 
         Parameters
         ----------
-        X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
-            Rows, as the feature map takes them.
+        X : array-like, sparse matrix, data frame of shape (n_rows, n_columns), or Source
+            Rows, as the feature map takes them; or a `kitchenette.data.Source`, which has its own
+            targets and weights and is read in blocks.
         y : ignored
         sample_weight : array-like of shape (n_rows,), optional
             Nonnegative weights. Rows of weight zero are ignored.
@@ -312,7 +314,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureLearne
 
         Parameters
         ----------
-        X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
+        X : array-like, sparse matrix, data frame of shape (n_rows, n_columns), or Source
             Rows; the feature map is fitted on the rows of the first call.
         y : ignored
         sample_weight : array-like of shape (n_rows,), optional
@@ -374,25 +376,48 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureLearne
 
     def _begin(self, X: Any, sample_weight: Any) -> None:
         """Fit the feature map on the first batch and learn from it."""
+        if isinstance(X, Source):
+            self._prepare_with(X)
+            self.adopt(self.summary_of_source(X))
+            return
         X, weights = self._prepare(X, sample_weight)
         statistics = self._accumulated(self._fitted, X, weights)
         self.__dict__.update(statistics_=statistics, _model=None)
 
-    def _prepare(self, X: Any, sample_weight: Any) -> tuple[Any, Array | None]:
+    def _prepare_with(self, source: Source) -> None:
+        """Fit the feature map on a sample of a source."""
+        self.seed_ = seed_from(self.random_state)
+        sample = source.sample(seed=self.seed_)
+        self._prepare(sample.X, sample.weight, source)
+
+    def summary_of_source(self, source: Source) -> Summary:
+        """The summary of all rows of a source."""
+        blocks = source.blocks()
+        return reduce(Summary.combined, (self.summarised(b.X, None, b.weight) for b in blocks))
+
+    def _prepare(
+        self, X: Any, sample_weight: Any, source: Source | None = None
+    ) -> tuple[Any, Array | None]:
         """Fit the feature map on rows, which are returned checked."""
         X, weights = self._checked_batch(X, sample_weight, first=True)
         X, weights = counting_rows(X, weights)
-        self.seed_ = seed_from(self.random_state)
-        feature_map, fitted = self._fitted_maps(X, None, weights)
+        if "seed_" not in vars(self):
+            self.seed_ = seed_from(self.random_state)
+        feature_map, fitted = self._fitted_maps(X, None, weights, source=source)
         self._check_size(fitted.n_features_out_)
         self.__dict__.update(feature_map_=feature_map, _fitted=fitted)
         return X, weights
 
     def prepare_on(self, X: Any, y: Any, sample_weight: Any, classes: Any) -> None:
         self._check_parameters()
-        self._prepare(X, sample_weight)
+        if isinstance(X, Source):
+            self._prepare_with(X)
+        else:
+            self._prepare(X, sample_weight)
 
     def summarised(self, X: Any, y: Any, sample_weight: Any) -> Summary:
+        if isinstance(X, Source):
+            return self.summary_of_source(X)
         empty = Summary(estimator=type(self).__name__, origin=self.origin())
         if _num_samples(X) == 0:
             return empty
@@ -420,6 +445,11 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureLearne
             self.adopt(self.summarised(X, None, sample_weight))
             return
         statistics = self._known()
+        if isinstance(X, Source):
+            more = self.summary_of_source(X).statistics
+            if more is not None:
+                statistics.merge(more)
+            return
         X, weights = self._checked_batch(X, sample_weight, first=False)
         if weights is not None and not weights.any():
             return
@@ -459,7 +489,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureLearne
 
         Parameters
         ----------
-        X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
+        X : array-like, sparse matrix, data frame of shape (n_rows, n_columns), or Source
             Rows.
 
         Returns

@@ -16,7 +16,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags, check_consistent_length
 from sklearn.utils.validation import _num_samples
 
+from kitchenette.data.blocks import first_rows
 from kitchenette.data.rows import slices, table, take
+from kitchenette.data.schema import DataError
+from kitchenette.data.source import Source
 from kitchenette.files.registry import checked_state
 from kitchenette.learning.accumulation import MOST_ROWS, accumulate, batch, features
 from kitchenette.learning.base import Array, FeatureLearner
@@ -64,6 +67,13 @@ def replaced(statistics: LeastSquares, sample: RowSample | None) -> dict[str, An
     """The attributes of a machine that change with new statistics."""
     samples = {statistics.version: sample}
     return {"statistics_": statistics, "_samples": samples, "_model": None, "_posterior": None}
+
+
+def _refuse_targets(y: Any, sample_weight: Any) -> None:
+    if y is not None or sample_weight is not None:
+        raise ValueError(
+            "A source has its own targets and weights: name them when it is made, and pass none."
+        )
 
 
 def without_one_pass(model: KernelMachine, method: str) -> str | None:
@@ -162,13 +172,15 @@ class KernelMachine(FeatureLearner):
 
     # ------------------------------------------------------------ learning
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the feature map and learn from all rows.
 
         Parameters
         ----------
-        X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
-            Rows, as the feature map takes them.
+        X : array-like, sparse matrix, data frame of shape (n_rows, n_columns), or Source
+            Rows, as the feature map takes them. A data frame may have strings, categories and
+            missing values. A `kitchenette.data.Source` has its own targets and weights, and is
+            read in blocks.
         y : array-like of shape (n_rows,) or (n_rows, n_targets)
             What is to be predicted.
         sample_weight : array-like of shape (n_rows,), optional
@@ -201,6 +213,10 @@ class KernelMachine(FeatureLearner):
         ``iterates`` says for a number of features whether the solver is iterative, which needs all
         rows at once; by default it is not.
         """
+        if isinstance(X, Source):
+            _refuse_targets(y, sample_weight)
+            self._begin_with(X, iterates, earlier)
+            return
         X, targets, weights = self._prepare(X, y, sample_weight, iterates)
         fitted = self._fitted
         if iterates is not None and iterates(fitted.n_features_out_):
@@ -209,8 +225,50 @@ class KernelMachine(FeatureLearner):
             learned = self.learned(fitted, X, targets, weights) | ONE_PASS
         self.__dict__.update(learned)
 
+    def _begin_with(
+        self, source: Source, iterates: Callable[[int], bool] | None, earlier: Earlier | None
+    ) -> None:
+        """Fit the feature map on a sample of a source and learn all its rows."""
+        self._prepare_with(source, iterates)
+        if iterates is None or not iterates(self._fitted.n_features_out_):
+            self.adopt(self.summary_of_source(source))
+            return
+        y, weights = source.targets()
+        self.__dict__.update(vars(self.with_labels_of(y)))
+        targets = self.encode(y, first=False)
+        n_targets = self.columns(targets[:1]).shape[1]
+        check_iterative_memory(targets.shape[0], self._fitted.n_features_out_, n_targets)
+        weights = None if weights is None else checked_weights(weights, targets.shape[0])
+        weights = self.weighted(targets, weights)
+        self.__dict__.update(
+            self.learned_iteratively(self._fitted, source, targets, weights, self.loss, earlier)
+        )
+
+    def _prepare_with(self, source: Source, iterates: Callable[[int], bool] | None = None) -> None:
+        """Fit the feature map and the coding of targets on a sample of a source."""
+        self.seed_ = seed_from(self.random_state)
+        sample = source.sample(seed=self.seed_)
+        if sample.y is None:
+            raise DataError("The source has no target: name the column to be predicted.")
+        self._prepare(sample.X, sample.y, sample.weight, iterates, source)
+
+    def summary_of_source(self, source: Source) -> Summary:
+        """The summary of all rows of a source."""
+        found: Summary | None = None
+        for block in source.blocks():
+            part = self.summarised(block.X, block.y, block.weight)
+            found = part if found is None else found.combined(part)
+        if found is None or found.n_rows == 0:
+            raise DataError("The source has no row of positive weight to learn from.")
+        return found
+
     def _prepare(
-        self, X: Any, y: Any, sample_weight: Any, iterates: Callable[[int], bool] | None = None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        iterates: Callable[[int], bool] | None = None,
+        source: Source | None = None,
     ) -> tuple[Any, NDArray[Any], Array | None]:
         """Fit the feature map and the coding of targets on rows, which are returned checked."""
         X, targets, weights = self._checked_batch(X, y, sample_weight, first=True)
@@ -225,7 +283,8 @@ class KernelMachine(FeatureLearner):
                 n_targets = self.columns(targets[:1]).shape[1]
                 check_iterative_memory(X.shape[0], n_features, n_targets)
 
-        feature_map, fitted = self._fitted_maps(X, self.decoded(targets), weights, check)
+        y = self.decoded(targets)
+        feature_map, fitted = self._fitted_maps(X, y, weights, check, source)
         self.__dict__.update(feature_map_=feature_map, _fitted=fitted)
         return X, targets, weights
 
@@ -281,7 +340,7 @@ class KernelMachine(FeatureLearner):
         validation = self.validated_by(
             loss, outputs, targets[held_out], weights[held_out] if held_out.size else np.empty(0)
         )
-        has_float32 = fitted.operator(fitted.rows(take(X, slice(0, 1)))).dtype == np.float32
+        has_float32 = fitted.operator(fitted.rows(first_rows(X, 1))).dtype == np.float32
         model = LinearModel(
             self.expanded(found.coef),
             self.expanded(found.intercept[None])[0],
@@ -332,6 +391,8 @@ class KernelMachine(FeatureLearner):
         self, fitted: FittedMap, X: Any, targets: Any, weights: Array | None
     ) -> dict[str, Any]:
         """The attributes that hold what is learned from the first batch."""
+        if isinstance(X, Source):
+            return self.attributes_of(self.summary_of_source(X))
         n_sampled = self.validation_rows
         return self.attributes_of(self.summary_of_rows(fitted, X, targets, weights, n_sampled))
 
@@ -344,6 +405,15 @@ class KernelMachine(FeatureLearner):
 
     def _continue(self, X: Any, y: Any, sample_weight: Any, *, remove: bool = False) -> None:
         """Add or remove rows; the statistics change in a single last step."""
+        if isinstance(X, Source):
+            _refuse_targets(y, sample_weight)
+            if remove:
+                raise ValueError("Rows are removed as arrays or data frames, not as a source.")
+            found = self.summary_of_source(X)
+            if "statistics_" in vars(self):
+                found = self.summary(found.origin).combined(found)
+            self.adopt(found)
+            return
         X, targets, weights = self._checked_batch(X, y, sample_weight, first=False)
         if "statistics_" in vars(self):
             self.learn_more(X, targets, weights, remove)
@@ -396,7 +466,7 @@ class KernelMachine(FeatureLearner):
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
-        if first:
+        if first and "seed_" not in vars(self):
             self.seed_ = seed_from(self.random_state)
         targets = self.encode(y, first)
         check_consistent_length(X, targets)
@@ -463,9 +533,16 @@ class KernelMachine(FeatureLearner):
         if why_not is not None:
             raise ValueError(why_not)
         self.know_labels(classes)
-        self._prepare(X, y, sample_weight)
+        if isinstance(X, Source):
+            _refuse_targets(y, sample_weight)
+            self._prepare_with(X)
+        else:
+            self._prepare(X, y, sample_weight)
 
     def summarised(self, X: Any, y: Any, sample_weight: Any) -> Summary:
+        if isinstance(X, Source):
+            _refuse_targets(y, sample_weight)
+            return self.summary_of_source(X)
         origin, known = self.origin(), self.with_labels_of(y)
         if _num_samples(X) == 0:
             return replace(known.empty_summary(), origin=origin)
@@ -628,6 +705,8 @@ class KernelMachine(FeatureLearner):
 
     def variances(self, X: Any) -> Array:
         """Variances of new observations, noise included."""
+        if isinstance(X, Source):
+            return np.concatenate([self.variances(b.X) for b in self._to_predict(X).blocks()])
         X, posterior = self._checked(X), self._posterior_solution()
         variance = np.empty((X.shape[0], posterior.rss.size))
         size = max(VARIANCE_ROWS, VARIANCE_NUMBERS // posterior.coef.shape[0])

@@ -14,7 +14,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from kitchenette.data.rows import slices, take
+from kitchenette.data.blocks import row_blocks, some_rows
+from kitchenette.data.rows import slices
+from kitchenette.data.source import Source
 from kitchenette.learning.accumulation import Targets, features
 from kitchenette.learning.losses import Loss, Squared
 from kitchenette.learning.row_sample import Keys, can_be_hashed, row_keys
@@ -105,7 +107,7 @@ class FeatureRows:
     fitted : FittedMap
         The map.
     X : table of rows
-        Rows that can be read again: an array, a CSR matrix or a data frame.
+        Rows that can be read again: an array, a CSR matrix, a data frame or a source.
     targets : ndarray of shape (n_rows, ...)
         Encoded targets.
     kind : Targets
@@ -133,7 +135,11 @@ class FeatureRows:
     def some(self, which: NDArray[np.intp]) -> Self:
         """These rows alone."""
         return type(self)(
-            self._fitted, take(self._X, which), self.targets[which], self.kind, self.weights[which]
+            self._fitted,
+            some_rows(self._X, which),
+            self.targets[which],
+            self.kind,
+            self.weights[which],
         )
 
     def weighted(self, weights: Array) -> Self:
@@ -159,19 +165,21 @@ class FeatureRows:
 
     def features(self) -> NDArray[Any]:
         """The features of all rows, which must be few."""
+        assert not isinstance(self._X, Source)
         return features(self._fitted, self._X)
 
     def keys(self) -> Keys:
         """A hash value of each row and its target."""
         keys = np.empty(self.n_rows, dtype=np.uint64)
-        for part, _, rows in self._blocks():
-            hashed = rows if can_be_hashed(rows) else features(self._fitted, take(self._X, part))
+        for part, X in row_blocks(self._X, PASS_ROWS):
+            rows = self._fitted.rows(X)
+            hashed = rows if can_be_hashed(rows) else features(self._fitted, X)
             keys[part] = row_keys(hashed, self.kind.target_numbers(self.targets[part]))
         return keys
 
     def _blocks(self) -> Iterator[tuple[slice, Operator, Any]]:
-        for part in slices(self.n_rows, PASS_ROWS):
-            rows = self._fitted.rows(take(self._X, part))
+        for part, X in row_blocks(self._X, PASS_ROWS):
+            rows = self._fitted.rows(X)
             yield part, self._fitted.operator(rows), rows
 
     def _overflow(self, rows: Any) -> ValueError:

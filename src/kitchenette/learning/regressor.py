@@ -211,12 +211,12 @@ class KernelRegressor(RegressorMixin, KernelMachine):
         return tags
 
     @AvailableUnless(without_one_pass)
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from more rows.
 
         Parameters
         ----------
-        X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
+        X : array-like, sparse matrix, data frame of shape (n_rows, n_columns), or Source
             Rows; the feature map is fitted on the rows of the first call.
         y : array-like of shape (n_rows,) or (n_rows, n_targets)
             Targets.
@@ -239,7 +239,7 @@ class KernelRegressor(RegressorMixin, KernelMachine):
 
         Parameters
         ----------
-        X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
+        X : array-like, sparse matrix, data frame of shape (n_rows, n_columns), or Source
             Rows.
         return_std : bool, default=False
             Whether to return the standard deviation of new observations as well.

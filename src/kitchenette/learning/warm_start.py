@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kitchenette.data.rows import take
+from kitchenette.data.blocks import first_rows
 from kitchenette.learning.accumulation import features
 from kitchenette.maps.protocol import FittedMap
 
@@ -52,7 +52,7 @@ class Earlier:
             return None
         if X.shape[1] != self.n_columns or n_outputs != self.intercept.size:
             return None
-        some = take(X, slice(0, COMPARED_ROWS))
+        some = first_rows(X, COMPARED_ROWS)
         mine, theirs = features(self.fitted, some), features(fitted, some)[:, :fewer]
         factor = np.sqrt(more / fewer)
         if not np.allclose(mine, factor * theirs, rtol=1e-3, atol=1e-5 * np.abs(mine).max()):

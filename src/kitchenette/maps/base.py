@@ -9,17 +9,21 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
-from sklearn.utils import Tags
+from sklearn.utils import Tags, check_array
 
 from kitchenette.data.rows import (
+    FLOATS,
     checked_rows,
     counting_rows,
+    is_table,
     sample_rows,
     slices,
     table,
     take,
     validated,
 )
+from kitchenette.data.source import Source
+from kitchenette.data.tables import plain_rows
 from kitchenette.files.registry import Budget, checked_state, constructed, stored_parameters
 from kitchenette.kernels import Kernel
 from kitchenette.maps.specification import Specification
@@ -84,6 +88,8 @@ class RowMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParameters,
         self : object
             The fitted map.
         """
+        if isinstance(X, Source):
+            return self._fit_sample(X)
         with unchanged_on_error(self):
             self.check_parameters()
             X, sample_weight = counting_rows(table(X), sample_weight)
@@ -95,6 +101,17 @@ class RowMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParameters,
             self.specification_.operator(
                 sample.dtype
             )  # drawn now, so that errors are raised by `fit`
+        return self
+
+    def _fit_sample(self, source: Source) -> Self:
+        """Fit on a sample of a source, whose columns are numbers."""
+        sample = source.sample()
+        with unchanged_on_error(self):
+            if is_table(sample.X):
+                self.fit_rows(plain_rows(sample.X), sample.weight)
+                self.feature_names_in_ = np.array(source.features, dtype=object)
+            else:
+                self.fit_rows(sample.X, sample.weight)
         return self
 
     def _observed(self, X: Any) -> Any:
@@ -159,7 +176,7 @@ class RowMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParameters,
 
         Parameters
         ----------
-        X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
+        X : array-like, sparse matrix, data frame of shape (n_rows, n_columns), or Source
             float32 rows give float32 features, all others float64.
 
         Returns
@@ -167,6 +184,10 @@ class RowMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParameters,
         Z : ndarray of shape (n_rows, n_components)
             Features; ``Z @ Z.T`` approximates the kernel matrix.
         """
+        if isinstance(X, Source):
+            names = vars(self).get("feature_names_in_") if X.is_table else None
+            X = X.without_targets() if names is None else X.without_targets().with_columns(names)
+            return np.concatenate([self.transform(block.X) for block in X.blocks()])
         rows = self.rows(X)
         out = np.empty((rows.shape[0], self.n_features_out_), dtype=rows.dtype)
         if not self.operator(rows).write(rows, out):
@@ -185,7 +206,11 @@ class RowMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParameters,
         -------
         rows : ndarray or CSR matrix
         """
-        rows = checked_rows(self, X)
+        if is_table(X):
+            numbers = plain_rows(X, vars(self).get("feature_names_in_"))
+            rows = check_array(numbers, dtype=FLOATS, estimator=self)
+        else:
+            rows = checked_rows(self, X)
         self.check_rows(rows)
         return rows
 

@@ -55,6 +55,9 @@ class Impute(Preparation):
         items += [Item(Kind.FLAG, column, (self.missing,)) for column in self.flags.tolist()]
         return mapped_columns(self.n_columns, items, dtype)
 
+    def owners(self) -> Indices:
+        return np.concatenate([self.kept, self.flags])
+
     @property
     def keeps_zeros(self) -> bool:
         if self.missing == 0 or self.flags.size or self.kept.size != self.n_columns:
@@ -148,6 +151,9 @@ class OneHot(Preparation):
             numbers = np.concatenate([head, self.keys[own], self.targets[own]])
             items.append(Item(Kind.CATEGORIES, j, numbers))
         return mapped_columns(self.n_columns, items, dtype)
+
+    def owners(self) -> Indices:
+        return np.repeat(np.arange(self.n_columns, dtype=np.int64), self.widths)
 
     def check(self) -> None:
         check_starts(self.starts, self.n_columns, self.keys.size, least=0)

@@ -67,6 +67,10 @@ class Preparation(FrozenValue):
         """Whether each column is used at all."""
         return np.ones(self.n_columns, dtype=bool)
 
+    def owners(self) -> Indices:
+        """The column that each prepared column is made from."""
+        return np.arange(self.n_columns, dtype=np.int64)
+
     def __hash__(self) -> int:
         return hash((type(self).__name__, self.n_columns, self.n_outputs))
 
@@ -352,6 +356,10 @@ class Columns(Preparation):
             read[columns[part.reads()]] = True
         return read
 
+    def owners(self) -> Indices:
+        parts = zip(self.parts, self.selections(), strict=True)
+        return np.concatenate([columns[part.owners()] for part, columns in parts])
+
     def check(self) -> None:
         check_parts("parts", self.parts)
         super().check()
@@ -397,6 +405,9 @@ class Sequence(Preparation):
 
     def reads(self) -> NDArray[np.bool_]:
         return self.steps[0].reads() if self.steps else super().reads()
+
+    def owners(self) -> Indices:
+        return reduce(lambda made, step: made[step.owners()], self.steps, super().owners())
 
     def check(self) -> None:
         check_parts("steps", self.steps, least=0)

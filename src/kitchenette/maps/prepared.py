@@ -9,7 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from kitchenette.files.registry import Budget, checked_state, storable
+from kitchenette.files.registry import storable
+from kitchenette.maps.codings import Coding
 from kitchenette.maps.preparation import Preparation
 from kitchenette.maps.specification import Cost, Specification
 from kitchenette.sketching.operators import (
@@ -20,56 +21,6 @@ from kitchenette.sketching.operators import (
     Operator,
     affine,
 )
-
-UNKNOWN_WORD = -1.0  # the code of a word that no step knows
-NO_WORD = -2.0  # the code of None; NaN stays NaN
-
-
-@storable
-@dataclass(frozen=True, eq=True)
-class Vocabulary:
-    """The words of a column of strings; each is coded by its place.
-
-    Attributes
-    ----------
-    column : int
-        The column.
-    words : tuple of str
-        The words.
-    """
-
-    column: int
-    words: tuple[str, ...]
-
-    def table(self) -> dict[Any, float]:
-        """The code of each word, and of None."""
-        return {None: NO_WORD, **{word: float(place) for place, word in enumerate(self.words)}}
-
-    def codes(self, values: Any) -> NDArray[np.float64]:
-        """The codes of an array of strings, None and NaN."""
-        table = self.table()
-        return np.array([_code(value, table) for value in np.asarray(values, dtype=object)])
-
-    def to_file(self) -> dict[str, Any]:
-        """All values, for a model file."""
-        return {"column": self.column, "words": np.array(self.words, dtype=object)}
-
-    @classmethod
-    def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:
-        """A vocabulary from the untrusted values of a model file."""
-        state = checked_state(state, {"column": int, "words": np.ndarray})
-        words = tuple(state["words"].tolist())
-        if not all(isinstance(word, str) for word in words) or len({*words}) < len(words):
-            raise ValueError("the words must be different strings.")
-        return cls(state["column"], words)
-
-
-def _code(value: Any, table: dict[Any, float]) -> float:
-    if isinstance(value, float) and value != value:
-        return np.nan
-    if value is None or isinstance(value, str):
-        return table.get(value, UNKNOWN_WORD)
-    return UNKNOWN_WORD
 
 
 @storable
@@ -83,20 +34,20 @@ class PreparedSpecification(Specification):
         The preparation of the columns.
     inner : Specification or None
         The map of the prepared columns; None if they are the features.
-    vocabularies : tuple of Vocabulary
-        The columns that are strings in the data and codes in the rows of the operator.
+    vocabularies : tuple of Coding
+        The columns that are strings or dates in the data and numbers in the rows of the operator.
     """
 
     preparation: Preparation
     inner: Specification | None
-    vocabularies: tuple[Vocabulary, ...] = ()
+    vocabularies: tuple[Coding, ...] = ()
 
     @classmethod
     def of(
         cls,
         preparation: Preparation,
         inner: Specification | None = None,
-        vocabularies: tuple[Vocabulary, ...] = (),
+        vocabularies: tuple[Coding, ...] = (),
     ) -> Self:
         """The specification of these parts."""
         made = cls(
@@ -133,8 +84,8 @@ class PreparedSpecification(Specification):
             raise ValueError(f"the inner map must have {n_outputs} columns.")
         if self.n_components != (n_outputs if self.inner is None else self.inner.n_components):
             raise ValueError("n_components must be those of the inner map.")
-        if not all(isinstance(vocabulary, Vocabulary) for vocabulary in self.vocabularies):
-            raise ValueError("vocabularies must be vocabularies.")
+        if not all(isinstance(vocabulary, Coding) for vocabulary in self.vocabularies):
+            raise ValueError("vocabularies must be codings of columns.")
         columns = [vocabulary.column for vocabulary in self.vocabularies]
         inside = all(0 <= column < self.n_columns for column in columns)
         if not inside or len({*columns}) < len(columns):
@@ -150,9 +101,9 @@ class Coder:
 
     def __init__(self, specification: PreparedSpecification):
         self._n_columns = specification.n_columns
-        self._tables = [(word.column, word.table()) for word in specification.vocabularies]
+        self._codings = specification.vocabularies
         read = specification.preparation.reads()
-        read[[column for column, _ in self._tables]] = False
+        read[[coding.column for coding in self._codings]] = False
         self._numeric = np.flatnonzero(read)
 
     def __call__(self, X: Any) -> NDArray[np.float64]:
@@ -164,12 +115,11 @@ class Coder:
             )
         rows = np.zeros(X.shape)
         rows[..., self._numeric] = X[..., self._numeric].astype(np.float64)
-        for column, table in self._tables:
-            values = X[..., column]
+        for coding in self._codings:
             if X.ndim == 1:
-                rows[column] = _code(values, table)
+                rows[coding.column] = coding.code(X[coding.column])
             else:
-                rows[:, column] = [_code(value, table) for value in values]
+                rows[:, coding.column] = coding.codes(X[:, coding.column])
         return rows
 
 

@@ -21,6 +21,7 @@ from sklearn.preprocessing import (
 )
 
 from kitchenette.maps.categories import Impute, OneHot
+from kitchenette.maps.codings import NO_WORD
 from kitchenette.maps.preparation import (
     ColumnAffine,
     PiecewiseLinear,
@@ -28,7 +29,6 @@ from kitchenette.maps.preparation import (
     Sequence,
     UnitRows,
 )
-from kitchenette.maps.prepared import NO_WORD
 
 EXACT_INTEGERS = 2**53  # larger ones may not be exact in float64
 

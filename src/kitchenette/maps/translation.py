@@ -15,8 +15,9 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
 from kitchenette.maps.base import RowMap
+from kitchenette.maps.codings import Vocabulary
 from kitchenette.maps.preparation import Columns, Preparation, Sequence
-from kitchenette.maps.prepared import PreparedSpecification, Vocabulary
+from kitchenette.maps.prepared import PreparedSpecification
 from kitchenette.maps.prepared_map import PreparedMap
 from kitchenette.maps.scalers import SCALERS, Column, NotTranslatedError, Translation
 

@@ -10,7 +10,16 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import Tags, check_array, check_consistent_length
 
-from kitchenette.data.rows import counting_rows, seeded_sample, table, take, validated
+from kitchenette.data.rows import (
+    counting_rows,
+    is_table,
+    seeded_sample,
+    table,
+    take,
+    validated,
+)
+from kitchenette.data.source import Source
+from kitchenette.data.tables import plain_rows
 from kitchenette.files.registry import checked_state, storable
 from kitchenette.kernels import Kernel, ShiftInvariantKernel
 from kitchenette.learning.least_squares import checked_weights
@@ -198,6 +207,8 @@ class AutoMap(RowMap):
         self : object
             The fitted map.
         """
+        if isinstance(X, Source):
+            return self._fit_supervised_sample(X)
         with unchanged_on_error(self):
             self.check_parameters()
             if y is None:
@@ -213,6 +224,17 @@ class AutoMap(RowMap):
             X, sample_weight = counting_rows(X, sample_weight)
             self._fit(X, y, sample_weight, seed_from(self.random_state))
             self.specification_.operator(self.specification_.precision)
+        return self
+
+    def _fit_supervised_sample(self, source: Source) -> Self:
+        """Fit on a sample of a source, whose columns are numbers."""
+        sample = source.sample(seed=seed_from(self.random_state))
+        with unchanged_on_error(self):
+            named = is_table(sample.X)
+            X = plain_rows(sample.X) if named else sample.X
+            self.fit_supervised(X, sample.y, sample.weight)
+            if named:
+                self.feature_names_in_ = np.array(source.features, dtype=object)
         return self
 
     def _fit(self, X: Any, y: Any, sample_weight: Array | None, seed: int) -> None:

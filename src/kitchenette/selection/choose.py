@@ -5,14 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from sklearn.frozen import FrozenEstimator
+from sklearn.utils import check_array
 
+from kitchenette.data.rows import is_table
+from kitchenette.data.source import Source
+from kitchenette.data.tables import has_numbers_only, is_frame, schema_of, table_of
+from kitchenette.maps.table_map import TableMap
 from kitchenette.selection.automap import AutoMap
 from kitchenette.selection.choice import Choice
+from kitchenette.sketching.random import seed_from
 
 
 def choose(
     X: Any,
-    y: Any,
+    y: Any = None,
     *,
     n_components: int | str = "auto",
     kernel: Any = "auto",
@@ -26,8 +32,8 @@ def choose(
 
     Parameters
     ----------
-    X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
-        Rows, of which a sample is used.
+    X : array-like, sparse matrix, data frame of shape (n_rows, n_columns), or Source
+        Rows, of which a sample is used. A source has its own targets and weights.
     y : array-like of shape (n_rows,) or (n_rows, n_targets)
         What is to be predicted.
     n_components, kernel, scales, task, budget, random_state
@@ -61,5 +67,18 @@ def choose(
         budget=budget,
         random_state=random_state,
     )
-    auto.fit_supervised(X, y, sample_weight)
-    return auto.choice_.with_map(FrozenEstimator(auto))
+    schema, rules = None, None
+    if isinstance(X, Source):
+        schema, rules = X.schema.some(X.features), X.rules
+        sample = X.sample(seed=seed_from(random_state))
+        X, y, sample_weight = sample.X, sample.y, sample.weight
+    elif is_frame(X) and not has_numbers_only(X):
+        X = table_of(X)
+    if not is_table(X):
+        auto.fit_supervised(X, y, sample_weight)
+        return auto.choice_.with_map(FrozenEstimator(auto))
+    schema = schema_of(X.schema, {}) if schema is None else schema
+    y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
+    fitted = TableMap.fitted_on(auto, schema, X, y, sample_weight, rules=rules)
+    assert isinstance(fitted.map_, AutoMap)
+    return fitted.map_.choice_.with_map(FrozenEstimator(fitted))

@@ -1,0 +1,96 @@
+"""Arrays, memory-mapped files of NumPy and sparse matrices as readers."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from collections.abc import Iterator, Sequence
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from kitchenette.data.reader import Indices, Part, Reader, without_unwanted
+from kitchenette.data.rows import slices
+from kitchenette.data.schema import Column, DataError, Schema
+
+SPARSE_KEYS = {"format", "shape", "data"}  # of scipy.sparse.save_npz
+
+
+class ArrayReader(Reader):
+    """The rows of a two-dimensional array or a CSR matrix.
+
+    Parameters
+    ----------
+    X : ndarray or sparse matrix of shape (n_rows, n_columns)
+        Numbers.
+    """
+
+    is_table = False
+
+    def __init__(self, X: Any):
+        if X.ndim != 2:
+            raise DataError(f"Rows must be an array with two axes; got one of shape {X.shape}.")
+        if X.dtype.kind not in "biuf":
+            raise DataError(
+                f"Rows of an array must be numbers; got {X.dtype}. Use a data frame for columns "
+                "of strings or dates."
+            )
+        self.X = X.tocsr() if sp.issparse(X) else X
+        kind = "boolean" if X.dtype.kind == "b" else "number"
+        self.schema = Schema(tuple(Column(f"x{j}", kind, X.dtype.name) for j in range(X.shape[1])))
+        self.n_rows = X.shape[0]
+        self._places = {column.name: j for j, column in enumerate(self.schema)}
+
+    def parts(
+        self, names: Sequence[str], start: int, size: int, wanted: Indices | None = None
+    ) -> Iterator[Part]:
+        places = [self._places[name] for name in names]
+        everything = places == [*range(self.X.shape[1])]
+        assert self.n_rows is not None
+        for part in slices(self.n_rows - start, size):
+            rows = slice(part.start + start, part.stop + start)
+            if not without_unwanted(rows.start, rows.stop, wanted):
+                some = self.X[rows]
+                yield rows.start, some if everything else some[:, places]
+
+    def fingerprint(self) -> str:
+        found = blake2b(repr((self.X.shape, self.X.dtype.str)).encode(), digest_size=16)
+        sparse = sp.issparse(self.X)
+        arrays = (self.X.indptr, self.X.indices, self.X.data) if sparse else (self.X,)
+        for array in arrays:
+            for part in slices(array.shape[0], 1 << 16):
+                found.update(np.ascontiguousarray(array[part]).data)
+        return found.hexdigest()
+
+
+def array_of_file(path: str, name: str | None) -> tuple[Any, dict[str, Any]]:
+    """The rows in a file of NumPy or SciPy, and its other arrays by name.
+
+    Parameters
+    ----------
+    path : str
+        A file .npy, which is mapped into memory, or .npz.
+    name : str, optional
+        The name of the array of rows in a file .npz; by default "X", or the only one with two axes.
+    """
+    if os.path.getsize(path) == 0:
+        raise DataError(f"{path} is empty.")
+    try:
+        if path.endswith(".npy"):
+            return np.load(path, mmap_mode="r", allow_pickle=False), {}
+        with np.load(path, allow_pickle=False) as stored:
+            if {*stored.files} >= SPARSE_KEYS:
+                return sp.load_npz(path).tocsr(), {}
+            arrays = {key: stored[key] for key in stored.files}
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+        raise DataError(f"{path} cannot be read as a file of NumPy: {error}") from error
+    tables = [key for key, array in arrays.items() if array.ndim == 2]
+    if name is None:
+        name = "X" if "X" in tables else tables[0] if len(tables) == 1 else None
+    if name not in arrays:
+        raise DataError(
+            f"{path} has the arrays {', '.join(arrays)}: say which one has the rows by array=..."
+        )
+    return arrays.pop(name), arrays

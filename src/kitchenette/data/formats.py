@@ -1,0 +1,277 @@
+"""Formats of files with named columns: Parquet, Arrow (Feather) and CSV, read in batches."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from kitchenette.data.csv_errors import explained, guessed_delimiter, with_decimal_commas
+from kitchenette.data.listing import StoredFile
+from kitchenette.data.schema import DataError
+from kitchenette.data.tables import arrow, kind_of
+
+FIRST_BYTES = 1 << 23  # of a CSV file from which the types of columns are found
+CSV_BYTES = 1 << 22  # of a CSV file that are parsed at a time
+BATCH_ROWS = 1 << 16
+
+
+class Format(ABC):
+    """How files of a format are read."""
+
+    @abstractmethod
+    def schema(self, file: StoredFile) -> Any:
+        """The Arrow schema of a file."""
+
+    def n_rows(self, file: StoredFile) -> int | None:
+        """The number of rows of a file, if its format tells."""
+        return None
+
+    @abstractmethod
+    def tables(
+        self, file: StoredFile, names: Sequence[str], size: int, wanted: Any
+    ) -> Iterator[tuple[int, Any]]:
+        """The numbers of first rows in the file, and tables of these columns.
+
+        ``wanted(start, stop)`` says whether some of these rows are needed; where it is cheap,
+        others are left out.
+        """
+
+
+class Parquet(Format):
+    """Parquet files, read by row groups."""
+
+    def _open(self, file: StoredFile) -> Any:
+        pa = arrow()
+        from pyarrow import parquet
+
+        _refuse_empty(file)
+        try:
+            return parquet.ParquetFile(
+                file.system.open_input_file(file.path), pre_buffer=True, buffer_size=1 << 20
+            )
+        except (pa.ArrowInvalid, OSError) as error:
+            raise DataError(
+                f"{file.path} is not a whole Parquet file; it may have been cut off: {error}"
+            ) from error
+
+    def schema(self, file: StoredFile) -> Any:
+        with self._open(file) as opened:
+            return opened.schema_arrow
+
+    def n_rows(self, file: StoredFile) -> int | None:
+        with self._open(file) as opened:
+            return int(opened.metadata.num_rows)
+
+    def tables(
+        self, file: StoredFile, names: Sequence[str], size: int, wanted: Any
+    ) -> Iterator[tuple[int, Any]]:
+        pa, first = arrow(), 0
+        with self._open(file) as opened:
+            for group in range(opened.metadata.num_row_groups):
+                stop = first + opened.metadata.row_group(group).num_rows
+                if wanted(first, stop):
+                    try:
+                        batches = opened.iter_batches(size, row_groups=[group], columns=[*names])
+                        for batch in batches:
+                            yield first, pa.Table.from_batches([batch]).select([*names])
+                            first += batch.num_rows
+                    except (pa.ArrowException, OSError) as error:
+                        raise DataError(
+                            f"{file.path}, row group {group}: cannot be read: {error}"
+                        ) from error
+                first = stop
+
+
+class ArrowFile(Format):
+    """Files of Arrow's interprocess format, also called Feather, of either kind."""
+
+    def _open(self, file: StoredFile) -> Any:
+        pa = arrow()
+        _refuse_empty(file)
+        try:
+            return pa.ipc.open_file(file.system.open_input_file(file.path))
+        except (pa.ArrowInvalid, OSError):
+            pass
+        try:
+            return pa.ipc.open_stream(file.system.open_input_stream(file.path))
+        except (pa.ArrowInvalid, OSError) as error:
+            raise DataError(
+                f"{file.path} is not a whole Arrow file; it may have been cut off: {error}"
+            ) from error
+
+    def schema(self, file: StoredFile) -> Any:
+        return self._open(file).schema
+
+    def n_rows(self, file: StoredFile) -> int | None:
+        opened = self._open(file)
+        if not hasattr(opened, "count_rows"):
+            return None
+        return int(opened.count_rows())
+
+    def tables(
+        self, file: StoredFile, names: Sequence[str], size: int, wanted: Any
+    ) -> Iterator[tuple[int, Any]]:
+        pa, opened, first, number = arrow(), self._open(file), 0, 0
+        try:
+            for batch in _batches_of(opened):
+                stop = first + batch.num_rows
+                if wanted(first, stop):
+                    yield first, pa.Table.from_batches([batch]).select([*names])
+                first, number = stop, number + 1
+        except (pa.ArrowException, OSError) as error:
+            raise DataError(f"{file.path}, batch {number}: cannot be read: {error}") from error
+
+
+def _batches_of(opened: Any) -> Iterator[Any]:
+    if hasattr(opened, "num_record_batches"):
+        return (opened.get_batch(i) for i in range(opened.num_record_batches))
+    return iter(opened)
+
+
+class Csv(Format):
+    """Files of values separated by commas or other signs.
+
+    Parameters
+    ----------
+    delimiter : str, optional
+        The sign between values; by default the commonest of , ; tab and | in the first line.
+    decimal : str
+        The sign before fractions.
+    header : bool
+        Whether the first line has the names of the columns.
+    newlines : bool
+        Whether values in quotes may contain line breaks.
+    kinds : mapping
+        Kinds of columns that are known.
+    precision : str, optional
+        The precision of numbers.
+    """
+
+    def __init__(
+        self,
+        *,
+        delimiter: str | None = None,
+        decimal: str = ".",
+        header: bool = True,
+        newlines: bool = False,
+        kinds: Mapping[str, str] | None = None,
+        precision: str | None = None,
+    ):
+        for name, sign in (("delimiter", delimiter), ("decimal", decimal)):
+            if sign is not None and (not isinstance(sign, str) or len(sign) != 1):
+                raise ValueError(f"{name} must be one character; got {sign!r}.")
+        self._delimiter, self._decimal = delimiter, decimal
+        self._header, self._newlines = header, newlines
+        self._kinds, self._precision = dict(kinds or {}), precision
+        self._types: dict[str, Any] = {}
+
+    def delimiter(self, file: StoredFile) -> str:
+        """The sign between values."""
+        return self._delimiter or guessed_delimiter(file, self._decimal)
+
+    def schema(self, file: StoredFile) -> Any:
+        pa = arrow()
+        _refuse_empty(file)
+        try:
+            with self._open(file, None, FIRST_BYTES) as opened:
+                found, first = opened.schema, opened.read_next_batch()
+        except StopIteration:
+            first = None
+        except (pa.ArrowException, OSError) as error:
+            raise explained(file, self, found_types=None, error=error) from error
+        fields = []
+        for field in found:
+            if self._decimal == "." and first is not None and field.name not in self._kinds:
+                with_decimal_commas(file, field.name, first)
+            fields.append(pa.field(field.name, self._type_of(field)))
+        repeated = {name for name in found.names if found.names.count(name) > 1}
+        if repeated:
+            raise DataError(f"{file.path}, line 1: names are repeated: {sorted(repeated)[:5]}.")
+        return pa.schema(fields)
+
+    def _type_of(self, field: Any) -> Any:
+        """Whole numbers stay, because they may be labels; the reader of features takes floats."""
+        pa = arrow()
+        kind = self._kinds.get(field.name)
+        real = pa.float32() if self._precision == "float32" else pa.float64()
+        known = {"number": real, "boolean": pa.bool_(), "category": pa.string()}
+        if kind in known:
+            return known[kind]
+        if pa.types.is_floating(field.type) or pa.types.is_null(field.type):
+            return real
+        return field.type
+
+    def read_as(self, types: Mapping[str, Any]) -> None:
+        """Set the types of the columns, which those of the first file are."""
+        self._types = dict(types)
+
+    def tables(
+        self, file: StoredFile, names: Sequence[str], size: int, wanted: Any
+    ) -> Iterator[tuple[int, Any]]:
+        pa, first = arrow(), 0
+        _refuse_empty(file)
+        try:
+            with self._open(file, names, CSV_BYTES) as opened:
+                for batch in opened:
+                    stop = first + batch.num_rows
+                    if wanted(first, stop):
+                        yield first, pa.Table.from_batches([batch]).select([*names])
+                    first = stop
+        except (pa.ArrowException, OSError, KeyError) as error:
+            raise explained(file, self, found_types=self._types, error=error) from error
+
+    def _open(self, file: StoredFile, names: Sequence[str] | None, n_bytes: int) -> Any:
+        from pyarrow import csv
+
+        types = {n: t for n, t in self._types.items() if names is None or n in names}
+        if names is None:
+            kinds = {n: k for n, k in self._kinds.items() if k in ("category",)}
+            types = {name: arrow().string() for name in kinds}
+        return csv.open_csv(
+            file.system.open_input_stream(file.path, compression="detect"),
+            read_options=csv.ReadOptions(
+                block_size=n_bytes, autogenerate_column_names=not self._header
+            ),
+            parse_options=csv.ParseOptions(
+                delimiter=self.delimiter(file), newlines_in_values=self._newlines
+            ),
+            convert_options=csv.ConvertOptions(
+                include_columns=None if names is None else [*names],
+                column_types=types,
+                strings_can_be_null=True,
+                decimal_point=self._decimal,
+            ),
+        )
+
+    @property
+    def decimal(self) -> str:
+        """The sign before fractions."""
+        return self._decimal
+
+    @property
+    def header(self) -> bool:
+        """Whether the first line has the names of the columns."""
+        return self._header
+
+
+def _refuse_empty(file: StoredFile) -> None:
+    if file.size == 0:
+        raise DataError(f"{file.path} is empty.")
+
+
+def check_schema(file: StoredFile, found: Any, first: StoredFile, expected: Any) -> None:
+    """Refuse a file whose columns are others than those of the first file."""
+    for field in expected:
+        if field.name not in found.names:
+            raise DataError(
+                f"{file.path} has no column {field.name!r}, which {first.path} has; it has "
+                f"{', '.join(found.names[:10])}."
+            )
+        there = found.field(field.name).type
+        same = kind_of(there) == kind_of(field.type)
+        if not same and not arrow().types.is_null(there):
+            raise DataError(
+                f"{file.path} has a column {field.name!r} of another type than {first.path}: "
+                f"{there} instead of {field.type}."
+            )

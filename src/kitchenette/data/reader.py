@@ -1,0 +1,63 @@
+"""Readers: where the rows of a source come from, without the meaning of their columns."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kitchenette.data.schema import Schema
+
+Indices = NDArray[np.int64]
+Part = tuple[int, Any]  # the number of the first row, and rows
+
+
+class Reader(ABC):
+    """Rows that can be read several times.
+
+    Attributes
+    ----------
+    schema : Schema
+        The columns.
+    n_rows : int or None
+        The number of rows, if it is known without reading all of them.
+    is_table : bool
+        Whether parts are Arrow tables; else they are arrays or CSR matrices.
+    """
+
+    schema: Schema
+    n_rows: int | None
+    is_table: bool = True
+
+    @abstractmethod
+    def parts(
+        self, names: Sequence[str], start: int, size: int, wanted: Indices | None = None
+    ) -> Iterator[Part]:
+        """Consecutive rows from ``start`` on, in parts of any size.
+
+        Parameters
+        ----------
+        names : sequence of str
+            The columns that are needed, in this order.
+        start : int
+            The number of the first row.
+        size : int
+            The preferred number of rows of a part.
+        wanted : ndarray of int, optional
+            Increasing numbers of rows. Parts without any of them may be left out.
+        """
+
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """A text that changes if the rows change."""
+
+
+def without_unwanted(start: int, stop: int, wanted: Indices | None) -> bool:
+    """Whether some rows may be left out, because none of them is wanted."""
+    if wanted is None:
+        return False
+    first, last = np.searchsorted(wanted, [start, stop])
+    return bool(first == last)

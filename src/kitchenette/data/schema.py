@@ -1,0 +1,126 @@
+"""Names and kinds of columns, and how they become numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kitchenette.parameters import check_choice, check_count
+
+KINDS = ("number", "boolean", "category", "date")
+MISSING = ("median", "refuse")
+DATES = ("refuse", "days")
+
+
+class DataError(ValueError):
+    """Rows that cannot be read; the message names the file and the line or the row group."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a source.
+
+    Attributes
+    ----------
+    name : str
+        Its name; columns of arrays are called x0, x1 and so on.
+    kind : {"number", "boolean", "category", "date"}
+        What is in it. Strings are categories.
+    dtype : str
+        The type as it is stored.
+    """
+
+    name: str
+    kind: str
+    dtype: str
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The columns of a source, in order.
+
+    Attributes
+    ----------
+    columns : tuple of Column
+        The columns.
+
+    Examples
+    --------
+    >>> from kitchenette.data import Column, Schema
+    >>> schema = Schema((Column("age", "number", "int64"), Column("city", "category", "string")))
+    >>> schema.names, schema["city"].kind
+    (['age', 'city'], 'category')
+    """
+
+    columns: tuple[Column, ...]
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns."""
+        return [column.name for column in self.columns]
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def __iter__(self) -> Iterator[Column]:
+        return iter(self.columns)
+
+    def __contains__(self, name: object) -> bool:
+        return any(column.name == name for column in self.columns)
+
+    def __getitem__(self, name: str) -> Column:
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise KeyError(name)
+
+    def some(self, names: list[str]) -> Schema:
+        """The columns of these names, in this order."""
+        return Schema(tuple(self[name] for name in names))
+
+
+@dataclass(frozen=True)
+class ColumnRules:
+    """How columns become numbers.
+
+    Attributes
+    ----------
+    missing : {"median", "refuse"}
+        What becomes of missing values. "median": the median of the column, and an indicator column
+        for each column in which some were missing when the model was prepared. "refuse": an error.
+        Missing categories are a category of their own.
+    dates : {"refuse", "days"}
+        What becomes of dates and times. "days": the number of days since the beginning of 1970 in
+        UTC, with fractions. "refuse": an error.
+    most_categories : int
+        The largest number of indicator columns of a column of categories; rarer ones share one.
+    least_rows : int
+        Categories in fewer rows of the sample are rare.
+    high_cardinality : int
+        A column of more categories in the sample is hashed into ``most_categories`` columns.
+    """
+
+    missing: str = "median"
+    dates: str = "refuse"
+    most_categories: int = 64
+    least_rows: int = 3
+    high_cardinality: int = 1000
+
+    def check(self) -> None:
+        """Refuse invalid values."""
+        check_choice("missing", self.missing, MISSING)
+        check_choice("dates", self.dates, DATES)
+        for name in ("most_categories", "least_rows", "high_cardinality"):
+            check_count(name, getattr(self, name))
+
+
+def checked_kinds(kinds: Any) -> dict[str, str]:
+    """A mapping from names of columns to kinds."""
+    if kinds is None:
+        return {}
+    if not isinstance(kinds, Mapping):
+        raise ValueError(f"kinds must map names of columns to kinds; got {kinds!r}.")
+    for name, kind in kinds.items():
+        check_choice(f"the kind of {name!r}", kind, KINDS)
+    return dict(kinds)

@@ -1,0 +1,341 @@
+"""Tables with named columns, all as Arrow tables: data frames of any library, and their values.
+
+pyarrow and narwhals are imported when they are needed; ``pip install 'kitchenette[files]'``
+installs both.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kitchenette.data.reader import Indices, Part, Reader, without_unwanted
+from kitchenette.data.rows import slices
+from kitchenette.data.schema import Column, DataError, Schema
+
+CHUNK_ROWS = 1 << 10  # rows that are transposed at a time, so that they stay in the cache
+SINGLE = ("float", "halffloat", "int8", "int16", "uint8", "uint16", "bool")  # exact in float32
+DAY = 86_400e9  # nanoseconds
+LIBRARIES = ("pandas", "polars", "pyarrow", "modin", "duckdb", "_duckdb", "ibis", "sqlframe")
+
+
+def arrow() -> Any:
+    """The module pyarrow; a sentence if it is not installed."""
+    try:
+        import pyarrow
+    except ImportError as error:
+        raise ImportError(
+            "Files, and tables with strings, dates or missing values, are read by pyarrow and "
+            "narwhals: pip install 'kitchenette[files]'."
+        ) from error
+    return pyarrow
+
+
+def is_frame(X: Any) -> bool:
+    """Whether something is a table of one of the libraries that `table_of` takes."""
+    kind = type(X)  # asking a lazy frame itself for its columns may be expensive
+    return kind.__module__.partition(".")[0] in LIBRARIES and hasattr(kind, "columns")
+
+
+# ---------------------------------------------------------------- conversion of frames
+
+
+def table_of(frame: Any) -> Any:
+    """A data frame of pandas, polars, pyarrow, duckdb or any library of narwhals, as a table."""
+    pa = arrow()
+    if isinstance(frame, pa.Table):
+        table = frame
+    elif isinstance(frame, pa.RecordBatch):
+        table = pa.Table.from_batches([frame])
+    elif isinstance(frame, Mapping):
+        table = pa.table(dict(frame))
+    else:
+        table = _eager(frame)
+    repeated = {name for name in table.column_names if table.column_names.count(name) > 1}
+    if repeated:
+        raise DataError(f"Columns must have different names; repeated: {sorted(repeated)[:5]}.")
+    return table
+
+
+def _eager(frame: Any) -> Any:
+    pa, wrapped = arrow(), _narwhals_frame(frame)
+    if hasattr(wrapped, "collect"):
+        return wrapped.collect(backend="pyarrow").to_native()
+    if type(frame).__module__.startswith("pandas"):
+        if not all(isinstance(name, str) for name in frame.columns):
+            frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
+        try:
+            return pa.Table.from_pandas(frame, preserve_index=False)
+        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            raise DataError(f"A column has values of several types: {error.args[0]}") from error
+    return wrapped.to_arrow()
+
+
+def _narwhals_frame(frame: Any) -> Any:
+    try:
+        import narwhals
+    except ImportError as error:
+        raise ImportError(
+            "Data frames with strings, dates or missing values are read by narwhals and pyarrow: "
+            "pip install 'kitchenette[files]'."
+        ) from error
+    try:
+        return narwhals.from_native(frame)
+    except TypeError as error:
+        raise DataError(f"{type(frame).__name__} is no data frame that is known.") from error
+
+
+def has_numbers_only(frame: Any) -> bool:
+    """Whether all values of a data frame are numbers or booleans, and none is missing."""
+    if type(frame).__module__.startswith("pandas"):
+        dtypes = [*frame.dtypes]
+        if all(isinstance(dtype, np.dtype) and dtype.kind in "biuf" for dtype in dtypes):
+            real = [j for j, dtype in enumerate(dtypes) if dtype.kind == "f"]
+            return not np.isnan(frame.iloc[:, real].to_numpy()).any()
+    table = table_of(frame)
+    for values in table.columns:
+        if kind_of(values.type) not in ("number", "boolean") or values.null_count:
+            return False
+        if np.isnan(numbers_of(values, "number")).any():
+            return False
+    return True
+
+
+def plain_rows(table: Any, names: Sequence[str] | None = None) -> NDArray[Any]:
+    """The columns of a table as a matrix, NaN where values are missing; they must be numbers."""
+    if names is not None:
+        missing = [name for name in names if name not in table.column_names]
+        if missing:
+            raise DataError(f"columns are missing: {', '.join(map(str, missing[:10]))}.")
+        table = table.select([*names])
+    for name, values in zip(table.column_names, table.columns, strict=True):
+        if kind_of(values.type) not in ("number", "boolean"):
+            raise DataError(
+                f"The column {name!r} has values of the type {values.type}, and the model was "
+                "fitted on numbers."
+            )
+    columns = [numbers_of(values, "number") for values in table.columns]
+    single = all(is_single(values.type) for values in table.columns)
+    return matrix_of(columns, table.num_rows, np.float32 if single else np.float64)
+
+
+class TableReader(Reader):
+    """The rows of a table in memory."""
+
+    def __init__(self, table: Any, kinds: Mapping[str, str]):
+        self._table = table
+        self.schema = schema_of(table.schema, kinds)
+        self.n_rows = table.num_rows
+
+    def parts(
+        self, names: Sequence[str], start: int, size: int, wanted: Indices | None = None
+    ) -> Iterator[Part]:
+        table = self._table.select([*names])
+        for part in slices(table.num_rows - start, size):
+            first = part.start + start
+            if not without_unwanted(first, part.stop + start, wanted):
+                yield first, table.slice(first, part.stop - part.start)
+
+    def fingerprint(self) -> str:
+        from kitchenette.comparison import digest
+
+        table = self._table
+        some = [hash_of_column(column) for column in table.columns]
+        return digest([table.num_rows, [str(field) for field in table.schema], some])
+
+
+def hash_of_column(column: Any) -> str:
+    """A digest of the values of a column, whatever its chunks."""
+    from hashlib import blake2b
+
+    found = blake2b(digest_size=16)
+    for part in slices(len(column), 1 << 16):
+        values = column.slice(part.start, part.stop - part.start).combine_chunks()
+        found.update(repr(values.to_pylist()).encode())
+    return found.hexdigest()
+
+
+class LazyReader(Reader):
+    """The rows of a query that is run again for every pass: a lazy frame or a duckdb relation."""
+
+    def __init__(self, query: Any, kinds: Mapping[str, str]):
+        self._query = query
+        self._is_polars = type(query).__module__.startswith("polars")
+        if self._is_polars:
+            empty = query.head(0).collect().to_arrow()
+        else:
+            empty = query.limit(0).to_arrow_table()
+        self.schema = schema_of(empty.schema, kinds)
+        self.n_rows = None
+
+    def parts(
+        self, names: Sequence[str], start: int, size: int, wanted: Indices | None = None
+    ) -> Iterator[Part]:
+        first = 0
+        for table in self._batches([*names], size):
+            stop = first + table.num_rows
+            if stop > start and not without_unwanted(first, stop, wanted):
+                skipped = max(0, start - first)
+                yield first + skipped, table.slice(skipped)
+            first = stop
+
+    def _batches(self, names: list[str], size: int) -> Iterable[Any]:
+        pa = arrow()
+        if self._is_polars:
+            query = self._query.select(names)
+            if hasattr(query, "collect_batches"):
+                batches = query.collect_batches(chunk_size=size, maintain_order=True)
+            else:  # before polars 1.34
+                whole = query.collect()
+                batches = (whole[part] for part in slices(whole.height, size))
+            return (batch.to_arrow() for batch in batches)
+        columns = ", ".join('"' + name.replace('"', '""') + '"' for name in names)
+        reader = self._query.project(columns).to_arrow_reader(size)
+        return (pa.Table.from_batches([batch]) for batch in reader)
+
+    def fingerprint(self) -> str:
+        plan = self._query.explain()
+        from kitchenette.comparison import digest
+
+        return digest([plan, [repr(column) for column in self.schema]])
+
+
+def frame_reader(frame: Any, kinds: Mapping[str, str]) -> Reader:
+    """The reader of a data frame, a lazy frame of polars or a duckdb relation."""
+    module, name = type(frame).__module__, type(frame).__name__
+    if module.startswith("polars") and name == "LazyFrame":
+        return LazyReader(frame, kinds)
+    if name == "DuckDBPyRelation":
+        return LazyReader(frame, kinds)
+    return TableReader(table_of(frame), kinds)
+
+
+# ---------------------------------------------------------------- kinds and values of columns
+
+
+def kind_of(dtype: Any) -> str:
+    """The kind of a column of an Arrow type; "other" for types that are not supported."""
+    types = arrow().types
+    if types.is_dictionary(dtype):
+        dtype = dtype.value_type
+        return "date" if types.is_temporal(dtype) else "category"
+    if types.is_boolean(dtype):
+        return "boolean"
+    if types.is_integer(dtype) or types.is_floating(dtype) or types.is_decimal(dtype):
+        return "number"
+    if types.is_null(dtype):
+        return "number"
+    if types.is_string(dtype) or types.is_large_string(dtype) or types.is_string_view(dtype):
+        return "category"
+    return "date" if types.is_temporal(dtype) else "other"
+
+
+def schema_of(arrow_schema: Any, kinds: Mapping[str, str]) -> Schema:
+    """The schema of a table, with some kinds as told."""
+    columns = [
+        Column(field.name, kinds.get(field.name, kind_of(field.type)), str(field.type))
+        for field in arrow_schema
+    ]
+    unknown = [name for name in kinds if name not in arrow_schema.names]
+    if unknown:
+        raise DataError(f"kinds names columns that are not there: {unknown[:5]}.")
+    return Schema(tuple(columns))
+
+
+def is_single(dtype: Any) -> bool:
+    """Whether all values of an Arrow type are exact in float32."""
+    return str(dtype) in SINGLE
+
+
+def numbers_of(values: Any, kind: str, name: str = "") -> NDArray[Any]:
+    """The values of a column of numbers, booleans or dates as floats, NaN where they are missing.
+
+    Dates become days since the beginning of 1970 in UTC, and lengths of time days.
+    """
+    pa, dtype = arrow(), values.type
+    types = pa.types
+    if types.is_dictionary(dtype):
+        values, dtype = values.cast(dtype.value_type), dtype.value_type
+    try:
+        if kind == "date":
+            return _days_of(values, dtype)
+        if types.is_null(dtype):
+            return np.full(len(values), np.nan, np.float32)
+        if types.is_boolean(dtype):
+            values = values.cast(pa.uint8())
+        elif types.is_decimal(dtype) or kind_of(dtype) == "category":
+            values = values.cast(pa.float64())
+        elif types.is_temporal(dtype):
+            raise DataError(f"The column {name!r} has dates, not numbers as before.")
+    except pa.ArrowInvalid as error:
+        raise DataError(f"The column {name!r} has no numbers: {error}") from error
+    return np.asarray(values.to_numpy(zero_copy_only=False) if _is_array(values) else values)
+
+
+def _is_array(values: Any) -> bool:
+    return not hasattr(values, "chunks")
+
+
+def _days_of(values: Any, dtype: Any) -> NDArray[np.float64]:
+    pa = arrow()
+    types = pa.types
+    if types.is_duration(dtype):
+        values = values.cast(pa.duration("ns"))
+    elif types.is_time(dtype):
+        values = values.cast(pa.time64("ns"))
+    elif types.is_temporal(dtype):
+        values = values.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
+        return np.asarray(values.cast(pa.float64(), safe=False).to_numpy()) / (DAY / 1e3)
+    else:
+        raise pa.ArrowInvalid(f"{dtype} is no date")
+    numbers = values.cast(pa.int64()).cast(pa.float64(), safe=False)
+    return np.asarray(numbers.to_numpy()) / DAY
+
+
+def words_of(values: Any) -> tuple[NDArray[np.int64], list[str]]:
+    """The categories of a column as texts, and for each row which one it is, or -1 if missing."""
+    pa = arrow()
+    if pa.types.is_dictionary(values.type):
+        if not _is_array(values):
+            values = values.unify_dictionaries().combine_chunks()
+        if not _is_array(values):  # several chunks, or none, have one dictionary by now
+            values = values.chunk(0) if values.num_chunks else pa.array([], pa.string())
+    if not pa.types.is_dictionary(values.type):
+        values = values.dictionary_encode()
+        values = values.unify_dictionaries().combine_chunks() if not _is_array(values) else values
+    words = [text_of(word) for word in values.dictionary.to_pylist()]
+    codes = values.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    if len({*words}) < len(words) or None in words:
+        codes, words = _distinct(codes, words)
+    return codes, [str(word) for word in words]
+
+
+def _distinct(codes: NDArray[np.int64], words: list[str | None]) -> Any:
+    """Categories of which several have the same text, or none."""
+    places: dict[str, int] = {}
+    moved = [-1 if word is None else places.setdefault(word, len(places)) for word in words]
+    return np.array([*moved, -1])[codes], list(places)
+
+
+def text_of(value: Any) -> str | None:
+    """The text of a category; numbers without fraction have none in the text either."""
+    if value is None or (isinstance(value, float) and value != value):
+        return None
+    if isinstance(value, bool | np.bool_):
+        return "true" if value else "false"
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        return str(int(value))
+    return sys.intern(str(value))
+
+
+def matrix_of(columns: Sequence[NDArray[Any]], n_rows: int, dtype: Any) -> NDArray[Any]:
+    """Columns side by side as a matrix with contiguous rows."""
+    out = np.empty((n_rows, len(columns)), dtype)
+    for rows in slices(n_rows, CHUNK_ROWS):
+        for j, column in enumerate(columns):
+            out[rows, j] = column[rows]
+    return out

@@ -1,0 +1,137 @@
+"""The preparation of the columns of a table, chosen from a profile of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Several
+from typing import Any
+
+import numpy as np
+
+from kitchenette.data.profile import ColumnProfile
+from kitchenette.data.schema import ColumnRules, DataError, Schema
+from kitchenette.maps.categories import Impute, OneHot
+from kitchenette.maps.codings import Categories, Coding, Days, HashedWords
+from kitchenette.maps.preparation import Columns, Preparation, Sequence
+
+REFUSED, NOTHING = -2, -1  # targets of `OneHot`
+
+
+def prepared_columns(
+    profile: ColumnProfile, rules: ColumnRules
+) -> tuple[Preparation, tuple[Coding, ...]]:
+    """How the columns of a table become numbers.
+
+    Parameters
+    ----------
+    profile : ColumnProfile
+        Categories, medians and missing values.
+    rules : ColumnRules
+        What is wanted.
+
+    Returns
+    -------
+    preparation : Preparation
+        From a number for each column to the columns of a map.
+    codings : tuple of Coding
+        The numbers of columns that have others than numbers.
+    """
+    schema = profile.schema
+    if rules.missing == "refuse":
+        for name in schema.names:
+            if profile.n_missing[name]:
+                raise DataError(missing_sentence([name]))
+    categories = [j for j, column in enumerate(schema) if column.kind == "category"]
+    others = [j for j, column in enumerate(schema) if column.kind != "category"]
+    codings: list[Coding] = [Days(j) for j, column in enumerate(schema) if column.kind == "date"]
+    parts: list[Preparation] = []
+    if others:
+        parts.append(_filled(profile, [schema.names[j] for j in others], rules))
+    if categories:
+        encoders = [_Encoder(profile, schema.names[j], rules) for j in categories]
+        codings += [one.coding(j) for one, j in zip(encoders, categories, strict=True)]
+        parts.append(_one_hot(encoders))
+    if not categories:
+        return parts[0], tuple(codings)
+    columns = np.array([*others, *categories], dtype=np.int64)
+    made = Columns(n_columns=len(schema), parts=tuple(parts), columns=columns)
+    return made, tuple(codings)
+
+
+def missing_sentence(names: Several[str]) -> str:
+    """The error message for missing values."""
+    some = ", ".join(repr(name) for name in names[:5])
+    return (
+        f"There are missing values in {some}, which missing='refuse' does not allow. Use "
+        "missing='median', or remove these rows."
+    )
+
+
+def _filled(profile: ColumnProfile, names: list[str], rules: ColumnRules) -> Preparation:
+    n_columns = len(names)
+    if rules.missing == "refuse":
+        return Sequence(n_columns=n_columns)
+    flags = [j for j, name in enumerate(names) if profile.n_missing[name]]
+    return Impute(
+        n_columns=n_columns,
+        kept=np.arange(n_columns, dtype=np.int64),
+        fill=np.array([profile.medians[name] for name in names]),
+        flags=np.array(flags, dtype=np.int64),
+    )
+
+
+class _Encoder:
+    """The indicator columns of a column of categories."""
+
+    def __init__(self, profile: ColumnProfile, name: str, rules: ColumnRules):
+        words = profile.words(name)
+        self.hashed = len(words) > rules.high_cardinality
+        most = rules.most_categories
+        if self.hashed:
+            self.words: list[str] = []
+            self.targets = [*range(most)]
+            self.width = most
+        else:
+            frequent = [word for word, count in words if count >= rules.least_rows]
+            if len(words) <= 2:  # pooling a rare one would give the same column
+                frequent = [word for word, _ in words]
+            if len(frequent) > most:
+                frequent = frequent[: most - 1]
+            places = {word: place for place, word in enumerate(sorted(frequent))}
+            self.words = sorted(word for word, _ in words)
+            rare = len(places)
+            self.targets = [places.get(word, rare) for word in self.words]
+            self.width = rare + any(word not in places for word in self.words)
+        self.missing = NOTHING
+        if rules.missing == "refuse":
+            self.missing = REFUSED
+        elif profile.n_missing[name]:
+            self.missing = self.width
+            self.width += 1
+
+    def coding(self, column: int) -> Coding:
+        """The codes of the categories."""
+        if self.hashed:
+            return HashedWords(column, self.width - (self.missing >= 0))
+        return Categories(column, tuple(self.words))
+
+
+def _one_hot(encoders: list[_Encoder]) -> OneHot:
+    sizes = [len(one.targets) for one in encoders]
+    return OneHot(
+        n_columns=len(encoders),
+        keys=np.concatenate([np.arange(size, dtype=np.float64) for size in sizes]),
+        targets=np.concatenate([np.array(one.targets, dtype=np.int64) for one in encoders]),
+        starts=np.cumsum([0, *sizes], dtype=np.int64),
+        widths=np.array([one.width for one in encoders], dtype=np.int64),
+        unknown=np.full(len(encoders), NOTHING, dtype=np.int64),
+        missing=np.array([one.missing for one in encoders], dtype=np.int64),
+    )
+
+
+def profile_of(schema: Schema, sample: Any, blocks: Any = None) -> ColumnProfile:
+    """The profile of a table: of a sample alone, or with all rows in blocks for its counts."""
+    profile = ColumnProfile(schema)
+    profile.find_medians(sample)
+    for table in [sample] if blocks is None else blocks:
+        profile.observe(table)
+    return profile

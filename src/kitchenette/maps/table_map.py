@@ -1,0 +1,214 @@
+"""A map of the columns of a table, which are found by name and prepared first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kitchenette.data.rows import FLOATS, is_table
+from kitchenette.data.schema import ColumnRules, DataError, Schema
+from kitchenette.data.tables import (
+    is_frame,
+    is_single,
+    matrix_of,
+    numbers_of,
+    table_of,
+)
+from kitchenette.files.registry import storable
+from kitchenette.maps.base import RowMap
+from kitchenette.maps.codings import Days
+from kitchenette.maps.prepared import Coder, PreparedSpecification
+from kitchenette.maps.prepared_map import PreparedMap
+from kitchenette.maps.protocol import fit_map, specification_of, thawed
+from kitchenette.maps.table_columns import missing_sentence, prepared_columns, profile_of
+
+
+@storable
+class TableMap(PreparedMap):
+    """A map of a table with columns of any kind, as numbers of this package.
+
+    Columns are found by name, in any order; others are ignored. Categories, medians and
+    the map itself are numbers of the model, which files contain. The estimators make it when they
+    are fitted on a source of named columns, or on a data frame with strings, categories or
+    missing values.
+
+    Attributes
+    ----------
+    specification_ : PreparedSpecification
+        The codes of categories, the preparation and the map.
+    n_features_in_ : int
+        The number of columns.
+    feature_names_in_ : ndarray of str
+        Their names.
+    map_ : map or None
+        The fitted map of the prepared columns, for example an `AutoMap`; None if it is not one of
+        this package.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from kitchenette import KernelClassifier
+    >>> frame = pd.DataFrame({"city": ["Oslo", "Rome"] * 20, "warm": [False, True] * 20})
+    >>> model = KernelClassifier(random_state=0).fit(frame[["city"]], frame["warm"])
+    >>> model.predictor()({"city": "Rome", "people": 2.7})
+    np.True_
+    >>> model.feature_map_.specification_.vocabularies[0].words
+    ('Oslo', 'Rome')
+    """
+
+    @classmethod
+    def fitted_on(
+        cls,
+        feature_map: Any,
+        schema: Schema,
+        sample: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        rules: ColumnRules | None = None,
+        tables: Iterable[Any] | None = None,
+    ) -> Self:
+        """The map fitted on a sample of a table.
+
+        Parameters
+        ----------
+        feature_map : transformer
+            The map of the prepared columns; it is not changed.
+        schema : Schema
+            The columns.
+        sample : pyarrow.Table
+            A sample of the rows.
+        y, sample_weight : ndarray, optional
+            Their targets and weights.
+        rules : ColumnRules, optional
+            How columns become numbers.
+        tables : iterable of pyarrow.Table, optional
+            All rows, to look up categories and missing values there instead of in the sample.
+
+        Returns
+        -------
+        fitted : TableMap
+        """
+        rules = ColumnRules() if rules is None else rules
+        dated = [column.name for column in schema if column.kind == "date"]
+        if dated and rules.dates == "refuse":
+            raise DataError(
+                f"A column of dates or times ({dated[0]}) is not a number. Leave it out, or use "
+                "kitchenette.data.source(..., dates='days')."
+            )
+        profile = profile_of(schema, sample, tables)
+        preparation, codings = prepared_columns(profile, rules)
+        columns = PreparedSpecification.of(preparation, None, codings)
+        made = cls.of(columns, None, schema.names, by_name=True)
+        prepared = made.prepared_rows(sample)
+        inner = fit_map(feature_map, prepared, y, sample_weight)
+        specification = PreparedSpecification.of(
+            preparation, specification_of(inner, prepared), codings
+        )
+        inner = thawed(inner)
+        own = isinstance(inner, RowMap) and inner.fitted() is specification.inner
+        return cls.of(specification, inner if own else None, schema.names, by_name=True)
+
+    def prepared_rows(self, X: Any) -> NDArray[Any]:
+        """The prepared columns of rows, which the inner map takes."""
+        prepared: NDArray[Any] = self._prepared(self.rows(X))
+        if np.isnan(prepared).any():
+            raise ValueError(self.overflow(self.rows(X)))
+        return prepared
+
+    def table(self, X: Any) -> Any:
+        """The columns of a table or a data frame, by name, as an Arrow table."""
+        found = table_of(X)
+        names = list(self.feature_names_in_)
+        missing = [name for name in names if name not in found.column_names]
+        if missing:
+            raise DataError(f"columns are missing: {', '.join(map(str, missing[:10]))}.")
+        return found if found.column_names == names else found.select(names)
+
+    def rows(self, X: Any) -> Any:
+        """Check and convert rows: columns by name, a number for every value.
+
+        Parameters
+        ----------
+        X : pyarrow.Table, data frame, or array of shape (n_rows, n_columns)
+            Rows; the columns of an array must be in the order of fitting.
+
+        Returns
+        -------
+        rows : ndarray of shape (n_rows, n_columns)
+        """
+        if is_table(X) or is_frame(X) or isinstance(X, Mapping):
+            rows = self._coded_table(self.table(X))
+        else:
+            rows = self._coded_array(X)
+        self.check_rows(rows)
+        return rows
+
+    def _coded_table(self, table: Any) -> NDArray[Any]:
+        codings = {coding.column: coding for coding in self.specification_.vocabularies}
+        columns, single = [], True
+        for j, values in enumerate(table.columns):
+            if j in codings:
+                columns.append(codings[j].of_table(values))
+                single &= j not in self._dates
+            else:
+                name = self.feature_names_in_[j]
+                columns.append(numbers_of(values, "number", name))
+                single &= is_single(values.type)
+        return matrix_of(columns, table.num_rows, np.float32 if single else np.float64)
+
+    @property
+    def _dates(self) -> list[int]:
+        return [one.column for one in self.specification_.vocabularies if isinstance(one, Days)]
+
+    def _coded_array(self, X: Any) -> NDArray[Any]:
+        X = np.asarray(X)
+        if X.ndim != 2 or X.shape[1] != self.n_features_in_ or X.shape[0] == 0:
+            raise ValueError(
+                f"Rows must have the {self.n_features_in_} columns of training, and there must be "
+                f"one at least; got an array of shape {X.shape}."
+            )
+        if not self.specification_.vocabularies and X.dtype.kind in "biuf":
+            return X if X.dtype in FLOATS else X.astype(np.float64)
+        return Coder(self.specification_)(X)
+
+    @property
+    def coder(self) -> TableCoder:
+        """What turns single rows into numbers."""
+        return TableCoder(self)
+
+    def overflow(self, rows: Any) -> str:
+        """The error message for rows of which a feature is not finite."""
+        lost = self._lost(rows)
+        if lost.any():
+            columns = self.specification_.preparation.owners()[lost.any(axis=0)]
+            names = [str(self.feature_names_in_[j]) for j in np.unique(columns)]
+            return missing_sentence(names)
+        infinite = np.flatnonzero(np.isinf(rows).any(axis=0))
+        if infinite.size:
+            return f"The column {self.feature_names_in_[infinite[0]]!r} has infinite numbers."
+        return super().overflow(rows)
+
+
+class TableCoder(Coder):
+    """Turns a row, as a dictionary or a sequence of values, into numbers."""
+
+    def __init__(self, fitted: TableMap):
+        super().__init__(fitted.specification_)
+        self._fitted, self._names = fitted, list(fitted.feature_names_in_)
+
+    def __call__(self, X: Any) -> NDArray[np.float64]:
+        if is_table(X) or (is_frame(X) and getattr(X, "ndim", 2) == 2):
+            rows: NDArray[np.float64] = self._fitted.rows(X)
+            return rows
+        if isinstance(X, Mapping) or (hasattr(X, "index") and hasattr(X, "get")):
+            missing = [name for name in self._names if name not in X]
+            if missing:
+                raise ValueError(f"columns are missing: {', '.join(map(str, missing[:10]))}.")
+            values = np.empty(len(self._names), dtype=object)
+            values[:] = [X[name] for name in self._names]
+            return super().__call__(values)
+        return super().__call__(X)
