@@ -15,7 +15,7 @@ True
 
 from importlib.metadata import version
 
-from kitchenette import bounds, kernels, metrics
+from kitchenette import bounds, data, kernels, metrics
 from kitchenette._config import choose_instruction_set, show_config
 from kitchenette.files import ModelFileError, load, save
 from kitchenette.learning import KernelClassifier, KernelPCA, KernelRegressor, LeastSquares
@@ -52,6 +52,7 @@ __all__ = [
     "__version__",
     "bounds",
     "choose",
+    "data",
     "fwht",
     "kernels",
     "load",

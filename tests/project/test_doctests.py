@@ -14,6 +14,7 @@ import kitchenette
 import kitchenette.report
 
 README = Path(__file__).parents[2] / "README.md"
+DATA = README.parent / "docs" / "data.md"
 MODULES = ["kitchenette"] + [
     module.name
     for module in pkgutil.walk_packages(kitchenette.__path__, "kitchenette.")
@@ -27,8 +28,9 @@ def test_examples_in_docstrings(name):
 
 
 @pytest.mark.slow
-def test_examples_in_the_readme():
-    result = doctest.testfile(str(README), module_relative=False)
+@pytest.mark.parametrize("page", [README, DATA], ids=["README", "data"])
+def test_examples_on_pages(page):
+    result = doctest.testfile(str(page), module_relative=False)
     assert result.failed == 0
     assert result.attempted > 0
 
@@ -36,6 +38,7 @@ def test_examples_in_the_readme():
 NAMESPACES = (
     kitchenette,
     kitchenette.bounds,
+    kitchenette.data,
     kitchenette.files,
     kitchenette.kernels,
     kitchenette.learning,

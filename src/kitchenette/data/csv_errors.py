@@ -20,6 +20,7 @@ WITH_COMMA = re.compile(r"^\s*[+-]?\d+,\d+\s*$")
 NULLS = {"", "NA", "N/A", "NaN", "nan", "null", "NULL", "#N/A", "n/a", "-NaN", "-nan", "<NA>"}
 NULLS |= {"#NA", "#N/A N/A", "-1.#IND", "-1.#QNAN", "1.#IND", "1.#QNAN", "None"}
 BOOLEANS = {"true", "false", "0", "1"}
+LOOKED_AT, LEAST_TEXTS, MOST_WRONG = 10_000, 10, 0.1
 MOST_SHOWN = 40  # characters of a value in a message
 
 
@@ -33,13 +34,16 @@ def guessed_delimiter(file: StoredFile, decimal: str) -> str:
     return best if counts[best] else ("," if decimal != "," else ";")
 
 
-def with_decimal_commas(file: StoredFile, name: str, batch: Any) -> None:
-    """Refuse a column of texts that look like numbers with decimal commas."""
+def refuse_texts_like_numbers(file: StoredFile, options: Any, name: str, batch: Any) -> None:
+    """Refuse a column of texts of which nearly all are numbers, or numbers with decimal commas."""
     pa, values = arrow(), batch.column(name)
     if not pa.types.is_string(values.type):
         return
-    texts = [text for text in values.slice(0, 1000).to_pylist() if text is not None]
-    if texts and all(WITH_COMMA.match(text) for text in texts):
+    texts = [text for text in values.slice(0, LOOKED_AT).to_pylist() if text is not None]
+    wrong = [_wrong(text, pa.float64(), options.decimal) is not None for text in texts]
+    if len(texts) >= LEAST_TEXTS and sum(wrong) < MOST_WRONG * len(texts):
+        raise explained(file, options, found_types={name: pa.float64()}, error=ValueError(name))
+    if options.decimal == "." and texts and all(WITH_COMMA.match(text) for text in texts):
         raise DataError(
             f"{file.path}: the column {name!r} has numbers with decimal commas, such as "
             f"{texts[0]!r}. Read it with decimal=','."
@@ -86,7 +90,7 @@ def _first_wrong(text: Any, delimiter: str, options: Any, types: Mapping[str, An
             if wrong is not None:
                 return (
                     f"line {line}: the column {name!r} has {value[:MOST_SHOWN]!r}, which is "
-                    f"{wrong}, unlike those before. If it should be read otherwise, say so by "
+                    f"{wrong}, unlike the others. If it should be read otherwise, say so by "
                     f"kinds={{{name!r}: 'category'}} or 'number'."
                 )
         line = lines.line_num + 1

@@ -6,12 +6,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from kitchenette.data.csv_errors import explained, guessed_delimiter, with_decimal_commas
+from kitchenette.data.csv_errors import explained, guessed_delimiter, refuse_texts_like_numbers
 from kitchenette.data.listing import StoredFile
 from kitchenette.data.schema import DataError
 from kitchenette.data.tables import arrow, kind_of
 
-FIRST_BYTES = 1 << 23  # of a CSV file from which the types of columns are found
+FIRST_BYTES = 1 << 22  # of a CSV file from which the types of columns are found
 CSV_BYTES = 1 << 22  # of a CSV file that are parsed at a time
 BATCH_ROWS = 1 << 16
 
@@ -175,20 +175,19 @@ class Csv(Format):
         _refuse_empty(file)
         try:
             with self._open(file, None, FIRST_BYTES) as opened:
-                found, first = opened.schema, opened.read_next_batch()
-        except StopIteration:
-            first = None
+                found = opened.schema
+                first = next(iter(opened), None)
         except (pa.ArrowException, OSError) as error:
             raise explained(file, self, found_types=None, error=error) from error
-        fields = []
-        for field in found:
-            if self._decimal == "." and first is not None and field.name not in self._kinds:
-                with_decimal_commas(file, field.name, first)
-            fields.append(pa.field(field.name, self._type_of(field)))
         repeated = {name for name in found.names if found.names.count(name) > 1}
         if repeated:
             raise DataError(f"{file.path}, line 1: names are repeated: {sorted(repeated)[:5]}.")
-        return pa.schema(fields)
+        for field in found:
+            if pa.types.is_binary(field.type):
+                raise DataError(f"{file.path} is not text in UTF-8, in the column {field.name!r}.")
+            if first is not None and field.name not in self._kinds:
+                refuse_texts_like_numbers(file, self, field.name, first)
+        return pa.schema([pa.field(field.name, self._type_of(field)) for field in found])
 
     def _type_of(self, field: Any) -> Any:
         """Whole numbers stay, because they may be labels; the reader of features takes floats."""

@@ -14,7 +14,17 @@ DATES = ("refuse", "days")
 
 
 class DataError(ValueError):
-    """Rows that cannot be read; the message names the file and the line or the row group."""
+    """Rows that cannot be read; the message names the file and the line or the row group.
+
+    Examples
+    --------
+    >>> from kitchenette.data import DataError, source
+    >>> try:
+    ...     source("nowhere.csv")
+    ... except DataError as error:
+    ...     print(error)
+    There is no file nowhere.csv.
+    """
 
 
 @dataclass(frozen=True)
@@ -29,6 +39,13 @@ class Column:
         What is in it. Strings are categories.
     dtype : str
         The type as it is stored.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kitchenette.data import source
+    >>> source(np.ones((2, 1))).schema["x0"]
+    Column(name='x0', kind='number', dtype='float64')
     """
 
     name: str
@@ -99,6 +116,13 @@ class ColumnRules:
         Categories in fewer rows of the sample are rare.
     high_cardinality : int
         A column of more categories in the sample is hashed into ``most_categories`` columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kitchenette.data import source
+    >>> source(np.ones((2, 1)), missing="refuse").rules.missing
+    'refuse'
     """
 
     missing: str = "median"

@@ -39,6 +39,14 @@ class Block:
         The weights.
     start : int
         The number of the first row in the source, counted from zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kitchenette.data import source
+    >>> first, second = source(np.ones((5, 2)), target=np.arange(5)).blocks(3)
+    >>> first.stop, second.start, second.y
+    (3, 3, array([3, 4]))
     """
 
     X: Any
@@ -290,8 +298,8 @@ class Source:
             low, high = np.searchsorted(wanted, [first, first + part.shape[0]])
             if high > low:
                 found.append(take(part, wanted[low:high] - first))
-        if sum(part.shape[0] for part in found) != wanted.size:
-            raise ValueError("rows must be less than the number of rows.")
+        if not found or sum(part.shape[0] for part in found) != wanted.size:
+            raise ValueError("rows must be numbers of rows that there are, at least one.")
         return self._block(_joined(found), 0, wanted)
 
     def sample(self, n_rows: int | None = None, seed: int = 0) -> Block:
@@ -314,13 +322,11 @@ class Source:
             wide = SAMPLE_NUMBERS // len(self.features)
             n_rows = min(SAMPLE_ROWS, max(LEAST_SAMPLE, wide))
         size = check_count("n_rows", n_rows)
-        if self.n_rows is not None:
-            found = self.take(sampled_rows(self.n_rows, size, seed))
-        else:
-            found = self._sample_of_unknown(size, seed)
-        if found.n_rows == 0:
+        if self.n_rows is None:
+            return self._sample_of_unknown(size, seed)
+        if self.n_rows == 0:
             raise DataError("The source has no rows.")
-        return found
+        return self.take(sampled_rows(self.n_rows, size, seed))
 
     def _sample_of_unknown(self, size: int, seed: int) -> Block:
         """The sample of rows that are counted on the way."""

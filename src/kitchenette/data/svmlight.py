@@ -15,6 +15,7 @@ from kitchenette.data.reader import Indices, Part, Reader, without_unwanted
 from kitchenette.data.schema import Column, DataError, Schema
 
 PIECE_BYTES = 1 << 23  # of a file that are parsed at a time
+MOST_COLUMNS = 2**31 - 1
 LABEL = "label"  # the name of the column of labels
 
 
@@ -39,7 +40,7 @@ class SvmlightReader(Reader):
             if file.size == 0:
                 raise DataError(f"{file.path} is empty.")
             length = 0
-            for rows, _ in self._pieces(file, None):
+            for rows, _ in self._pieces(file, MOST_COLUMNS):
                 length += rows.shape[0]
                 if rows.nnz:
                     least = min(least, int(rows.indices.min()))
@@ -51,7 +52,7 @@ class SvmlightReader(Reader):
         self.schema = Schema((*columns, Column(LABEL, "number", "float64")))
         self.n_rows = sum(self._lengths)
 
-    def _pieces(self, file: StoredFile, n_columns: int | None) -> Iterator[tuple[Any, Any]]:
+    def _pieces(self, file: StoredFile, n_columns: int) -> Iterator[tuple[Any, Any]]:
         """Rows with columns as they are numbered in the file, and labels."""
         for offset in range(0, file.size, PIECE_BYTES):
             try:

@@ -8,6 +8,7 @@ from copy import copy
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import Tags, get_tags
@@ -266,7 +267,7 @@ class FeatureLearner(ValueParameters, ABC):
             and "feature_names_in_" not in vars(self)
         ):
             return X  # the general checks take longer than predicting a few rows
-        if is_table(X) or is_frame(X) or isinstance(X, Mapping):
+        if is_frame(X) or (isinstance(X, Mapping) and not sp.issparse(X)):
             X = self._as_table(X, reset)
             if is_table(X):
                 return X
@@ -291,7 +292,7 @@ class FeatureLearner(ValueParameters, ABC):
                 return _not_empty(self._fitted.table(X), self)
             return plain_rows(X, vars(self).get("feature_names_in_")) if is_table(X) else X
         feature_map = thawed(self._unfitted_map(0))
-        if not isinstance(feature_map, RowMap):
+        if not isinstance(feature_map, RowMap) and not is_table(X):
             return X  # a pipeline may prepare the columns in its own way
         if not is_table(X):
             refuse_what_is_not_numbers(X)
