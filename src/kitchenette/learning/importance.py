@@ -89,8 +89,8 @@ def importances(
     owners = np.arange(specification.n_columns)
     for step in steps:
         owners = owners[step.owners()]
-    squares = np.bincount(owners, squares * np.square(spreads), minlength=specification.n_columns)
-    return normalised(np.sqrt(squares))
+    sizes = squares * np.square(spreads)
+    return normalised(np.sqrt(np.bincount(owners, sizes, minlength=specification.n_columns)))
 
 
 def unmixed(mixing: Array, outer: Array) -> Array:
