@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from reproduction import craftmaps, guide, random_maclaurin, tefm, tensor_sketch
+from reproduction import craftmaps, fastfood, guide, random_maclaurin, tefm, tensor_sketch
 from reproduction.experiment import Experiment, check_experiments
 
-MODULES = (random_maclaurin, tensor_sketch, craftmaps, tefm, guide)
+MODULES = (random_maclaurin, tensor_sketch, craftmaps, fastfood, tefm, guide)
 EXPERIMENTS: tuple[Experiment, ...] = tuple(
     experiment for module in MODULES for experiment in module.EXPERIMENTS
 )
