@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -114,7 +115,7 @@ class TEFMSpectralError(Bound):
         p = n_components - k
         t, u = (4 / delta) ** (1 / p), np.sqrt(2 * np.log(2 / delta))
         c = 1 + t * np.sqrt(3 * k / (p + 1))
-        c += t * np.e * np.sqrt(n_components) * (np.sqrt(k + 1) + u) / (p + 1)
+        c += t * math.e * np.sqrt(n_components) * (np.sqrt(k + 1) + u) / (p + 1)
         return float(np.min(c ** (2 / (2 * self.power_iterations + 1)) / (k + 1), initial=1.0))
 
 
