@@ -174,6 +174,27 @@ def test_a_changed_file_has_another_fingerprint(tmp_path):
     assert frames[0] == frames[1] != frames[2]
 
 
+@pytest.mark.parametrize("end", ["csv", "arrow"])
+def test_files_of_unknown_length_are_resumed_anywhere(tmp_path, end):
+    """Neither CSV files nor streams tell how many rows they have."""
+    import pyarrow as pa
+
+    for number, part in enumerate((slice(0, 150), slice(150, 180), slice(180, 400))):
+        some = pa.Table.from_pandas(FRAME[["count", "price"]][part], preserve_index=False)
+        path = tmp_path / f"{number}.{end}"
+        if end == "csv":
+            some.to_pandas().to_csv(path, index=False)
+        else:
+            with pa.ipc.new_stream(path, some.schema) as writer:
+                writer.write_table(some, max_chunksize=40)
+    for start in (0, 100, 150, 170, 200, 399):
+        rows = source(str(tmp_path / f"*.{end}"), target="price")
+        y = np.concatenate([block.y for block in rows.blocks(64, start=start)])
+        assert_allclose(y, FRAME["price"][start:])
+    rows = source(str(tmp_path / f"*.{end}"), target="price")
+    assert_allclose(rows.take([3, 160, 333]).y, FRAME["price"][[3, 160, 333]])
+
+
 def test_columns_in_the_names_of_directories(tmp_path):
     for year in (2023, 2024):
         (tmp_path / f"year={year}").mkdir()

@@ -104,15 +104,14 @@ class FilesReader(Reader):
 
         stored = [name for name in names if name in self._stored] or self._stored[:1]
         last = 0
-        for first, table in self._format.tables(file, stored, size, needed):
-            last = first + table.num_rows
+        for first, stop, table in self._format.tables(file, stored, size, needed):
+            last = stop
             skipped = max(0, start - begin - first)
-            if skipped < table.num_rows:
+            if table is not None and skipped < table.num_rows:
                 some = table.slice(skipped)
                 yield begin + first + skipped, self._with_partition(file, some, names)
-        if self._lengths[number] is None and wanted is None and start <= begin:
-            self._lengths[number] = last
-        return begin + (self._lengths[number] or last)
+        self._lengths[number] = last
+        return begin + last
 
     def _with_partition(self, file: StoredFile, table: Any, names: Sequence[str]) -> Any:
         pa = arrow()

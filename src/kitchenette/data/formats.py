@@ -30,11 +30,11 @@ class Format(ABC):
     @abstractmethod
     def tables(
         self, file: StoredFile, names: Sequence[str], size: int, wanted: Any
-    ) -> Iterator[tuple[int, Any]]:
-        """The numbers of first rows in the file, and tables of these columns.
+    ) -> Iterator[tuple[int, int, Any]]:
+        """Parts of a file: the numbers of the first row and of the row after the last, and a table.
 
-        ``wanted(start, stop)`` says whether some of these rows are needed; where it is cheap,
-        others are left out.
+        ``wanted(start, stop)`` says whether some of these rows are needed; parts of others have
+        None instead of a table.
         """
 
 
@@ -65,17 +65,20 @@ class Parquet(Format):
 
     def tables(
         self, file: StoredFile, names: Sequence[str], size: int, wanted: Any
-    ) -> Iterator[tuple[int, Any]]:
+    ) -> Iterator[tuple[int, int, Any]]:
         pa, first = arrow(), 0
         with self._open(file) as opened:
             for group in range(opened.metadata.num_row_groups):
                 stop = first + opened.metadata.row_group(group).num_rows
-                if wanted(first, stop):
+                if not wanted(first, stop):
+                    yield first, stop, None
+                else:
                     try:
                         batches = opened.iter_batches(size, row_groups=[group], columns=[*names])
                         for batch in batches:
-                            yield first, pa.Table.from_batches([batch]).select([*names])
-                            first += batch.num_rows
+                            end = first + batch.num_rows
+                            yield first, end, _table(batch, names)
+                            first = end
                     except (pa.ArrowException, OSError) as error:
                         raise DataError(
                             f"{file.path}, row group {group}: cannot be read: {error}"
@@ -111,16 +114,19 @@ class ArrowFile(Format):
 
     def tables(
         self, file: StoredFile, names: Sequence[str], size: int, wanted: Any
-    ) -> Iterator[tuple[int, Any]]:
+    ) -> Iterator[tuple[int, int, Any]]:
         pa, opened, first, number = arrow(), self._open(file), 0, 0
         try:
             for batch in _batches_of(opened):
                 stop = first + batch.num_rows
-                if wanted(first, stop):
-                    yield first, pa.Table.from_batches([batch]).select([*names])
+                yield first, stop, _table(batch, names) if wanted(first, stop) else None
                 first, number = stop, number + 1
         except (pa.ArrowException, OSError) as error:
             raise DataError(f"{file.path}, batch {number}: cannot be read: {error}") from error
+
+
+def _table(batch: Any, names: Sequence[str]) -> Any:
+    return arrow().Table.from_batches([batch]).select([*names])
 
 
 def _batches_of(opened: Any) -> Iterator[Any]:
@@ -207,15 +213,14 @@ class Csv(Format):
 
     def tables(
         self, file: StoredFile, names: Sequence[str], size: int, wanted: Any
-    ) -> Iterator[tuple[int, Any]]:
+    ) -> Iterator[tuple[int, int, Any]]:
         pa, first = arrow(), 0
         _refuse_empty(file)
         try:
             with self._open(file, names, CSV_BYTES) as opened:
                 for batch in opened:
                     stop = first + batch.num_rows
-                    if wanted(first, stop):
-                        yield first, pa.Table.from_batches([batch]).select([*names])
+                    yield first, stop, _table(batch, names) if wanted(first, stop) else None
                     first = stop
         except (pa.ArrowException, OSError, KeyError) as error:
             raise explained(file, self, found_types=self._types, error=error) from error

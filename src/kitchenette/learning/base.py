@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from kitchenette.comparison import digest
 from kitchenette.data.rows import is_table, refuse_what_is_not_numbers, slices, take
 from kitchenette.data.schema import DataError
-from kitchenette.data.source import Source
+from kitchenette.data.source import SAMPLE_ROWS, Source, sampled_rows
 from kitchenette.data.tables import has_numbers_only, is_frame, plain_rows, schema_of, table_of
 from kitchenette.files.registry import Budget, checked_state, constructed, stored_parameters
 from kitchenette.kernels import Kernel
@@ -114,6 +114,10 @@ class FeatureLearner(ValueParameters, ABC):
             # Before the map is fitted, the precision of its features is not known.
             check_learning_memory(n_components, np.float32, n_rows=X.shape[0], n_sampled=0)
         if is_table(X) and not isinstance(thawed(feature_map), TableMap):
+            if source is None and X.num_rows > SAMPLE_ROWS:
+                some = sampled_rows(X.num_rows, SAMPLE_ROWS, self.seed_)
+                y, weights = (None if part is None else part[some] for part in (y, weights))
+                X = take(X, some)
             feature_map = _map_of_table(feature_map, X, y, weights, source)
             return feature_map, feature_map.for_inference()
         feature_map = fit_map(feature_map, X, y, weights)
