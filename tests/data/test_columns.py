@@ -213,6 +213,11 @@ def test_model_files_contain_the_preparation(model, tmp_path):
     assert np.array_equal(
         kitchenette.load(tmp_path / "d.safetensors").predict(frame), dated.predict(frame)
     )
+    state = model.feature_map_.to_file()
+    del state["fitted"]["feature_names_in_"]
+    state["fitted"]["by_name_"] = False
+    with pytest.raises(ValueError, match="must have names"):
+        TableMap.from_file(state, Budget(1e9, 1e9))
     for cls, state in (
         (HashedWords, {"column": 0, "n_buckets": 2**40}),
         (HashedWords, {"column": 0}),

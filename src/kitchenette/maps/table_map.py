@@ -175,6 +175,11 @@ class TableMap(PreparedMap):
             return X if X.dtype in FLOATS else X.astype(np.float64)
         return Coder(self.specification_)(X)
 
+    def restore(self, fitted: dict[str, Any]) -> None:
+        super().restore(fitted)
+        if "feature_names_in_" not in vars(self):
+            raise ValueError("the columns of a table must have names.")
+
     @property
     def coder(self) -> TableCoder:
         """What turns single rows into numbers."""
