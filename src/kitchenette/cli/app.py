@@ -7,8 +7,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from threadpoolctl import threadpool_limits
 
 from kitchenette.cli.outcome import EXPLANATIONS, explained
+from kitchenette.cli.quantities import number_of_bytes, number_of_seconds
+from kitchenette.cli.rows import RowOptions
 from kitchenette.cli.terminal import Terminal
 
 CODES = "\n\n".join(f"{int(code)}: {text}." for code, text in EXPLANATIONS.items())
@@ -25,6 +28,51 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document in
 Debug = Annotated[bool, typer.Option("--debug", help="Show where an error came from.")]
 Seed = Annotated[
     int, typer.Option(min=0, max=2**32 - 1, metavar="N", help="Seed of everything random.")
+]
+
+Data = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="DATA",
+        help="Files, folders or patterns: Parquet, Arrow, CSV, SVMlight, .npy or .npz.",
+    ),
+]
+Target = Annotated[
+    list[str],
+    typer.Option(
+        "--target", metavar="NAME", help="The column to be predicted; several are allowed."
+    ),
+]
+Ignore = Annotated[
+    list[str], typer.Option("--ignore", metavar="NAME", help="A column that is left out.")
+]
+Missing = Annotated[
+    str, typer.Option(metavar="WHAT", help="What to do with missing values: median or refuse.")
+]
+Dates = Annotated[
+    str, typer.Option(metavar="WHAT", help="What to do with dates: refuse, or days since 1970.")
+]
+Format = Annotated[
+    str | None,
+    typer.Option("--format", metavar="NAME", help="The format, if the names do not tell."),
+]
+Delimiter = Annotated[
+    str | None, typer.Option(metavar="SIGN", help="The sign between the values of CSV files.")
+]
+Decimal = Annotated[str, typer.Option(metavar="SIGN", help="The decimal sign of CSV files.")]
+Passes = Annotated[
+    int,
+    typer.Option(min=1, max=2, help="2 looks up categories in all rows first, not in a sample."),
+]
+Task = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="classification or regression; by default as the target is."),
+]
+Time = Annotated[
+    str | None, typer.Option("--time", metavar="10m", help="About how long it may take.")
+]
+Threads = Annotated[
+    int | None, typer.Option(min=1, metavar="N", help="The number of threads; by default all.")
 ]
 
 
@@ -44,6 +92,237 @@ def options(
     ] = False,
 ) -> None:
     """Kitchenette: compact random features for kernel machines."""
+
+
+@app.command(epilog="Example: kitchenette fit rides.parquet --target fare --out fare.safetensors")
+def fit(
+    data: Data,
+    target: Target,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The model file.")],
+    weight: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The column of weights.")
+    ] = None,
+    ignore: Ignore = [],  # noqa: B006 - it is never changed
+    task: Task = None,
+    test: Annotated[
+        str,
+        typer.Option(
+            metavar="FILE|SHARE",
+            help="Rows that are not learned but measure the error: a share of the data, at most "
+            "20,000 rows, or other files.",
+        ),
+    ] = "0.1",
+    feature_map: Annotated[
+        str,
+        typer.Option(
+            "--map",
+            metavar="NAME",
+            help="auto, Fastfood, RandomKitchenSinks, RandomMaclaurin or TensorSketch.",
+        ),
+    ] = "auto",
+    kernel: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="auto, gaussian, laplacian, cauchy, matern, rationalquadratic or polynomial.",
+        ),
+    ] = "auto",
+    components: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Number of features; 1024 unless limits tell else."),
+    ] = None,
+    alpha: Annotated[
+        str, typer.Option(metavar="NUMBER|NAME", help="The penalty: auto, gcv, evidence, a number.")
+    ] = "auto",
+    loss: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="squared, which takes one pass; logistic, squared_hinge, auto; huber, quantile.",
+        ),
+    ] = "squared",
+    solver: Annotated[
+        str, typer.Option(metavar="NAME", help="auto, onepass or iterative.")
+    ] = "auto",
+    memory: Annotated[
+        str | None, typer.Option(metavar="4GB", help="The memory that it may take.")
+    ] = None,
+    time: Time = None,
+    threads: Threads = None,
+    missing: Missing = "median",
+    dates: Dates = "refuse",
+    passes: Passes = 1,
+    file_format: Format = None,
+    delimiter: Delimiter = None,
+    decimal: Decimal = ".",
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on from the checkpoint of the same command.")
+    ] = False,
+    checkpoint_every: Annotated[
+        str | None,
+        typer.Option(
+            metavar="10s",
+            help="Time between checkpoints; by default they take at most 5 % of the time.",
+        ),
+    ] = None,
+    small: Annotated[
+        bool,
+        typer.Option("--small", help="A small file that only predicts, and cannot learn or merge."),
+    ] = False,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Learn from files of any size and write a model. Killed? Run it again with --resume."""
+    with explained(debug):
+        from kitchenette.cli.fitting import fit_files
+        from kitchenette.jobs import FitSettings
+
+        options = RowOptions(ignore, missing, dates, file_format, delimiter, decimal, passes)
+        share = _number(test)
+        settings = FitSettings(
+            task=task,
+            map=feature_map,
+            kernel=kernel,
+            components=components,
+            alpha=alpha if _number(alpha) is None else float(alpha),
+            loss=loss,
+            solver=solver,
+            test=0.0 if share is None else share,
+            memory=None if memory is None else number_of_bytes(memory),
+            seconds=None if time is None else number_of_seconds(time),
+            seed=seed,
+        )
+        with threadpool_limits(threads):
+            fit_files(
+                options.opened(data, target, weight),
+                out,
+                settings,
+                options.opened([test], target) if share is None else None,
+                resume,
+                not small,
+                None if checkpoint_every is None else number_of_seconds(checkpoint_every),
+                Terminal(as_json),
+            )
+
+
+@app.command(
+    epilog="Example: kitchenette predict fare.safetensors new.csv --out fares.csv --std --keep id"
+)
+def predict(
+    model: Model,
+    data: Data,
+    out: Annotated[
+        Path, typer.Option(metavar="FILE", help="The predictions: a .parquet or a .csv file.")
+    ],
+    std: Annotated[bool, typer.Option("--std", help="Add standard deviations of numbers.")] = False,
+    proba: Annotated[bool, typer.Option("--proba", help="Add probabilities of classes.")] = False,
+    keep: Annotated[
+        str, typer.Option(metavar="NAME,...", help="Columns that are copied to the predictions.")
+    ] = "",
+    threads: Threads = None,
+    file_format: Format = None,
+    delimiter: Delimiter = None,
+    decimal: Decimal = ".",
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Predict rows of any number, in constant memory. Columns are found by name."""
+    with explained(debug):
+        from kitchenette.cli.using import predict_files
+
+        options = RowOptions(dates="days", format=file_format, delimiter=delimiter, decimal=decimal)
+        kept = [name for name in keep.split(",") if name]
+        with threadpool_limits(threads):
+            predict_files(model, data, options, out, std, proba, kept, Terminal(as_json))
+
+
+@app.command(epilog="Example: kitchenette evaluate fare.safetensors may.parquet --target fare")
+def evaluate(
+    model: Model,
+    data: Data,
+    target: Target,
+    threads: Threads = None,
+    file_format: Format = None,
+    delimiter: Delimiter = None,
+    decimal: Decimal = ".",
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Compare predictions with what is known."""
+    with explained(debug):
+        from kitchenette.cli.using import evaluate_files
+
+        options = RowOptions(dates="days", format=file_format, delimiter=delimiter, decimal=decimal)
+        with threadpool_limits(threads):
+            evaluate_files(model, data, target, options, Terminal(as_json))
+
+
+@app.command(epilog="Example: kitchenette compare rides.parquet --target fare --out page.html")
+def compare(
+    data: Data,
+    target: Target,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The page.")] = Path("comparison.html"),
+    rows: Annotated[
+        int, typer.Option(min=20, metavar="N", help="The largest number of rows, a sample.")
+    ] = 20_000,
+    ignore: Ignore = [],  # noqa: B006 - it is never changed
+    task: Task = None,
+    time: Time = "60s",
+    missing: Missing = "median",
+    dates: Dates = "refuse",
+    file_format: Format = None,
+    delimiter: Delimiter = None,
+    decimal: Decimal = ".",
+    seed: Seed = 0,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Measure maps beside other models, and write a page that says which one to take."""
+    with explained(debug):
+        from kitchenette.cli.using import compare_files
+
+        options = RowOptions(ignore, missing, dates, file_format, delimiter, decimal)
+        compare_files(
+            options.opened(data, target),
+            rows,
+            out,
+            task,
+            number_of_seconds(time or "60s"),
+            seed,
+            f"{', '.join(target)} of {Path(data[0]).name}: which map to take",
+            Terminal(as_json),
+        )
+
+
+@app.command(epilog="Example: kitchenette choose rides.parquet --target fare")
+def choose(
+    data: Data,
+    target: Target,
+    ignore: Ignore = [],  # noqa: B006 - it is never changed
+    task: Task = None,
+    components: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Number of features; chosen by default.")
+    ] = None,
+    time: Time = None,
+    missing: Missing = "median",
+    dates: Dates = "refuse",
+    file_format: Format = None,
+    delimiter: Delimiter = None,
+    decimal: Decimal = ".",
+    seed: Seed = 0,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Say which kernel, scales of the columns and number of features suit a sample of the rows."""
+    with explained(debug):
+        from kitchenette.cli.using import choose_files
+
+        options = RowOptions(ignore, missing, dates, file_format, delimiter, decimal)
+        seconds = None if time is None else number_of_seconds(time)
+        choose_files(
+            options.opened(data, target), task, components, seconds, seed, Terminal(as_json)
+        )
 
 
 @app.command("inspect", epilog="Example: kitchenette inspect model.safetensors")
@@ -93,3 +372,11 @@ def demo(
         from kitchenette.cli.demo import run_demo
 
         run_demo(rows, n_components, seed, page, Terminal(as_json))
+
+
+def _number(text: str) -> float | None:
+    """A number, if the text is one."""
+    try:
+        return float(text)
+    except ValueError:
+        return None

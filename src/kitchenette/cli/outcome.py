@@ -15,6 +15,7 @@ from typing import Any
 import typer
 
 from kitchenette.files import ModelFileError, load
+from kitchenette.jobs import CheckpointError
 
 
 class ExitCode(IntEnum):
@@ -71,7 +72,7 @@ def explained(debug: bool) -> Iterator[None]:
         warnings.showwarning = _shown
         try:
             yield
-        except typer.Exit:
+        except (typer.Exit, typer.BadParameter):
             raise
         except KeyboardInterrupt as interrupt:
             end = Problem(str(interrupt) or "Interrupted.", ExitCode.INTERRUPTED)
@@ -92,6 +93,8 @@ def problem_of(error: Exception) -> Problem:
     sentence = " ".join(str(error).split())
     if isinstance(error, Problem):
         return error
+    if isinstance(error, CheckpointError):
+        return Problem(sentence, ExitCode.CHECKPOINT)
     if isinstance(error, ModelFileError):
         return Problem(sentence, ExitCode.MODEL)
     if isinstance(error, MemoryError):

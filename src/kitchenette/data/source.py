@@ -212,6 +212,24 @@ class Source:
         y = np.concatenate([block.y for block in blocks if block.y is not None])
         return y, np.concatenate(weights) if weights else None
 
+    def with_weights(self, weights: NDArray[np.float64]) -> Source:
+        """The same rows with other weights; those of weight zero are not learned.
+
+        Parameters
+        ----------
+        weights : ndarray of shape (n_rows,)
+            A weight for each row.
+
+        Returns
+        -------
+        source : Source
+        """
+        if weights.shape != (self.count(),):
+            raise ValueError(f"weights must be one for each of the {self.count()} rows.")
+        made = object.__new__(type(self))
+        made.__dict__.update(vars(self), weight=None, _weight=weights)
+        return made
+
     def with_columns(self, names: Sequence[str]) -> Source:
         """The same rows with these columns to predict from; a sentence if some are missing.
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import secrets
 import stat
 from collections.abc import Iterable, Iterator
@@ -95,7 +96,7 @@ def replacement(path: str | os.PathLike[str]) -> Iterator[BufferedWriter]:
     target = Path(os.path.realpath(path))  # a symbolic link is kept
     if not target.parent.is_dir():
         raise FileNotFoundError(f"Cannot save to {path}: there is no folder {target.parent}.")
-    temporary = target.with_name(f".{target.name[:64]}.{secrets.token_hex(8)}.tmp")
+    temporary = target.with_name(f"{_temporary_start(target)}{secrets.token_hex(8)}.tmp")
     try:
         with temporary.open("xb") as file:
             yield file
@@ -113,6 +114,17 @@ def replacement(path: str | os.PathLike[str]) -> Iterator[BufferedWriter]:
             os.fsync(folder)
         finally:
             os.close(folder)
+
+
+def temporary_files(path: str | os.PathLike[str]) -> list[Path]:
+    """The temporary files for ``path`` that processes left which were killed while they wrote."""
+    target = Path(os.path.realpath(path))
+    name = re.compile(re.escape(_temporary_start(target)) + "[0-9a-f]{16}.tmp")
+    return [found for found in target.parent.iterdir() if name.fullmatch(found.name)]
+
+
+def _temporary_start(target: Path) -> str:
+    return f".{target.name[:64]}."
 
 
 # ---------------------------------------------------------------- reading

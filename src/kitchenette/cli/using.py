@@ -1,0 +1,191 @@
+"""`kitchenette predict`, `evaluate`, `compare` and `choose`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from kitchenette.cli.outcome import ExitCode, Problem, loaded
+from kitchenette.cli.rows import RowOptions
+from kitchenette.cli.terminal import Terminal
+from kitchenette.data import Source
+from kitchenette.jobs import (
+    Evaluation,
+    choose_rows,
+    evaluate_rows,
+    predict_rows,
+    prepared_sample,
+)
+from kitchenette.learning import KernelClassifier, KernelRegressor
+from kitchenette.report import Comparison, compare, page
+from kitchenette.report.words import of_bytes, of_error, of_seconds
+
+MOST_CLASSES = 12  # whose confusions are printed
+
+
+def predict_files(
+    model: Path,
+    data: Sequence[str],
+    options: RowOptions,
+    out: Path,
+    std: bool,
+    proba: bool,
+    keep: Sequence[str],
+    terminal: Terminal,
+) -> None:
+    """Write predictions and say how many."""
+    fitted, rows = _predicting(model), options.opened(data)
+    _note_others(fitted, rows, keep, terminal)
+    with counted(terminal, "predicting", rows) as progress:
+        n_rows = predict_rows(fitted, rows, out, std=std, proba=proba, keep=keep, progress=progress)
+    terminal.document({"out": str(out), "rows": n_rows})
+    terminal.line(f"{out}: {n_rows:,} predictions.")
+
+
+def evaluate_files(
+    model: Path,
+    data: Sequence[str],
+    target: Sequence[str],
+    options: RowOptions,
+    terminal: Terminal,
+) -> None:
+    """Print the errors of a model."""
+    fitted, rows = _predicting(model), options.opened(data, target)
+    with counted(terminal, "predicting", rows) as progress:
+        found = evaluate_rows(fitted, rows, progress=progress)
+    terminal.document(found.to_json())
+    terminal.table(("measure", "value"), _measures(found), title=f"{found.n_rows:,} rows")
+    labels = found.labels or ()
+    if found.confusion is not None and len(labels) <= MOST_CLASSES:
+        table = [
+            [str(label), *(f"{count:,}" for count in counts)]
+            for label, counts in zip(labels, found.confusion, strict=True)
+        ]
+        terminal.table(("true \\ predicted", *map(str, labels)), table)
+
+
+def compare_files(
+    rows: Source,
+    n_rows: int,
+    out: Path,
+    task: str | None,
+    budget: float,
+    seed: int,
+    title: str,
+    terminal: Terminal,
+) -> None:
+    """Compare models on a sample, write the page, and print the table."""
+    sample = prepared_sample(rows, n_rows, seed)
+    with terminal.progress() as shown:
+        bar = shown.add_task("comparing", total=None, rate="")
+        found = compare(
+            sample.X,
+            sample.y,
+            task=task,
+            budget=budget,
+            columns=sample.names,
+            title=title,
+            progress=lambda name: shown.update(bar, description=name),
+            random_state=seed,
+        )
+    out.write_text(page(found), encoding="utf-8")
+    terminal.document({**found.to_json(), "page": str(out)})
+    _print_comparison(found, terminal)
+    terminal.line(f"{out} has the pictures and tables.")
+
+
+def _print_comparison(found: Comparison, terminal: Terminal) -> None:
+    table = [
+        [
+            row.name + (" (extrapolated)" if row.extrapolated else ""),
+            "-" if row.error is None else of_error(row, found.task),
+            of_seconds(row.fit_seconds),
+            of_seconds(row.predict_seconds),
+            of_bytes(row.model_bytes),
+        ]
+        for row in found.measurements
+    ]
+    terminal.table(("model", "error", "fit", "a prediction", "size"), table, title=found.error_name)
+    for sentence in found.advice:
+        terminal.line(sentence)
+
+
+def choose_files(
+    rows: Source,
+    task: str | None,
+    components: int | None,
+    budget: float | None,
+    seed: int,
+    terminal: Terminal,
+) -> None:
+    """Print which kernel, scales and size suit the rows."""
+    choice = choose_rows(
+        rows,
+        task=task,
+        components="auto" if components is None else components,
+        budget=budget,
+        seed=seed,
+    )
+    terminal.document(
+        {name: value for name, value in asdict(choice).items() if name != "feature_map"}
+    )
+    names = ("kernel", "scales", "width", "n_components", "loss", "error")
+    table = [
+        [f"{row[name]:.4g}" if isinstance(row[name], float) else str(row[name]) for name in names]
+        for row in choice.table
+    ]
+    terminal.table(("kernel", "scales", "width", "features", "loss", "error"), table)
+    terminal.line(choice.sentence)
+
+
+@contextmanager
+def counted(terminal: Terminal, what: str, rows: Source) -> Iterator[Callable[[int], None]]:
+    """A progress bar for rows."""
+    with terminal.progress() as shown:
+        task = shown.add_task(what, total=rows.n_rows, rate="")
+        yield lambda done: shown.update(task, completed=done)
+
+
+def _predicting(path: Path) -> Any:
+    model = loaded(path)
+    if not isinstance(model, KernelClassifier | KernelRegressor):
+        raise Problem(f"{path} is not a model that predicts targets.", ExitCode.MODEL)
+    return model
+
+
+def _note_others(model: Any, rows: Source, keep: Sequence[str], terminal: Terminal) -> None:
+    """Say in one line which columns are not used."""
+    names = vars(model).get("feature_names_in_")
+    if names is None or not rows.is_table:
+        return
+    others = [name for name in rows.schema.names if name not in {*map(str, names), *keep}]
+    if others:
+        some = ", ".join(others[:5]) + (", ..." if len(others) > 5 else "")
+        terminal.note(f"note: columns that the model does not know are ignored: {some}")
+
+
+def _measures(found: Evaluation) -> list[list[str]]:
+    if found.task == "classification":
+        rows = [
+            ["share of wrong predictions", f"{found.error:.2%}"],
+            ["the same of the most frequent class", f"{found.trivial_error:.2%}"],
+        ]
+        if found.log_loss is not None:
+            rows.append(["log loss", f"{found.log_loss:.4f}"])
+        return rows
+    rows = [["root mean square error / standard deviation", f"{found.error:.4f}"]]
+    for name in ("rmse", "mae", "r2"):
+        values = getattr(found, name)
+        if values is not None:
+            rows.append([LONG_NAMES[name], ", ".join(f"{value:.5g}" for value in values)])
+    return rows
+
+
+LONG_NAMES = {
+    "rmse": "root mean square error",
+    "mae": "mean absolute error",
+    "r2": "share of the variance that is explained",
+}

@@ -1,0 +1,21 @@
+"""Work on files from beginning to end: what the command does, for Python."""
+
+from kitchenette.jobs.checkpoint import Checkpoint, CheckpointError
+from kitchenette.jobs.choosing import choose_rows, prepared_sample
+from kitchenette.jobs.evaluation import Evaluation, evaluate_rows
+from kitchenette.jobs.fitting import Fitted, fit_rows
+from kitchenette.jobs.prediction import predict_rows
+from kitchenette.jobs.settings import FitSettings
+
+__all__ = [
+    "Checkpoint",
+    "CheckpointError",
+    "Evaluation",
+    "FitSettings",
+    "Fitted",
+    "choose_rows",
+    "evaluate_rows",
+    "fit_rows",
+    "predict_rows",
+    "prepared_sample",
+]

@@ -1,0 +1,219 @@
+"""How far a fit has come, as a value that can be stored, and when to store it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+from time import perf_counter
+from typing import Any, Self
+
+from kitchenette.files import ModelFileError, load, save
+from kitchenette.files.container import temporary_files
+from kitchenette.files.registry import Budget, checked_state, storable
+from kitchenette.learning import Summary
+from kitchenette.learning.machine import KernelMachine
+from kitchenette.parameters import check_count
+
+LARGEST_SHARE = 0.04  # of the run that writing checkpoints may take
+SLOWEST_DISK = 50e6  # bytes per second, for the first checkpoint
+
+
+class CheckpointError(ValueError):
+    """A checkpoint belongs to other inputs or settings than those of this fit.
+
+    Examples
+    --------
+    >>> from kitchenette.jobs import CheckpointError
+    >>> issubclass(CheckpointError, ValueError)
+    True
+    """
+
+
+@storable
+@dataclass(frozen=True, eq=False)
+class Checkpoint:
+    """A fit that has learned the first rows of its source.
+
+    Attributes
+    ----------
+    inputs : str
+        The fingerprint of the source.
+    settings : dict
+        The settings of the fit, as JSON.
+    prepared : KernelMachine
+        The estimator after `prepare`.
+    facts : dict
+        What is known of the data, as JSON: the task, and the errors of simple models, for example.
+    n_rows : int
+        The number of rows of the source.
+    summary : Summary or None
+        What was learned so far; None before the first block.
+    stop : int
+        The number of the first row that is not learned yet.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from kitchenette import KernelRegressor, load, save
+    >>> from kitchenette.jobs import Checkpoint
+    >>> from kitchenette.learning import learn, prepare
+    >>> X = np.random.default_rng(0).normal(size=(100, 2))
+    >>> prepared = prepare(KernelRegressor(random_state=0), X, X[:, 0])
+    >>> begun = Checkpoint("a fingerprint", {}, prepared, {}, 100)
+    >>> half = begun.after(learn(prepared, X[:50], X[:50, 0]), 50)
+    >>> path = Path(tempfile.mkdtemp(), "half")
+    >>> save(half, path)
+    >>> load(path).stop
+    50
+    """
+
+    inputs: str
+    settings: dict[str, Any]
+    prepared: KernelMachine
+    facts: dict[str, Any]
+    n_rows: int
+    summary: Summary | None = None
+    stop: int = 0
+
+    def after(self, part: Summary, stop: int) -> Self:
+        """The checkpoint after some more rows.
+
+        Parameters
+        ----------
+        part : Summary
+            Of the rows from ``self.stop`` to ``stop``.
+        stop : int
+            The number of the first row that is not learned yet.
+
+        Returns
+        -------
+        checkpoint : Checkpoint
+        """
+        summary = part if self.summary is None else self.summary.combined(part)
+        return replace(self, summary=summary, stop=stop)
+
+    def check_belongs(self, inputs: str, settings: dict[str, Any], path: Path) -> None:
+        """Refuse other inputs or settings than those of the checkpoint.
+
+        Parameters
+        ----------
+        inputs : str
+            The fingerprint of the source now.
+        settings : dict
+            The settings now.
+        path : Path
+            The checkpoint's file, for the error message.
+        """
+        changed = [name for name in settings if settings[name] != self.settings.get(name)]
+        if changed:
+            name = changed[0]
+            raise CheckpointError(
+                f"{path} was written by a fit with other options: {name} was "
+                f"{self.settings.get(name)!r} and is {settings[name]!r} now. Use the same options, "
+                "or start again without --resume."
+            )
+        if inputs != self.inputs:
+            raise CheckpointError(
+                f"The input has changed since {path} was written, so that rows would be counted "
+                "twice or lost. Start again without --resume."
+            )
+
+    def to_file(self) -> dict[str, Any]:
+        """All values, for a file."""
+        return {name: getattr(self, name) for name in STORED}
+
+    @classmethod
+    def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:
+        """A checkpoint from the untrusted values of a file."""
+        made = cls(**checked_state(state, STORED))
+        for name in ("n_rows", "stop"):
+            check_count(name, getattr(made, name), 0)
+        if made.summary is not None and made.summary.n_rows > made.stop:
+            raise ValueError("a checkpoint cannot have learned more rows than it has read.")
+        return made
+
+
+STORED: dict[str, Any] = {
+    "inputs": str,
+    "settings": dict,
+    "prepared": KernelMachine,
+    "facts": dict,
+    "n_rows": int,
+    "summary": (Summary, type(None)),
+    "stop": int,
+}
+
+
+def loaded_checkpoint(path: Path) -> Checkpoint | None:
+    """The checkpoint in a file; None if there is no such file."""
+    if not path.exists():
+        return None
+    found = load(path, max_bytes=float("inf"), max_operations=float("inf"))
+    if not isinstance(found, Checkpoint):
+        raise ModelFileError(f"{path} is a model file, but not a checkpoint.")
+    return found
+
+
+class Keeper:
+    """Stores checkpoints so rarely that they take a small share of the time.
+
+    Parameters
+    ----------
+    path : Path
+        The file; each checkpoint replaces the one before.
+    every : float, optional
+        The seconds between checkpoints; by default as many as keep their share of the time small.
+
+    Attributes
+    ----------
+    count : int
+        The number of checkpoints that were written.
+    seconds : float
+        The time that they took.
+    """
+
+    def __init__(self, path: Path, every: float | None = None):
+        self.path, self.every = path, every
+        self.count, self.seconds = 0, 0.0
+        self._last = perf_counter()
+        self._longest = 0.0
+
+    def maybe(self, checkpoint: Checkpoint) -> None:
+        """Store a checkpoint, if enough time has passed since the last one."""
+        expected = self._longest or size_of(checkpoint) / SLOWEST_DISK
+        pause = expected / LARGEST_SHARE if self.every is None else self.every
+        if perf_counter() - self._last >= pause:
+            self.store(checkpoint)
+
+    def store(self, checkpoint: Checkpoint) -> None:
+        """Store a checkpoint now."""
+        start = perf_counter()
+        save(checkpoint, self.path)
+        self._last = perf_counter()
+        self.count += 1
+        self.seconds += self._last - start
+        self._longest = max(self._longest, self._last - start)
+
+    def remove(self) -> None:
+        """Delete the checkpoint of a fit that is finished."""
+        self.path.unlink(missing_ok=True)
+        self.clean()
+
+    def clean(self) -> None:
+        """Delete what a process left that was killed while it wrote a checkpoint."""
+        for left in temporary_files(self.path):
+            left.unlink(missing_ok=True)
+
+
+def size_of(checkpoint: Checkpoint) -> int:
+    """About the size of a checkpoint in bytes."""
+    n_features = checkpoint.prepared.feature_map_.n_features_out_
+    return 4 * int(n_features) ** 2 + 8 * 2000 * int(n_features)
+
+
+def checkpoint_path(out: Path) -> Path:
+    """Where the checkpoints of a model file are."""
+    return out.with_name(os.path.basename(out) + ".checkpoint")

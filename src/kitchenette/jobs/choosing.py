@@ -1,0 +1,124 @@
+"""A sample of a source as numbers, to choose and compare maps on."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kitchenette.data import DataError, Source
+from kitchenette.maps import SRHT
+from kitchenette.maps.table_map import TableMap
+from kitchenette.selection import AutoMap
+from kitchenette.selection.choice import Choice
+from kitchenette.selection.targets import likely_task
+
+
+class PreparedSample(NamedTuple):
+    """A sample of the rows of a source, as numbers.
+
+    Attributes
+    ----------
+    X : ndarray or CSR matrix of shape (n_rows, n_columns)
+        The prepared columns.
+    y : ndarray
+        The targets.
+    weight : ndarray or None
+        The weights.
+    names : list of str or None
+        The names of the prepared columns, if each of them is a column of the source.
+    """
+
+    X: Any
+    y: NDArray[Any]
+    weight: NDArray[np.float64] | None
+    names: list[str] | None
+
+
+def prepared_sample(source: Source, n_rows: int | None = None, seed: int = 0) -> PreparedSample:
+    """A sample of a source whose categories and missing values have become numbers.
+
+    Parameters
+    ----------
+    source : Source
+        Rows with targets.
+    n_rows : int, optional
+        How many; by default as many as an estimator is prepared on.
+    seed : int, default=0
+        The seed of the sample.
+
+    Returns
+    -------
+    sample : PreparedSample
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from kitchenette.data import source
+    >>> from kitchenette.jobs import prepared_sample
+    >>> frame = pd.DataFrame({"city": ["Oslo", "Rome"] * 20, "warm": [False, True] * 20})
+    >>> prepared_sample(source(frame, target="warm")).X.shape
+    (40, 2)
+    """
+    sample = source.sample(n_rows, seed)
+    if sample.y is None:
+        raise DataError("Name the column to be predicted, as target.")
+    if not source.is_table:
+        return PreparedSample(sample.X, sample.y, sample.weight, None)
+    schema = source.schema.some(source.features)
+    # Any map will do, as only the preparation of its columns is used.
+    fitted = TableMap.fitted_on(
+        SRHT(n_components=1, random_state=seed), schema, sample.X, rules=source.rules
+    )
+    X = fitted.prepared_rows(sample.X)
+    names = source.features if X.shape[1] == len(source.features) else None
+    return PreparedSample(X, sample.y, sample.weight, names)
+
+
+def choose_rows(
+    source: Source,
+    *,
+    task: str | None = None,
+    components: int | str = "auto",
+    budget: float | None = None,
+    seed: int = 0,
+) -> Choice:
+    """Choose a kernel, scales, a width and a number of features for a source.
+
+    Parameters
+    ----------
+    source : Source
+        Rows with targets.
+    task : {"classification", "regression"} or None, default=None
+        None decides by the targets.
+    components : int or "auto", default="auto"
+        The number of features.
+    budget : float, optional
+        About how many seconds it may take.
+    seed : int, default=0
+        The seed of the sample and of the map.
+
+    Returns
+    -------
+    choice : Choice
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kitchenette.data import source
+    >>> from kitchenette.jobs import choose_rows
+    >>> X = np.random.default_rng(0).normal(size=(500, 2))
+    >>> choice = choose_rows(source(X, target=np.sin(3 * X[:, 0])), components=64)
+    >>> choice.chosen["loss"] < 0.1
+    True
+    """
+    sample = prepared_sample(source, None, seed)
+    found = AutoMap(
+        components,
+        task=likely_task(sample.y) if task is None else task,
+        budget=budget,
+        random_state=seed,
+    )
+    found.fit_supervised(sample.X, sample.y, sample.weight)
+    return found.choice_

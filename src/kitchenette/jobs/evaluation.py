@@ -1,0 +1,206 @@
+"""`evaluate_rows`: the errors of a model on a source of rows, in constant memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from kitchenette.data import DataError, Source
+from kitchenette.learning import KernelClassifier
+
+BLOCK_ROWS = 1 << 14
+LEAST_PROBABILITY = 1e-15
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How good predictions are.
+
+    Attributes
+    ----------
+    task : str
+        "classification" or "regression".
+    n_rows : int
+        The number of rows.
+    error : float
+        The share of wrong predictions, or the root mean square error over the standard deviation
+        of the targets, averaged over several of them.
+    trivial_error : float
+        The error of the most frequent class of these rows, or of their mean.
+    log_loss : float or None
+        The mean logarithm of the probability of the true class, negative.
+    rmse, mae, r2 : tuple of float or None
+        For each target, the root mean square error, the mean absolute error and the share of the
+        variance that is explained.
+    labels : tuple or None
+        The classes, those that the model does not know included.
+    confusion : tuple of tuple of int or None
+        For each true class, how often each class was predicted.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kitchenette import KernelRegressor
+    >>> from kitchenette.data import source
+    >>> from kitchenette.jobs import evaluate_rows
+    >>> X = np.random.default_rng(0).normal(size=(500, 2))
+    >>> model = KernelRegressor(random_state=0).fit(X, X[:, 0])
+    >>> evaluate_rows(model, source(X, target=X[:, 0])).r2[0] > 0.99
+    True
+    """
+
+    task: str
+    n_rows: int
+    error: float
+    trivial_error: float
+    log_loss: float | None = None
+    rmse: tuple[float, ...] | None = None
+    mae: tuple[float, ...] | None = None
+    r2: tuple[float, ...] | None = None
+    labels: tuple[Any, ...] | None = None
+    confusion: tuple[tuple[int, ...], ...] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The same as a dictionary."""
+        return asdict(self)
+
+
+def evaluate_rows(
+    model: Any, source: Source, *, progress: Callable[[int], None] | None = None
+) -> Evaluation:
+    """Compare predictions with the targets of a source.
+
+    Parameters
+    ----------
+    model : KernelClassifier or KernelRegressor
+        A fitted model.
+    source : Source
+        Rows with targets.
+    progress : callable, optional
+        Called with the number of rows that are done.
+
+    Returns
+    -------
+    evaluation : Evaluation
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kitchenette import KernelClassifier
+    >>> from kitchenette.data import source
+    >>> from kitchenette.jobs import evaluate_rows
+    >>> X = np.random.default_rng(0).normal(size=(500, 2))
+    >>> model = KernelClassifier(random_state=0).fit(X, X[:, 0] > 0)
+    >>> evaluate_rows(model, source(X, target=X[:, 0] > 0)).error < 0.1
+    True
+    """
+    names = vars(model).get("feature_names_in_")
+    if names is not None and source.is_table:
+        source = source.with_columns([str(name) for name in names])
+    tally: Any = _Classes(model) if isinstance(model, KernelClassifier) else _Numbers(model)
+    done = 0
+    for block in source.blocks(BLOCK_ROWS):
+        if block.y is None:
+            raise DataError("Name the column to compare with, as target.")
+        tally.add(block.X, block.y)
+        done += block.n_rows
+        if progress is not None:
+            progress(done)
+    if done == 0:
+        raise DataError("The source has no rows.")
+    found: Evaluation = tally.found(done)
+    return found
+
+
+class _Classes:
+    def __init__(self, model: Any):
+        self._model = model
+        self._counts: dict[tuple[Any, Any], int] = {}
+        self._log_loss = 0.0
+        self._probabilities = model.validation_rows > 0 or model.loss_ == "logistic"
+
+    def add(self, X: Any, y: Any) -> None:
+        classes = self._model.classes_
+        if (y.dtype.kind in "OUS") != (classes.dtype.kind in "OUS"):
+            raise DataError(
+                f"The model has labels such as {classes[0]!r}, but the target has values such as "
+                f"{y[0]!r}."
+            )
+        if self._probabilities:
+            probabilities = self._model.predict_proba(X)
+            predicted = classes[probabilities.argmax(axis=1)]
+            known = np.isin(y, classes)
+            places = np.searchsorted(classes, y[known])
+            of_truth = np.zeros(len(y))
+            of_truth[known] = probabilities[np.flatnonzero(known), places]
+            self._log_loss -= float(np.log(np.maximum(of_truth, LEAST_PROBABILITY)).sum())
+        else:
+            predicted = self._model.predict(X)
+        for pair in zip(y.tolist(), predicted.tolist(), strict=True):
+            self._counts[pair] = self._counts.get(pair, 0) + 1
+
+    def found(self, n_rows: int) -> Evaluation:
+        labels = sorted({*self._model.classes_.tolist(), *(true for true, _ in self._counts)})
+        confusion = tuple(
+            tuple(self._counts.get((true, guess), 0) for guess in labels) for true in labels
+        )
+        right = sum(confusion[i][i] for i in range(len(labels)))
+        frequent = max(sum(row) for row in confusion)
+        return Evaluation(
+            "classification",
+            n_rows,
+            1 - right / n_rows,
+            1 - frequent / n_rows,
+            log_loss=self._log_loss / n_rows if self._probabilities else None,
+            labels=tuple(labels),
+            confusion=confusion,
+        )
+
+
+class _Numbers:
+    def __init__(self, model: Any):
+        self._model = model
+        self._squares: Any = 0.0
+        self._absolute: Any = 0.0
+        self._mean: Any = 0.0
+        self._spread: Any = 0.0
+        self._n_rows = 0
+
+    def add(self, X: Any, y: Any) -> None:
+        if y.dtype.kind in "OUS":
+            raise DataError(f"The model predicts numbers, but the target has words ({y[0]!r}).")
+        y = y.reshape(len(y), -1).astype(np.float64)
+        predicted = self._model.predict(X).reshape(len(y), -1)
+        if predicted.shape != y.shape:
+            raise DataError(f"The model has {predicted.shape[1]} targets, the data {y.shape[1]}.")
+        errors = y - predicted
+        self._squares = self._squares + np.square(errors).sum(axis=0)
+        self._absolute = self._absolute + np.abs(errors).sum(axis=0)
+        # Means and squared deviations of two parts are combined as in Chan et al., 1979.
+        n_rows, mean = len(y), y.mean(axis=0)
+        total, difference = self._n_rows + n_rows, mean - self._mean
+        self._spread = self._spread + np.square(y - mean).sum(axis=0)
+        self._spread = self._spread + np.square(difference) * self._n_rows * n_rows / total
+        self._mean = self._mean + difference * n_rows / total
+        self._n_rows = total
+
+    def found(self, n_rows: int) -> Evaluation:
+        varying = self._spread > 0
+        rmse = np.sqrt(self._squares / n_rows)
+        ratio = np.divide(
+            self._squares, self._spread, out=np.full_like(self._squares, np.inf), where=varying
+        )
+        error = float(np.sqrt(ratio[varying]).mean()) if varying.any() else float(rmse.mean())
+        r2 = tuple((1 - ratio[varying]).tolist()) if varying.all() else None
+        return Evaluation(
+            "regression",
+            n_rows,
+            error,
+            1.0 if varying.any() else 0.0,
+            rmse=tuple(rmse.tolist()),
+            mae=tuple((self._absolute / n_rows).tolist()),
+            r2=r2,
+        )

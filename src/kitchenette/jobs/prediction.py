@@ -1,0 +1,159 @@
+"""`predict_rows`: predictions of a source of rows as a file, in constant memory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kitchenette.data import DataError, Source
+from kitchenette.data.tables import arrow
+from kitchenette.files.container import replacement
+from kitchenette.learning import KernelClassifier, KernelRegressor
+from kitchenette.parameters import check_choice
+
+BLOCK_ROWS = 1 << 14
+FORMATS = (".parquet", ".csv")
+
+
+def predict_rows(
+    model: KernelClassifier | KernelRegressor,
+    source: Source,
+    out: str | os.PathLike[str],
+    *,
+    std: bool = False,
+    proba: bool = False,
+    keep: Sequence[str] = (),
+    progress: Callable[[int], None] | None = None,
+) -> int:
+    """Write the predictions of all rows of a source to a file.
+
+    Parameters
+    ----------
+    model : KernelClassifier or KernelRegressor
+        A fitted model.
+    source : Source
+        The rows; their columns are found by name, if the model has names.
+    out : str or path-like
+        A file that ends in ``.parquet`` or ``.csv``; it is replaced at the end, in one step.
+    std : bool, default=False
+        Whether to add standard deviations, for regression.
+    proba : bool, default=False
+        Whether to add the probabilities of all classes.
+    keep : sequence of str, optional
+        Columns of the source that are copied to the file.
+    progress : callable, optional
+        Called with the number of rows that are done.
+
+    Returns
+    -------
+    n_rows : int
+        The number of predictions.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> from kitchenette import KernelRegressor
+    >>> from kitchenette.data import source
+    >>> from kitchenette.jobs import predict_rows
+    >>> X = np.random.default_rng(0).normal(size=(500, 2))
+    >>> model = KernelRegressor(random_state=0).fit(X, X[:, 0])
+    >>> out = os.path.join(tempfile.mkdtemp(), "predictions.csv")
+    >>> predict_rows(model, source(X), out, std=True)
+    500
+    >>> open(out).readline().strip()
+    '"prediction","std"'
+    """
+    _check_wanted(model, std, proba)
+    check_choice("the ending of the output", Path(out).suffix, FORMATS)
+    names = vars(model).get("feature_names_in_")
+    if keep and not source.is_table:
+        raise DataError("There are no columns with names to keep.")
+    if source.is_table and names is not None:
+        source = source.with_columns(list(dict.fromkeys([*map(str, names), *keep])))
+    done = 0
+    with writer(Path(out)) as write:
+        for block in source.without_targets().blocks(BLOCK_ROWS):
+            kept = {name: block.X.column(name) for name in keep}
+            write({**kept, **predicted_columns(model, block.X, std=std, proba=proba)})
+            done += block.n_rows
+            if progress is not None:
+                progress(done)
+        if done == 0:
+            raise DataError("The source has no rows.")
+    return done
+
+
+def predicted_columns(model: Any, X: Any, *, std: bool, proba: bool) -> dict[str, Any]:
+    """The predictions of some rows, by the names of columns."""
+    found: dict[str, Any] = {}
+    if proba:
+        probabilities = model.predict_proba(X)
+        found["prediction"] = model.classes_[probabilities.argmax(axis=1)]
+        for label, column in zip(model.classes_.tolist(), probabilities.T, strict=True):
+            found[f"probability_{label}"] = column
+        return found
+    if std:
+        mean, deviation = model.predict(X, return_std=True)
+        return {**_numbered("prediction", mean), **_numbered("std", deviation)}
+    return _numbered("prediction", model.predict(X))
+
+
+def _numbered(name: str, values: Any) -> dict[str, Any]:
+    """A column, or several with numbers."""
+    if values.ndim == 1:
+        return {name: values}
+    return {f"{name}_{i + 1}": column for i, column in enumerate(values.T)}
+
+
+def _check_wanted(model: Any, std: bool, proba: bool) -> None:
+    classifies = isinstance(model, KernelClassifier)
+    if std and classifies:
+        raise DataError("Standard deviations are for regression; for classes, use probabilities.")
+    if proba and not classifies:
+        raise DataError("Probabilities are for classes; for numbers, use standard deviations.")
+    if std and model.statistics_ is None:
+        raise DataError(
+            "This model was saved without the statistics that standard deviations need."
+        )
+
+
+@contextmanager
+def writer(out: Path) -> Iterator[Callable[[dict[str, Any]], None]]:
+    """A function that writes columns to a file, which appears when all are written."""
+    pa = arrow()
+    opened: list[Any] = []
+    with replacement(out) as file:
+
+        def write(columns: dict[str, Any]) -> None:
+            table = pa.table({name: _array(values) for name, values in columns.items()})
+            if not opened:
+                opened.append(_opened(out.suffix, file, table.schema))
+            opened[0].write_table(table)
+
+        try:
+            yield write
+        finally:
+            for one in opened:
+                one.close()
+
+
+def _opened(suffix: str, file: Any, schema: Any) -> Any:
+    if suffix == ".csv":
+        from pyarrow.csv import CSVWriter
+
+        return CSVWriter(file, schema)
+    from pyarrow.parquet import ParquetWriter
+
+    return ParquetWriter(file, schema)
+
+
+def _array(values: Any) -> Any:
+    if isinstance(values, np.ndarray) and values.dtype.kind == "O":
+        return arrow().array(values.tolist())
+    return values

@@ -1,0 +1,179 @@
+"""What a fit is asked for, and the estimator that follows from it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from kitchenette import kernels
+from kitchenette.kernels import Kernel
+from kitchenette.learning import KernelClassifier, KernelRegressor
+from kitchenette.learning.memory import check_memory, in_words
+from kitchenette.maps.registry import default_map, make_map
+from kitchenette.parameters import check_choice, check_count
+from kitchenette.selection import AutoMap
+from kitchenette.selection.sizes import OPERATIONS_PER_SECOND
+from kitchenette.selection.targets import TASKS
+
+COMPONENTS = 1024  # if nothing else is said
+LEAST_COMPONENTS, MOST_COMPONENTS = 64, 8192  # that a limit of time or memory leads to
+EFFICIENCY = 0.3  # of a fit from files, relative to products of matrices in memory
+WITHOUT_FEATURES = 400_000_000  # bytes: the program and the blocks of rows
+VALIDATION_ROWS = 2000
+KERNELS = {
+    name.lower(): getattr(kernels, name)
+    for name in ("Gaussian", "Laplacian", "Cauchy", "Matern", "RationalQuadratic", "Polynomial")
+}
+MAPS = ("auto", "Fastfood", "RandomKitchenSinks", "RandomMaclaurin", "TensorSketch")
+
+
+@dataclass(frozen=True)
+class FitSettings:
+    """How to learn; everything has a default.
+
+    Attributes
+    ----------
+    task : {"classification", "regression"} or None
+        None decides by the targets of a sample: strings, booleans and at most 32 different whole
+        numbers are classes.
+    map : str
+        "auto", "Fastfood", "RandomKitchenSinks", "RandomMaclaurin" or "TensorSketch".
+    kernel : str
+        "auto", or the name of a kernel: "gaussian", "laplacian", "cauchy", "matern",
+        "rationalquadratic" or "polynomial".
+    components : int or None
+        The number of features; None is 1024, or what the limits of time and memory allow.
+    alpha : float or str
+        The penalty, or how it is chosen.
+    loss, solver : str
+        As in the estimators.
+    test : float
+        The share of the rows that is held out to measure the error; at most 20,000 rows.
+    memory : float or None
+        The bytes that the fit may take.
+    seconds : float or None
+        About how long the fit may take on two cores, where components are not told. It is
+        translated into a number of features, so that the result does not depend on the machine.
+    seed : int
+        The seed of everything random.
+
+    Examples
+    --------
+    >>> from kitchenette.jobs import FitSettings
+    >>> FitSettings(seconds=60.0).n_components(1_000_000)
+    1024
+    >>> FitSettings(seconds=60.0).n_components(100_000_000)
+    64
+    """
+
+    task: str | None = None
+    map: str = "auto"
+    kernel: str = "auto"
+    components: int | None = None
+    alpha: float | str = "auto"
+    loss: str = "squared"
+    solver: str = "auto"
+    test: float = 0.1
+    memory: float | None = None
+    seconds: float | None = None
+    seed: int = 0
+
+    def check(self) -> None:
+        """Refuse invalid values."""
+        if self.task is not None:
+            check_choice("task", self.task, TASKS)
+        check_choice("map", self.map, MAPS)
+        check_choice("kernel", self.kernel, ("auto", *KERNELS))
+        if self.components is not None:
+            check_count("components", self.components)
+        if not 0 <= self.test < 1:
+            raise ValueError(
+                f"test must be a share of the rows from 0 to below 1; got {self.test}."
+            )
+        for name in ("memory", "seconds"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise ValueError(f"{name} must be positive; got {value!r}.")
+
+    def to_json(self) -> dict[str, Any]:
+        """The same as a dictionary."""
+        return asdict(self)
+
+    def n_components(self, n_rows: int) -> int:
+        """The number of features for so many rows; an error if those asked for take too much."""
+        if self.components is not None:
+            if self.memory is not None and memory_of(self.components) > self.memory:
+                raise MemoryError(
+                    f"{self.components} features take {in_words(memory_of(self.components))}, "
+                    f"but {in_words(self.memory)} are allowed: use fewer of them."
+                )
+            return self.components
+        if self.memory is None and self.seconds is None:
+            return COMPONENTS
+        size = MOST_COMPONENTS if self.seconds is not None else COMPONENTS
+        while size > LEAST_COMPONENTS and not self._allows(size, n_rows):
+            size //= 2
+        if self.memory is not None and memory_of(size) > self.memory:
+            raise MemoryError(
+                f"Even {size} features take about {in_words(memory_of(size))} with the program "
+                f"itself; {in_words(self.memory)} are allowed."
+            )
+        return size
+
+    def _allows(self, size: int, n_rows: int) -> bool:
+        enough_memory = self.memory is None or memory_of(size) <= self.memory
+        rate = EFFICIENCY * OPERATIONS_PER_SECOND
+        enough_time = self.seconds is None or n_rows * float(size) ** 2 <= self.seconds * rate
+        return enough_memory and enough_time
+
+    def feature_map(self, task: str, n_components: int) -> Any:
+        """The map, not fitted."""
+        kernel = None if self.kernel == "auto" else KERNELS[self.kernel]()
+        if self.map == "auto":
+            if kernel is not None and not isinstance(kernel, kernels.ShiftInvariantKernel):
+                return default_map(kernel, n_components, self.seed)
+            return AutoMap(
+                n_components,
+                kernel="auto" if kernel is None else kernel,
+                task=task,
+                random_state=self.seed,
+            )
+        return make_map(self.map, kernel or _usual_kernel(self.map), n_components, self.seed)
+
+    def estimator(self, task: str, feature_map: Any) -> KernelClassifier | KernelRegressor:
+        """The estimator, not fitted."""
+        kind = KernelClassifier if task == "classification" else KernelRegressor
+        made: KernelClassifier | KernelRegressor = kind(
+            feature_map,
+            alpha=self.alpha,
+            loss=self.loss,
+            solver=self.solver,
+            validation_rows=VALIDATION_ROWS,
+            random_state=self.seed,
+        )
+        return made
+
+
+def memory_of(n_components: int) -> float:
+    """About the bytes that a fit with so many features takes.
+
+    Statistics of all rows and of a block, their combination, and the factor of the solution, in
+    packed form; and the features of validation rows in float64, twice.
+    """
+    statistics = 4 * 4.0 * n_components**2
+    return WITHOUT_FEATURES + statistics + 2 * 8.0 * VALIDATION_ROWS * n_components
+
+
+def refuse_too_much(n_components: int) -> None:
+    """Refuse a fit that takes more memory than the process may use."""
+    check_memory(
+        f"A fit with {n_components} features",
+        {"statistics and blocks of rows": int(memory_of(n_components))},
+        "Use fewer features.",
+    )
+
+
+def _usual_kernel(name: str) -> Kernel:
+    if name in ("RandomMaclaurin", "TensorSketch"):
+        return kernels.Polynomial()
+    return kernels.Gaussian()

@@ -1,0 +1,394 @@
+"""`kitchenette fit` and what uses its models, run on files as a user runs them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from command import MODULE, environment, run
+
+import kitchenette
+from kitchenette.cli.outcome import ExitCode
+
+pd = pytest.importorskip("pandas")
+pytest.importorskip("pyarrow")
+resource = pytest.importorskip("resource")
+
+QUICK = ("--map", "Fastfood", "--components", "64", "--json")
+BLOCK_ROWS = 1 << 16  # of a narrow source
+
+
+def frame(n_rows: int, seed: int = 0) -> Any:
+    """Rows with numbers, categories and missing values."""
+    rng = np.random.default_rng(seed)
+    made = pd.DataFrame(rng.normal(size=(n_rows, 4)).astype(np.float32), columns=[*"abcd"])
+    made["city"] = rng.choice(["Oslo", "Rome", "Lima"], n_rows)
+    made["id"] = np.arange(n_rows)
+    made["height"] = np.sin(2 * made["a"]) + (made["city"] == "Rome") * made["c"]
+    made["kind"] = np.where(made["height"] > 0.3, "tall", "small")
+    made.loc[::40, "b"] = np.nan
+    return made
+
+
+def fit(data: Path | str, out: Path, *options: str, **others: Any) -> Any:
+    done = run(MODULE, "fit", data, "--out", out, *options, **others)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A small table as CSV and Parquet."""
+    made = tmp_path_factory.mktemp("tables")
+    table = frame(3000)
+    table.to_csv(made / "table.csv", index=False)
+    table.to_parquet(made / "table.parquet")
+    return made
+
+
+CLASSES = ("--target", "kind", "--ignore", "height", "--ignore", "id")
+NUMBERS = ("--target", "height", "--ignore", "kind", "--ignore", "id")
+
+
+# ------------------------------------------------------------ from data to predictions
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_classes_from_file_to_predictions_and_evaluation(folder, tmp_path, ending):
+    data, out = folder / f"table.{ending}", tmp_path / "model.safetensors"
+    found = fit(data, out, *CLASSES, "--components", "256", "--json")
+    assert found["task"] == "classification"
+    assert "words" in found["why_task"]
+    assert (found["n_rows"], found["n_test_rows"], found["n_columns"]) == (2700, 300, 5)
+    assert found["errors"]["model"] < 0.7 * found["errors"]["linear"]
+    assert found["errors"]["linear"] < found["errors"]["trivial"]
+    assert found["model_bytes"] == out.stat().st_size
+    assert not out.with_name("model.safetensors.checkpoint").exists()
+
+    predictions = tmp_path / "predictions.csv"
+    done = run(MODULE, "predict", out, data, "--out", predictions, "--proba", "--keep", "id,city")
+    assert done.returncode == 0
+    assert len(done.stderr.splitlines()) == 1
+    assert "height, kind" in done.stderr
+    written = pd.read_csv(predictions)
+    assert [*written] == ["id", "city", "prediction", "probability_small", "probability_tall"]
+    table = pd.read_csv(data) if ending == "csv" else pd.read_parquet(data)
+    model = kitchenette.load(out)
+    np.testing.assert_array_equal(written["prediction"], model.predict(table))
+    np.testing.assert_array_equal(written["id"], table["id"])
+    np.testing.assert_allclose(written["probability_tall"], model.predict_proba(table)[:, 1])
+
+    done = run(MODULE, "evaluate", out, data, "--target", "kind", "--json")
+    evaluated = json.loads(done.stdout)
+    assert evaluated["error"] == pytest.approx(np.mean(written["prediction"] != table["kind"]))
+    assert sum(map(sum, evaluated["confusion"])) == 3000
+    assert evaluated["labels"] == ["small", "tall"]
+
+
+@pytest.mark.slow
+def test_numbers_with_several_targets_test_files_and_standard_deviations(folder, tmp_path):
+    data, out = folder / "table.parquet", tmp_path / "model.safetensors"
+    table = frame(1000, seed=1)
+    table.to_csv(tmp_path / "other.csv", index=False)
+    targets = ("--target", "height", "--target", "d", "--ignore", "kind", "--ignore", "id")
+    found = fit(data, out, *targets, "--test", str(tmp_path / "other.csv"), *QUICK)
+    assert (found["task"], found["n_rows"], found["n_test_rows"]) == ("regression", 3000, 1000)
+    written = tmp_path / "predictions.parquet"
+    # Columns in another order, without the targets.
+    table[["city", "d", "c", "b", "a"]].drop(columns="d").to_parquet(tmp_path / "new.parquet")
+    done = run(MODULE, "predict", out, tmp_path / "new.parquet", "--out", written, "--std")
+    assert done.returncode == 0
+    assert done.stderr == ""
+    predictions = pd.read_parquet(written)
+    assert [*predictions] == ["prediction_1", "prediction_2", "std_1", "std_2"]
+    evaluated = run(
+        MODULE, "evaluate", out, tmp_path / "other.csv", "--target", "height", "--target", "d"
+    )
+    assert evaluated.returncode == 0
+    assert "variance" in evaluated.stdout
+
+
+@pytest.mark.slow
+def test_the_summary_for_people(folder, tmp_path):
+    out = tmp_path / "model.safetensors"
+    done = run(
+        MODULE, "fit", folder / "table.csv", "--out", out, *NUMBERS, *QUICK[:-1], "--seed", "3"
+    )
+    assert done.returncode == 0
+    assert done.stderr == ""  # no bars, as it is not a terminal
+    assert "\x1b[" not in done.stdout
+    for text in ("Regression, because", "Fastfood", "linear model", "trivial model", "rows/s"):
+        assert text in done.stdout
+
+
+@pytest.mark.slow
+def test_choose_and_compare(folder, tmp_path):
+    data, page = folder / "table.parquet", tmp_path / "page.html"
+    done = run(MODULE, "choose", data, *CLASSES, "--components", "64", "--time", "1s", "--json")
+    assert json.loads(done.stdout)["chosen"]["n_components"] <= 64
+    done = run(
+        MODULE, "compare", data, *CLASSES, "--time", "2s", "--rows", "600", "--out", page, "--json"
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["recommended"] in found["advice"][0]
+    assert found["task"] == "classification"
+    assert "kind of table.parquet" in page.read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_other_losses_hold_the_same_rows_out(folder, tmp_path):
+    out = tmp_path / "model.safetensors"
+    found = fit(folder / "table.csv", out, *CLASSES, *QUICK, "--loss", "logistic")
+    assert (found["loss"], found["solver"], found["n_test_rows"]) == ("logistic", "iterative", 300)
+    assert found["errors"]["model"] < found["errors"]["trivial"]
+
+
+@pytest.mark.slow
+def test_limits_of_time_and_memory_choose_the_size(folder, tmp_path):
+    out = tmp_path / "model.safetensors"
+    found = fit(
+        folder / "table.csv", out, *NUMBERS, "--map", "Fastfood", "--json", "--memory", "410MB"
+    )
+    assert found["n_components"] == 256
+    done = run(MODULE, "fit", folder / "table.csv", "--out", out, *NUMBERS, "--memory", "1MB")
+    assert done.returncode == ExitCode.RESOURCES
+    assert "64 features take" in done.stderr
+
+
+@pytest.mark.slow
+def test_weights_count_rows(tmp_path):
+    table = frame(2000)
+    table["weight"] = (table["id"] % 2).astype(float)
+    table.to_parquet(tmp_path / "weighted.parquet")
+    out = tmp_path / "model.safetensors"
+    fit(tmp_path / "weighted.parquet", out, *NUMBERS, *QUICK, "--weight", "weight", "--test", "0")
+    assert kitchenette.load(out).statistics_.n_rows == 1000
+
+
+# ------------------------------------------------------------ bad input
+
+
+BAD = {
+    "a number": (b"a,y\n1,2\nx,3\n4,5\n", "y", "a number.csv"),
+    "a short row": (b"a,y\n1,2\n3\n4,5\n", "y", "a short row.csv"),
+    "an empty file": (b"", "y", "an empty file.csv"),
+    "only a header": (b"a,y\n", "y", "no rows"),
+    "no such target": (b"a,y\n1,2\n3,4\n", "z", "no column 'z'"),
+    "one class": (b"a,y\n1,up\n2,up\n3,up\n", "y", "the same target"),
+    "a missing target": (b"a,y\n1,2\n3,\n4,5\n", "y", "missing value"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BAD)
+def test_bad_files_get_one_sentence(tmp_path, name):
+    content, target, sentence = BAD[name]
+    path = tmp_path / f"{name}.csv"
+    path.write_bytes(content)
+    options = ("--test", "0") if name == "one class" else ()
+    done = run(MODULE, "fit", path, "--target", target, "--out", tmp_path / "model", *options)
+    if name == "a number":  # words are categories, unless the column is told to have numbers
+        assert done.returncode == 0
+        return
+    assert done.returncode == ExitCode.DATA, done.stderr
+    assert sentence in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        (["fit", "nowhere.csv", "--target", "y", "--out", "m"], ExitCode.DATA, "nowhere.csv"),
+        (["fit", "TABLE", *NUMBERS, "--out", "no/m"], ExitCode.RESOURCES, "no folder"),
+        (["fit", "TABLE", *NUMBERS, "--out", "m", "--map", "Slow"], ExitCode.DATA, "map must be"),
+        (["fit", "TABLE", *NUMBERS, "--out", "m", "--memory", "x"], ExitCode.USAGE, "a size"),
+        (
+            ["fit", "TABLE", "--target", "city", "--task", "regression", "--out", "m"],
+            ExitCode.DATA,
+            "cannot be a regression",
+        ),
+        (["predict", "nothing", "TABLE", "--out", "p.csv"], ExitCode.MODEL, "nothing"),
+        (
+            ["fit", "TABLE", *NUMBERS, "--out", "m", "--missing", "refuse"],
+            ExitCode.DATA,
+            "missing values in 'b'",
+        ),
+    ],
+    ids=lambda value: value[-1] if isinstance(value, list) else "",
+)
+def test_mistakes_get_one_sentence(folder, tmp_path, arguments, code, sentence):
+    arguments = [str(folder / "table.csv") if one == "TABLE" else one for one in arguments]
+    done = run(MODULE, *arguments, cwd=tmp_path)
+    assert done.returncode == code, done.stderr
+    assert sentence in done.stderr
+    assert "Traceback" not in done.stderr
+    assert [*tmp_path.iterdir()] == []
+
+
+@pytest.mark.slow
+def test_a_column_that_is_missing_in_predictions_is_named(folder, tmp_path):
+    out = tmp_path / "model"
+    fit(folder / "table.csv", out, *NUMBERS, *QUICK)
+    frame(10).drop(columns=["a", "city"]).to_csv(tmp_path / "new.csv", index=False)
+    predictions = tmp_path / "predictions.csv"
+    done = run(MODULE, "predict", out, tmp_path / "new.csv", "--out", predictions)
+    assert done.returncode == ExitCode.DATA
+    assert "a, city" in done.stderr
+    assert not predictions.exists()
+    done = run(MODULE, "predict", out, folder / "table.csv", "--out", tmp_path / "predictions.txt")
+    assert done.returncode == ExitCode.DATA
+    assert ".parquet" in done.stderr
+
+
+# ------------------------------------------------------------ interrupts
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory):
+    """Two files with five blocks of rows, and the model of an undisturbed fit."""
+    made = tmp_path_factory.mktemp("many")
+    table = frame(5 * BLOCK_ROWS)
+    half = len(table) // 2
+    (made / "data").mkdir()
+    table[:half].to_parquet(made / "data" / "a.parquet")
+    table[half:].to_parquet(made / "data" / "b.parquet")
+    start = time.monotonic()
+    found = fit(made / "data", made / "model", *CLASSES, *QUICK)
+    assert found["resumed_at"] == 0
+    (made / "seconds").write_text(str(time.monotonic() - start))
+    return made
+
+
+def started(many: Path, out: Path, *options: str, **others: Any) -> subprocess.Popen[str]:
+    """A fit that writes a checkpoint after every block."""
+    return subprocess.Popen(
+        [
+            *[*MODULE, "fit", str(many / "data"), "--out", str(out), *CLASSES, *QUICK],
+            *["--checkpoint-every", "0s", *options],
+        ],
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **others,
+    )
+
+
+@pytest.mark.slow
+def test_twenty_kills_and_resumptions_give_the_same_bits(many, tmp_path):
+    seconds = float((many / "seconds").read_text())
+    rng = np.random.default_rng(17)
+    kills, resumed, number = 0, 0, 0
+    while kills < 20:
+        number += 1
+        out = tmp_path / f"model{number}"
+        options: tuple[str, ...] = ()
+        while True:
+            process = started(many, out, *options)
+            try:
+                printed, complaint = process.communicate(timeout=rng.uniform(0.4, 1.3) * seconds)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.communicate()
+                kills += 1
+                options = ("--resume",)
+                continue
+            assert process.returncode == 0, complaint
+            resumed += json.loads(printed)["resumed_at"] > 0
+            break
+        assert out.read_bytes() == (many / "model").read_bytes()
+        assert [path.name for path in tmp_path.iterdir() if "checkpoint" in path.name] == []
+        assert number < 40
+    assert resumed > 0
+
+
+def wait_for(path: Path, process: subprocess.Popen[str]) -> None:
+    end = time.monotonic() + 120
+    while not path.exists() and process.poll() is None and time.monotonic() < end:
+        time.sleep(0.005)
+
+
+@pytest.mark.slow
+def test_an_interrupt_leaves_a_checkpoint_and_a_sentence(many, tmp_path):
+    out, checkpoint = tmp_path / "model", tmp_path / "model.checkpoint"
+    out.write_text("the old model")
+    process = started(many, out)
+    wait_for(checkpoint, process)
+    process.send_signal(signal.SIGINT)
+    _, complaint = process.communicate()
+    assert process.returncode == ExitCode.INTERRUPTED
+    assert "--resume" in complaint
+    assert "Traceback" not in complaint
+    assert out.read_text() == "the old model"
+    found = fit(many / "data", out, *CLASSES, *QUICK, "--resume")
+    assert found["resumed_at"] > 0
+    assert out.read_bytes() == (many / "model").read_bytes()
+    assert not checkpoint.exists()
+
+
+@pytest.mark.slow
+def test_a_changed_input_and_other_options_are_refused(many, tmp_path):
+    data, out = tmp_path / "data", tmp_path / "model"
+    data.mkdir()
+    for path in (many / "data").iterdir():
+        os.link(path, data / path.name)
+    process = started(tmp_path, out)
+    wait_for(tmp_path / "model.checkpoint", process)
+    process.kill()
+    process.communicate()
+    again = ("fit", data, "--out", out, "--resume", *CLASSES, *QUICK)
+    done = run(MODULE, *again, "--alpha", "1.0")
+    assert done.returncode == ExitCode.CHECKPOINT
+    assert "alpha was 'auto' and is 1.0" in done.stderr
+    changed = pd.read_parquet(data / "b.parquet")
+    (data / "b.parquet").unlink()
+    changed.assign(a=changed["a"] + 1).to_parquet(data / "b.parquet")
+    done = run(MODULE, *again)
+    assert done.returncode == ExitCode.CHECKPOINT
+    assert "input has changed" in done.stderr
+    assert not out.exists()
+
+
+def limited(what: int, size: int) -> Any:
+    """A function that limits a resource of a new process."""
+    return lambda: resource.setrlimit(what, (size, size))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [50_000, 1000])
+def test_a_full_disk_leaves_the_old_model(folder, tmp_path, size):
+    out = tmp_path / "model"
+    out.write_text("the old model")
+    process = subprocess.run(
+        [*MODULE, "fit", str(folder / "table.csv"), "--out", str(out), *NUMBERS, *QUICK],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=limited(resource.RLIMIT_FSIZE, size),
+    )
+    assert process.returncode == ExitCode.RESOURCES
+    assert "disk is full" in process.stderr
+    assert len(process.stderr.splitlines()) == 1
+    assert out.read_text() == "the old model"
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+@pytest.mark.slow
+def test_checkpoints_take_a_small_share_of_the_time(many, tmp_path):
+    found = fit(
+        many / "data", tmp_path / "model", *CLASSES, *QUICK[:2], "--components", "512", "--json"
+    )
+    assert found["checkpoint_seconds"] <= 0.05 * found["seconds"]
+    assert (tmp_path / "model").exists()
