@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -263,10 +264,7 @@ def many(tmp_path_factory):
     (made / "data").mkdir()
     table[:half].to_parquet(made / "data" / "a.parquet")
     table[half:].to_parquet(made / "data" / "b.parquet")
-    start = time.monotonic()
-    found = fit(made / "data", made / "model", *CLASSES, *QUICK)
-    assert found["resumed_at"] == 0
-    (made / "seconds").write_text(str(time.monotonic() - start))
+    assert fit(made / "data", made / "model", *CLASSES, *QUICK)["resumed_at"] == 0
     return made
 
 
@@ -285,38 +283,42 @@ def started(many: Path, out: Path, *options: str, **others: Any) -> subprocess.P
     )
 
 
+def wait_for(happened: Callable[[], bool], process: subprocess.Popen[str]) -> None:
+    end = time.monotonic() + 300
+    while not happened() and process.poll() is None and time.monotonic() < end:
+        time.sleep(0.002)
+
+
+def stamp(path: Path) -> int:
+    """A number that changes when a file is replaced; 0 if there is none."""
+    try:
+        return path.stat().st_mtime_ns
+    except FileNotFoundError:
+        return 0
+
+
 @pytest.mark.slow
 def test_twenty_kills_and_resumptions_give_the_same_bits(many, tmp_path):
-    seconds = float((many / "seconds").read_text())
     rng = np.random.default_rng(17)
-    kills, resumed, number = 0, 0, 0
-    while kills < 20:
-        number += 1
-        out = tmp_path / f"model{number}"
-        options: tuple[str, ...] = ()
-        while True:
-            process = started(many, out, *options)
-            try:
-                printed, complaint = process.communicate(timeout=rng.uniform(0.4, 1.3) * seconds)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.communicate()
-                kills += 1
-                options = ("--resume",)
-                continue
-            assert process.returncode == 0, complaint
-            resumed += json.loads(printed)["resumed_at"] > 0
-            break
+    for number in range(5):
+        out, checkpoint = tmp_path / f"model{number}", tmp_path / f"model{number}.checkpoint"
+        for kill in range(4):
+            before = stamp(checkpoint)
+            process = started(many, out, *(["--resume"] if kill else []))
+            # At any moment of the beginning, or soon after the next checkpoint.
+            if rng.random() < 0.7:
+                wait_for(lambda: stamp(checkpoint) != before, process)  # noqa: B023
+                time.sleep(rng.uniform(0, 0.1))
+            else:
+                time.sleep(rng.uniform(0, 2))
+            process.kill()
+            process.communicate()
+            assert process.returncode == -signal.SIGKILL
+        found = fit(many / "data", out, *CLASSES, *QUICK, "--resume")
+        assert found["resumed_at"] % BLOCK_ROWS == 0
+        assert found["resumed_at"] > 0
         assert out.read_bytes() == (many / "model").read_bytes()
-        assert [path.name for path in tmp_path.iterdir() if "checkpoint" in path.name] == []
-        assert number < 40
-    assert resumed > 0
-
-
-def wait_for(path: Path, process: subprocess.Popen[str]) -> None:
-    end = time.monotonic() + 120
-    while not path.exists() and process.poll() is None and time.monotonic() < end:
-        time.sleep(0.005)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [f"model{n}" for n in range(5)]
 
 
 @pytest.mark.slow
@@ -324,7 +326,7 @@ def test_an_interrupt_leaves_a_checkpoint_and_a_sentence(many, tmp_path):
     out, checkpoint = tmp_path / "model", tmp_path / "model.checkpoint"
     out.write_text("the old model")
     process = started(many, out)
-    wait_for(checkpoint, process)
+    wait_for(checkpoint.exists, process)
     process.send_signal(signal.SIGINT)
     _, complaint = process.communicate()
     assert process.returncode == ExitCode.INTERRUPTED
@@ -344,7 +346,7 @@ def test_a_changed_input_and_other_options_are_refused(many, tmp_path):
     for path in (many / "data").iterdir():
         os.link(path, data / path.name)
     process = started(tmp_path, out)
-    wait_for(tmp_path / "model.checkpoint", process)
+    wait_for((tmp_path / "model.checkpoint").exists, process)
     process.kill()
     process.communicate()
     again = ("fit", data, "--out", out, "--resume", *CLASSES, *QUICK)
@@ -392,3 +394,47 @@ def test_checkpoints_take_a_small_share_of_the_time(many, tmp_path):
     )
     assert found["checkpoint_seconds"] <= 0.05 * found["seconds"]
     assert (tmp_path / "model").exists()
+
+
+ALLOWED = 2 * 10**9  # bytes of address space, most of which the libraries reserve and never use
+
+
+@pytest.mark.slow
+def test_files_larger_than_the_memory_that_the_process_may_use(tmp_path):
+    data, n_links, n_rows = tmp_path / "data", 21, 240_000
+    data.mkdir()
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(n_rows, 101)).astype(np.float32))
+    table.columns = [f"x{j}" for j in range(100)] + ["y"]
+    table["y"] += table["x0"] ** 2
+    table.to_parquet(data / "part0.parquet", compression=None, row_group_size=60_000)
+    for number in range(1, n_links):  # further names of the same file, to save space on the disk
+        os.link(data / "part0.parquet", data / f"part{number}.parquet")
+    assert sum(path.stat().st_size for path in data.iterdir()) > ALLOWED
+    variables = {
+        **environment(),
+        "OPENBLAS_NUM_THREADS": "1",
+        "OMP_NUM_THREADS": "1",
+        "MALLOC_ARENA_MAX": "1",
+    }
+    options = {"env": variables, "capture_output": True, "text": True, "check": False}
+    in_memory = f"import pyarrow.parquet; pyarrow.parquet.read_table({str(data)!r})"
+    failed = subprocess.run(
+        [MODULE[0], "-c", in_memory],
+        preexec_fn=limited(resource.RLIMIT_AS, ALLOWED),
+        **options,
+    )
+    assert failed.returncode != 0  # they do not fit indeed
+    out, predictions = tmp_path / "model", tmp_path / "predictions.parquet"
+    for command in (
+        ["fit", data, "--target", "y", "--out", out, *QUICK],
+        ["predict", out, data, "--out", predictions, "--json"],
+    ):
+        done = subprocess.run(
+            [*MODULE, *map(str, command)],
+            preexec_fn=limited(resource.RLIMIT_AS, ALLOWED),
+            **options,
+        )
+        assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["rows"] == n_links * n_rows
+    assert kitchenette.load(out).statistics_.n_rows == n_links * n_rows - 20_000

@@ -11,10 +11,12 @@ from pathlib import Path
 import pytest
 
 import kitchenette
+import kitchenette.jobs
 import kitchenette.report
 
 README = Path(__file__).parents[2] / "README.md"
 DATA = README.parent / "docs" / "data.md"
+COMMAND = README.parent / "docs" / "command.md"
 MODULES = ["kitchenette"] + [
     module.name
     for module in pkgutil.walk_packages(kitchenette.__path__, "kitchenette.")
@@ -28,7 +30,7 @@ def test_examples_in_docstrings(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", [README, DATA], ids=["README", "data"])
+@pytest.mark.parametrize("page", [README, DATA, COMMAND], ids=["README", "data", "command"])
 def test_examples_on_pages(page):
     result = doctest.testfile(str(page), module_relative=False)
     assert result.failed == 0
@@ -40,6 +42,7 @@ NAMESPACES = (
     kitchenette.bounds,
     kitchenette.data,
     kitchenette.files,
+    kitchenette.jobs,
     kitchenette.kernels,
     kitchenette.learning,
     kitchenette.maps,

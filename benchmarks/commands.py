@@ -1,0 +1,168 @@
+"""Data sets as files, each learned by one command, beside gradient-boosted trees on the same split.
+
+python -m benchmarks.commands                       # all sets; an hour on a small machine
+python -m benchmarks.commands --sets a9a,ujiindoorloc --folder FOLDER
+
+Every set is written to files first: covtype and a9a to Parquet and to CSV, kddcup99 with its
+categories as words to CSV, UJIIndoorLoc with two targets to Parquet. Then `kitchenette fit` and
+`kitchenette evaluate` run on them as processes of their own, whose whole time counts, from reading
+the files to the model. Trees have the same rows in memory, categories as such, and their default
+parameters; their time is that of `fit` alone. Errors are the share of wrong classes, or the root
+mean square error over the standard deviation of the target, averaged over targets.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import pandas as pd  # type: ignore[import-untyped]
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.multioutput import MultiOutputRegressor
+
+from benchmarks.outofthebox import markdown
+from benchmarks.tables import given, seeded
+from kitchenette.report.measuring import error_of
+from reproduction.data import load
+
+Frames = tuple[pd.DataFrame, pd.DataFrame, list[str]]  # to learn, to test, and the targets
+
+
+def covtype() -> Frames:
+    arrays = load("covtype")
+    return _framed(seeded(arrays["X"], arrays["y"]), ["cover"])
+
+
+def a9a() -> Frames:
+    return _framed(given(load("a9a")), ["income"])
+
+
+def kddcup99() -> Frames:
+    arrays = load("kddcup99_10pct")
+    train, test, targets = _framed(seeded(arrays["X"], arrays["y"]), ["attack"])
+    for frame in (train, test):
+        for column in (1, 2, 3):
+            words = arrays[f"levels_col{column}"].astype(object)
+            frame[f"x{column}"] = words[frame[f"x{column}"].astype(int)]
+        frame["attack"] = arrays["class_names"].astype(object)[frame["attack"]]
+    return train, test, targets
+
+
+def ujiindoorloc() -> Frames:
+    X, y, X_test, y_test = given(load("ujiindoorloc"))
+    return _framed((X, y[:, :2], X_test, y_test[:, :2]), ["longitude", "latitude"])
+
+
+def _framed(split: Any, targets: list[str]) -> Frames:
+    X, y, X_test, y_test = split
+    frames = []
+    for rows, values in ((X, y), (X_test, y_test)):
+        frame = pd.DataFrame(rows, columns=[f"x{j}" for j in range(rows.shape[1])])
+        frame[targets] = values.reshape(len(values), -1)
+        frames.append(frame)
+    return frames[0], frames[1], targets
+
+
+# By name: how to make the set, and the formats that it is written in.
+SETS: dict[str, tuple[Callable[[], Frames], tuple[str, ...]]] = {
+    "covtype": (covtype, ("parquet", "csv")),
+    "a9a": (a9a, ("parquet", "csv")),
+    "kddcup99": (kddcup99, ("csv",)),
+    "ujiindoorloc": (ujiindoorloc, ("parquet",)),
+}
+
+
+def command(*arguments: object) -> tuple[dict[str, Any], float]:
+    """The document that the command prints, and the time of the whole process."""
+    start = perf_counter()
+    done = subprocess.run(
+        [sys.executable, "-m", "kitchenette", *map(str, arguments), "--json"],
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    return json.loads(done.stdout), perf_counter() - start
+
+
+def written(frame: pd.DataFrame, path: Path) -> Path:
+    if not path.exists():
+        frame.to_csv(path, index=False) if path.suffix == ".csv" else frame.to_parquet(path)
+    return path
+
+
+def trees(frames: Frames) -> tuple[float, float]:
+    """The error of trees, and the time of their fit."""
+    train, test, targets = frames
+    X, X_test = (frame.drop(columns=targets) for frame in (train, test))
+    words = [name for name in X if X[name].dtype == object]
+    for name in words:
+        kinds = pd.CategoricalDtype(sorted(X[name].unique()))
+        X[name], X_test[name] = X[name].astype(kinds), X_test[name].astype(kinds)
+    y, y_test = (frame[targets].to_numpy() for frame in (train, test))
+    task = "regression" if len(targets) > 1 else "classification"
+    kind: Any = HistGradientBoostingClassifier
+    if task == "regression":
+        kind = HistGradientBoostingRegressor
+    model = kind(random_state=0, categorical_features="from_dtype")
+    if task == "regression":
+        model = MultiOutputRegressor(model)
+    else:
+        y, y_test = y[:, 0], y_test[:, 0]
+    start = perf_counter()
+    model.fit(X, y)
+    seconds = perf_counter() - start
+    return error_of(model.predict(X_test), y_test, task)[0], seconds
+
+
+def measured(name: str, folder: Path) -> list[list[str]]:
+    make, endings = SETS[name]
+    frames = make()
+    train, test, targets = frames
+    roles = [part for target in targets for part in ("--target", target)]
+    rows = []
+    theirs: tuple[float, float] | None = None
+    for ending in endings:
+        learned = written(train, folder / f"{name}-train.{ending}")
+        tested = written(test, folder / f"{name}-test.{ending}")
+        model = folder / f"{name}-{ending}.safetensors"
+        found, seconds = command("fit", learned, *roles, "--test", "0", "--out", model)
+        error = command("evaluate", model, tested, *roles)[0]["error"]
+        theirs = trees(frames) if theirs is None else theirs
+        rows.append(
+            [
+                f"{name}, {ending}",
+                f"{len(train):,} x {train.shape[1] - len(targets)}",
+                f"{error:.4f}",
+                f"{seconds:.0f} s",
+                f"{found['peak_bytes'] / 1e6:.0f} MB" if found["peak_bytes"] else "",
+                f"{theirs[0]:.4f}",
+                f"{theirs[1]:.0f} s",
+            ]
+        )
+        print(rows[-1], flush=True)
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--sets", default=",".join(SETS))
+    parser.add_argument("--folder", type=Path, help="where to keep the files")
+    options = parser.parse_args()
+    header = ["set", "rows x columns", "`kitchenette fit`", "whole command", "memory"]
+    header += ["trees", "their fit"]
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = options.folder or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        rows = [row for name in options.sets.split(",") for row in measured(name, folder)]
+    print(markdown(header, rows))
+
+
+if __name__ == "__main__":
+    main()
