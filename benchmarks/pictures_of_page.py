@@ -50,7 +50,7 @@ def main() -> None:
     keep = parser.parse_args().keep
     X, y = load_digits(return_X_y=True)
     names = [f"row {i // 8}, column {i % 8}" for i in range(64)]
-    found = compare(X, y, budget=60, columns=names, title="Handwritten digits: which map to take")
+    found = compare(X, y, budget=25, columns=names, title="Handwritten digits: which map to take")
     with tempfile.TemporaryDirectory() as folder:
         html = keep or Path(folder, "page.html")
         html.write_text(page(found), encoding="utf-8")

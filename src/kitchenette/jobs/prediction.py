@@ -56,17 +56,18 @@ def predict_rows(
 
     Examples
     --------
-    >>> import os, tempfile
+    >>> import tempfile
+    >>> from pathlib import Path
     >>> import numpy as np
     >>> from kitchenette import KernelRegressor
     >>> from kitchenette.data import source
     >>> from kitchenette.jobs import predict_rows
     >>> X = np.random.default_rng(0).normal(size=(500, 2))
     >>> model = KernelRegressor(random_state=0).fit(X, X[:, 0])
-    >>> out = os.path.join(tempfile.mkdtemp(), "predictions.csv")
+    >>> out = Path(tempfile.mkdtemp(), "predictions.csv")
     >>> predict_rows(model, source(X), out, std=True)
     500
-    >>> open(out).readline().strip()
+    >>> out.read_text().splitlines()[0]
     '"prediction","std"'
     """
     _check_wanted(model, std, proba)
