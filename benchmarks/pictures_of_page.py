@@ -17,7 +17,7 @@ from sklearn.datasets import load_digits
 from kitchenette.report import compare, page
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
-SIZE = "1000,1500"
+SIZE = "1100,2700"
 
 
 def taken(html: Path, image: Path, *, dark: bool) -> None:

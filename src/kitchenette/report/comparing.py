@@ -258,13 +258,13 @@ class _Contest:
             size = larger
         last = found[-1]
         whole = last.n_rows == n_rows
-        label = name if whole else f"{name}, {last.n_rows} rows"
+        label = name if whole else f"{name} on {last.n_rows:,} rows"
         self.keep(replace(last, name=label), model)
         if not whole:
-            self.keep(extrapolation(found, n_rows, f"{name}, all rows", power))
+            self.keep(extrapolation(found, n_rows, f"{name} on all rows", power))
             self.left_out.append(
-                f"The {name} learned from {last.n_rows} of {n_rows} rows; its figures for all rows "
-                "are extrapolated."
+                f"{name.capitalize()} on all rows: learned from {last.n_rows:,} of {n_rows:,}; the "
+                "figures for all of them are extrapolated."
             )
 
     def measure(self, name: str, family: str, model: Any, n_components: int | None = None) -> None:

@@ -96,9 +96,7 @@ def _models(comparison: Comparison) -> str:
         rows.append(f'<tr{kind}><th scope="row">{name}</th>{cells}</tr>')
     head = "".join(f'<th scope="col">{heading}</th>' for heading in HEADINGS)
     notes = "".join(f"<li>{escape(note)}</li>" for note in comparison.left_out)
-    notes = (
-        f"<p>To stay within its time, the comparison left out:</p><ul>{notes}</ul>" if notes else ""
-    )
+    notes = f"<p>What the time did not allow:</p><ul>{notes}</ul>" if notes else ""
     return (
         "<section><h2>All models</h2>"
         f"<p>The error is the {escape(comparison.error_name)}, on {comparison.n_test_rows:,} rows "
