@@ -2,22 +2,26 @@
 
 python -m benchmarks.passes            # all sizes
 python -m benchmarks.passes --quick    # 16384 features and 10 targets only
+python -m benchmarks.passes --picture docs/images/passes-growth.png   # growth with n, D and k only
 
-Features are written to a block that is used again for the following rows. F = Z W is a linear
-function of the features Z, Z' R adds their products with factors of the rows, and a gradient of the
-logistic loss takes both from the same features.
+Times are those of the processors, summed over the threads, which hardly depend on what else the
+machine does. Features are written to a block that is used again for the following rows. F = Z W is
+a linear function of the features Z, Z' R adds their products with factors of the rows, and a
+gradient of the logistic loss takes both from the same features.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from time import process_time
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.timing import Action, best_times, fastfood, options_parser, print_figures
+import kitchenette
+from benchmarks.timing import Action, fastfood, options_parser, print_figures
 from kitchenette import CRAFTMap, RandomKitchenSinks, RandomMaclaurin, TensorSketch, _core
 from kitchenette.kernels import Gaussian, Polynomial
 from kitchenette.sketching.operators import WIDE_BYTES, Operator
@@ -76,12 +80,22 @@ def passes(operator: Operator, X: NDArray[Any], n_targets: int) -> dict[str, Act
     }
 
 
+def processor_seconds(action: Action) -> float:
+    """The least processor time of a few calls, summed over the threads."""
+    used = []
+    for _ in range(4):
+        start = process_time()
+        action()
+        used.append(process_time() - start)
+    return min(used)
+
+
 def compare(name: str, D: int, n_targets: list[int]) -> None:
     # Few rows of what is expensive, so that all sizes take a similar time.
     X = rows(ROWS if D < 65536 else ROWS // 4)
     operator = operator_of(name, D, X)
     for k in n_targets:
-        times = best_times(passes(operator, X, k), seconds=0.5)
+        times = {name: processor_seconds(call) for name, call in passes(operator, X, k).items()}
         features = times["features"]
         print(
             f"{name:24}{D:7}{k:9}{features / (len(X) * D) * 1e9:10.2f}"
@@ -91,13 +105,69 @@ def compare(name: str, D: int, n_targets: list[int]) -> None:
         )
 
 
+# ---------------------------------------------------------------- growth
+
+BASE = {"rows n": 1024, "features D": 8192, "targets k": 10}
+SIZES = {
+    "rows n": [64, 128, 256, 512, 1024, 2048, 4096, 8192],
+    "features D": [512, 1024, 2048, 4096, 8192, 16384, 32768, 65536],
+    "targets k": [1, 2, 4, 8, 16, 32, 64, 128],
+}
+Curves = dict[str, dict[str, list[tuple[int, float]]]]
+
+
+def growth() -> Curves:
+    """Processor seconds of passes over Fastfood features, as one of n, D and k grows."""
+    curves: Curves = {}
+    for axis, sizes in SIZES.items():
+        others = ", ".join(f"{name} = {value}" for name, value in BASE.items() if name != axis)
+        print(f"Processor milliseconds of a pass as {axis} grows; {others}")
+        curve: dict[str, list[tuple[int, float]]] = {}
+        curves[f"{axis}  ({others})"] = curve
+        for size in sizes:
+            n, D, k = ({**BASE, axis: size}[name] for name in BASE)
+            X = rows(n)
+            line = f"{size:8}"
+            for name, action in passes(operator_of("Fastfood", D, X), X, k).items():
+                seconds = processor_seconds(action)
+                curve.setdefault(name, []).append((size, seconds))
+                line += f"{name:>12}{1e3 * seconds:9.2f}"
+            print(line, flush=True)
+    return curves
+
+
+def draw(curves: Curves, path: str) -> None:
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, panels = plt.subplots(1, 3, figsize=(12, 3.8), layout="constrained")
+    for panel, (axis, by_pass) in zip(panels, curves.items(), strict=True):
+        for name, points in by_pass.items():
+            x, y = zip(*points, strict=True)
+            panel.loglog(x, 1e3 * np.array(y), "o-", label=name, markersize=4)
+        panel.set_xlabel(axis)
+        panel.grid(alpha=0.3)
+    panels[0].set_ylabel("processor milliseconds of a pass")
+    panels[0].legend()
+    figure.savefig(path, dpi=130)
+    print(f"wrote {path}")
+
+
 def main() -> None:
-    options = options_parser(__doc__).parse_args()
+    parser = options_parser(__doc__)
+    parser.add_argument("--picture", metavar="FILE", help="draw how the cost of a pass grows")
+    options = parser.parse_args()
+    if options.picture:
+        kitchenette.show_config()
+        draw(growth(), options.picture)
+        return
     if options.json:
         X = rows(ROWS)
         print_figures(passes(operator_of("Fastfood", 16384, X), X, 10))
         return
-    print("nanoseconds per feature of a row, and the time of passes relative to features alone")
+    print("processor nanoseconds per feature of a row, and passes relative to features alone")
     print(
         f"{'map':24}{'D':>7}{'targets':>9}{'features':>10}{'Z W':>8}{TRANSPOSED:>8}{'gradient':>10}"
     )

@@ -237,7 +237,10 @@ template <class T> bool add_transposed(const Operator<T>& features, const Rows<T
     const VectorCode<T>& code = vector_code<T>();
     const Size least = chunk_bytes / (rows_of_group(n_targets) * static_cast<Size>(sizeof(T)));
     const Chunks chunks(features, least);
-    if (features.resumes() && chunks.count() >= 2 * max_threads() && chunks.widest() <= 2 * least)
+    // Every chunk reads the rows again, which only pays if the sums of all features exceed a cache.
+    const Size sum_bytes = features.n_features() * n_targets * static_cast<Size>(sizeof(double));
+    if (sum_bytes > 4 * chunk_bytes && features.resumes() && chunks.count() >= 2 * max_threads() &&
+        chunks.widest() <= 2 * least)
         return add_transposed_by_chunks(features, chunks, rows, factors, n_targets, out) &&
                are_finite(out, features.n_features() * n_targets);
     const Size n_features = features.n_features(), stride = padded_stride(n_features);
