@@ -278,6 +278,13 @@ class UciTable(Experiment):
         "columns more."
     )
 
+    explanation = (
+        "Prediction is faster with features everywhere but for IJCNN with D = 1000, as printed. "
+        "Training is not, for Nursery, IJCNN and some others: LIBSVM takes less than five seconds "
+        "for 10,000 rows, in which its cost, which grows faster than the rows, has not yet "
+        "overtaken that of LIBLINEAR. Our one pass trains in a fraction of both."
+    )
+
     def cells(self, mode: Mode) -> list[Cell]:
         quick = mode == "quick"
         cells: list[Cell] = []
@@ -293,8 +300,8 @@ class UciTable(Experiment):
                 cells += grid(2, **at, **exact)
                 for kind, D in (("RF", features.D), ("H0/1", h01.D), ("ours", features.D)):
                     cells += grid(5, **at, map=[kind], learner=list(LEARNERS), D=[D])
-        # Cells of one split follow each other, so that its rows are prepared once.
-        return sorted(cells, key=lambda cell: (list(NAMES).index(cell["data"]), cell.seed))
+        # Seed by seed, so that an interrupted run has figures of all sets; then split by split.
+        return sorted(cells, key=lambda cell: (cell.seed, list(NAMES).index(cell["data"])))
 
     def run(self, cell: Cell) -> Numbers:
         rows = split(cell["data"], cell["rows"], cell["rows"], cell.seed)
@@ -319,7 +326,6 @@ class UciTable(Experiment):
                 f"points of the exact machine's, {ours.scaled(100).show(1)} and "
                 f"{exact.scaled(100).show(1)} %",
                 not_clearly_more(exact, ours, tolerance),
-                self.why_less_accurate(name),
                 measured=bool(exact and ours),
             )
             for number in ("train", "test"):
@@ -343,12 +349,9 @@ class UciTable(Experiment):
                     sample.scaled(100),
                     lower_is_better=False,
                     test_error=100 * binomial_error(sample.mean, n_test) if sample else 0.0,
-                    why=self.why_less_accurate(name),
+                    why=WHY_LESS_ACCURATE.get(name, ""),
                     digits=2,
                 )
-
-    def why_less_accurate(self, name: str) -> str:
-        return WHY_LESS_ACCURATE.get(name, "")
 
     def tables(self, results: Results) -> Iterable[Table]:
         header = ["", "D", "accuracy in %", "training, CPU s", "times", "test, CPU s", "times"]
@@ -412,7 +415,24 @@ class UciTable(Experiment):
         return figure
 
 
-WHY_LESS_ACCURATE: dict[str, str] = {}
+WHY_PENALTY = (
+    "The penalty was chosen for the exact machine and does not suit the features: our one pass, "
+    "which chooses its own, is more accurate on the same features, see the table."
+)
+WHY_LESS_ACCURATE = {
+    "nursery": (
+        "The poster's task must have been an easier one: with D = 500 features of its five classes "
+        "a linear machine reached 97.2 % at most, for C from 10 to 10,000 / k(x, x) and four ways "
+        "of scaling the eight columns, and less with the 27 columns of one-hot codes. Class 0 "
+        "against the others has 100 %, classes 3 and 4 against the others 92 and 95 %."
+    ),
+    "cod_rna": WHY_PENALTY,
+    "a9a": WHY_PENALTY,
+    "ijcnn1": (
+        "Not explained. The poster had about twice the training rows. Our default degrees and "
+        "projections have 97.8 % with as many features."
+    ),
+}
 
 
 def speed_up(here: Results, number: str, kind: str, learner: str) -> float:
