@@ -383,15 +383,6 @@ def test_a_full_disk_leaves_the_old_model(folder, tmp_path, size):
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
 
-@pytest.mark.slow
-def test_checkpoints_take_a_small_share_of_the_time(many, tmp_path):
-    found = fit(
-        many / "data", tmp_path / "model", *CLASSES, *QUICK[:2], "--components", "512", "--json"
-    )
-    assert found["checkpoint_seconds"] <= 0.05 * found["seconds"]
-    assert (tmp_path / "model").exists()
-
-
 ALLOWED = 2 * 10**9  # bytes of address space, most of which the libraries reserve and never use
 
 
