@@ -120,6 +120,7 @@ def test_the_bound_on_the_variance_of_a_sketch_is_its_largest_value(degree, cosi
             assert exact > 0.9 * bound
 
 
+@pytest.mark.slow
 def test_the_mean_of_several_sketches():
     X, Y = pair(64, 0.8, nonzeros=2)
     largest = max(np.abs(X).sum(), np.abs(Y).sum())
@@ -149,6 +150,7 @@ def random_maclaurin(kernel, n_components, projection="rademacher"):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kernel", "loosest"),
     [(Exponential(), 7.0), (Polynomial(2), 9.0), (Maclaurin([0.0, 1.0]), 6.0)],
@@ -208,6 +210,7 @@ def test_the_net_of_the_uniform_bound_is_fine_enough():
     assert 0.3 * slope < of_features + of_kernel < slope * 1.001
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("degree", "loosest"), [(1, 2.7), (2, 3.0), (3, 4.5)])
 def test_the_error_of_gaussian_products(degree, loosest):
     X, _ = pair(16, 1.0)
@@ -268,6 +271,7 @@ def test_the_moments_of_a_mean_of_gaussian_products_are_largest_for_equal_rows(d
 # ---------------------------------------------------------------- Fastfood
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("distance", [0.3, 1.0, 3.0])
 def test_the_error_of_fastfood(distance):
     rng = np.random.default_rng(1)

@@ -50,6 +50,7 @@ def test_vectors_whose_steps_end_early_keep_their_quadratures():
     np.testing.assert_allclose((weights / (nodes + 1)).sum(axis=1), [1 / 2 + 1 / 3, 0], rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("kind", ["plain", "weighted", "several targets", "sparse"])
 def test_with_all_probes_the_evidence_is_the_exact_one(kind, intercept, monkeypatch):

@@ -206,6 +206,7 @@ def test_unbiased_for_wide_rows_of_large_norm(kernel, projection, d):
     assert_unbiased(samples, np.diag(kernel(X, Y)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("projection", UNIFORM)
 @pytest.mark.parametrize("d", [1, 3, 16, 100])
 def test_local_features_are_unbiased(projection, d):
@@ -230,6 +231,7 @@ def fourier_expectation(v: np.ndarray) -> float:
     return special.hyp1f1(d / 2, 0.5, -(c**2) / 2).mean()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("features", ["sincos", "offset"])
 @pytest.mark.parametrize("d", [1, 2, 3, 5, 8])
 def test_fourier_features_have_the_stated_expectation(features, d):

@@ -143,6 +143,7 @@ print(changing.n_rows)  # the parent is not affected
     )
 
 
+@pytest.mark.slow
 def test_nothing_is_printed_if_a_daemon_thread_holds_objects_when_a_process_ends():
     code = """
 operator = _core.affine64(n_columns=3, constant=1.0, slope=1.0)

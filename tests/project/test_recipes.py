@@ -33,6 +33,7 @@ RECIPES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("title", "section"), RECIPES)
 def test_a_recipe_works_by_itself(title, section):
     with warnings.catch_warnings():
