@@ -277,7 +277,9 @@ def test_labels_beyond_the_sample_are_learned():
 
 
 def test_wrong_names_and_values_get_a_sentence():
-    with pytest.raises(DataError, match="target: there is no column 'prize'; there are size"):
+    with pytest.raises(
+        DataError, match=r"no column 'prize'; there are size.*Did you mean 'price'\?"
+    ):
         source(FRAME, target="prize")
     with pytest.raises(DataError, match="array with a value for each of the 400 rows"):
         source(FRAME, target=np.ones(3))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -458,7 +459,9 @@ def _role(
 def _check_name(role: str, name: str, schema: Schema) -> None:
     if name not in schema:
         known = ", ".join(schema.names[:10]) + (", ..." if len(schema) > 10 else "")
-        raise DataError(f"{role}: there is no column {name!r}; there are {known}.")
+        close = get_close_matches(name, schema.names, n=1)
+        meant = f" Did you mean {close[0]!r}?" if close else ""
+        raise DataError(f"{role}: there is no column {name!r}; there are {known}.{meant}")
 
 
 def _joined(parts: Sequence[Any]) -> Any:
