@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from kitchenette import Fastfood, KernelRegressor
-from kitchenette.data import DataError, source
+from kitchenette.data import DataError, formats, source
 
 
 def read(data, **options):
@@ -54,17 +54,17 @@ def test_csv_files_without_a_header(tmp_path):
     assert next(rows.blocks()).y.tolist() == [2, 3]
 
 
-HEAD = "a,y,c\n" + numbers(400_000)  # more than one block of the parser
+HEAD = "a,y,c\n" + numbers(3000)  # more than the bytes that the parser takes at a time
 BAD = {
     "short row": ("a,y,c\n1.5,2,u\n2.5,3\n", "line 3: there are 2 values instead of 3"),
     "long row": ("a,y,c\n1.5,2,u\n2.5,3,u,v\n", "line 3: there are 4 values instead of 3"),
-    "bad number": (HEAD + "oops,1,w0\n", "line 400002: the column 'a' has 'oops', which is not a"),
-    "whole numbers": (HEAD + "1.5,0.25,w\n", "line 400002: the column 'y' has '0.25', which is no"),
+    "bad number": (HEAD + "oops,1,w0\n", "line 3002: the column 'a' has 'oops', which is not a"),
+    "whole numbers": (HEAD + "1.5,0.25,w\n", "line 3002: the column 'y' has '0.25', which is no"),
     "early bad number": (
         "a,y,c\n" + numbers(50) + "oops,1,w0\n",
         "line 52: the column 'a' has 'oops', which is not a number, unlike the others",
     ),
-    "late short row": (HEAD + "1.5,2\n", "line 400002: there are 2 values instead of 3"),
+    "late short row": (HEAD + "1.5,2\n", "line 3002: there are 2 values instead of 3"),
     "decimal commas": ('a,y,c\n"1,5",2,u\n"2,5",3,u\n', "'a' has numbers with decimal commas"),
     "repeated names": ("a,y,a\n1,2,3\n", "line 1: names are repeated: .*'a'"),
     "empty": ("", "is empty"),
@@ -72,7 +72,9 @@ BAD = {
 
 
 @pytest.mark.parametrize(("text", "sentence"), BAD.values(), ids=BAD)
-def test_bad_csv_files_name_the_line(tmp_path, text, sentence):
+def test_bad_csv_files_name_the_line(tmp_path, monkeypatch, text, sentence):
+    for name in ("FIRST_BYTES", "CSV_BYTES"):
+        monkeypatch.setattr(formats, name, 1 << 14)
     path = tmp_path / "bad.csv"
     path.write_bytes(text.encode())
     with pytest.raises(DataError, match=f"bad.csv.*{sentence}"):

@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from tables_of_all_formats import FEATURES, table
 
 import kitchenette
-from kitchenette import Fastfood, KernelClassifier, KernelPCA, KernelRegressor
+from kitchenette import AutoMap, Fastfood, KernelClassifier, KernelPCA, KernelRegressor
 from kitchenette.data import ColumnRules, DataError, source
 from kitchenette.files import Budget
 from kitchenette.maps.codings import Categories, Days, HashedWords
@@ -132,16 +132,17 @@ def test_late_gaps_are_filled_without_an_indicator():
     assert_allclose(model.predict(gaps), model.predict(medians))
 
 
-def test_a_second_pass_finds_what_the_sample_lacks():
+def test_a_second_pass_finds_what_the_sample_lacks(tmp_path):
     n_rows = 21_000
     frame = pd.DataFrame({"word": ["a", "b"] * (n_rows // 2), "y": 0.0})
     sampled = {*kitchenette.data.sampled_rows(n_rows, 20_000, 0).tolist()}
     outside = [row for row in range(n_rows) if row not in sampled][:10]
     frame.loc[outside, "word"] = "late"
     frame.loc[outside, "y"] = 1.0
+    frame.to_parquet(tmp_path / "rows.parquet")  # in memory, rows are not drawn by their places
     widths = []
     for passes in (1, 2):
-        rows = source(frame, target="y", passes=passes)
+        rows = source(tmp_path / "rows.parquet", target="y", passes=passes)
         model = KernelRegressor(MAP, alpha=0.01, random_state=0)
         fitted = model.fit(rows).feature_map_
         widths.append(fitted.specification_.preparation.n_outputs)
@@ -251,7 +252,7 @@ def test_pipelines_serve_as_maps_of_prepared_columns():
 
 def test_importances_are_those_of_the_columns_of_the_data():
     rows = source(FRAME, target="price", ignore=["label", "weight"])
-    model = KernelRegressor(random_state=0).fit(rows)
+    model = KernelRegressor(AutoMap(128, random_state=0)).fit(rows)
     for found in (model.importance(), model.importance(rows), model.importance(FRAME)):
         assert found.shape == (4,)
         assert found.sum() == pytest.approx(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import pickle
 
 import numpy as np
@@ -130,17 +131,22 @@ def test_block_sizes_do_not_matter(tmp_path_factory, size, start, seed):
     assert np.array_equal(rows.sample(40, seed).y, FRAME["price"][sampled_rows(400, 40, seed)])
 
 
+@functools.cache
+def learned_at_once():
+    rows = source(FRAME, target="price", ignore=["label", "weight"])
+    prepared = prepare(KernelRegressor(MAP, alpha=1e-3, random_state=0), rows)
+    return rows, prepared, finish(prepared, learn(prepared, rows)).predict(rows)
+
+
 @settings(deadline=None, max_examples=10)
 @given(st.integers(20, 450))
 def test_a_model_does_not_depend_on_the_blocks(size):
-    rows = source(FRAME, target="price", ignore=["label", "weight"])
-    prepared = prepare(KernelRegressor(MAP, random_state=0), rows)
+    rows, prepared, expected = learned_at_once()
     total = None
     for block in rows.blocks(size):
         part = learn(prepared, block.X, block.y, block.weight)
         total = part if total is None else combine(total, part)
-    found = finish(prepared, total).predict(rows)
-    assert_allclose(found, finish(prepared, learn(prepared, rows)).predict(rows), atol=1e-8)
+    assert_allclose(finish(prepared, total).predict(rows), expected, atol=1e-8)
 
 
 def test_larger_samples_contain_smaller_ones():
@@ -215,6 +221,28 @@ def test_several_targets_and_weights():
     assert_allclose(model.predict(rows), plain.predict(frame), atol=1e-8)
     mean, std = model.predict(rows, return_std=True)
     assert mean.shape == std.shape == (400, 2)
+
+
+def test_models_keep_the_names_of_targets_and_weights(tmp_path):
+    rows = source(FRAME, target=["price", "count"], weight="weight", ignore="label")
+    model = KernelRegressor(MAP).fit(rows)
+    kitchenette.save(model, tmp_path / "m", statistics=False)
+    for one in (model, kitchenette.load(tmp_path / "m"), KernelRegressor(MAP).partial_fit(rows)):
+        assert (one.target_names_.tolist(), one.weight_name_) == (["price", "count"], "weight")
+    kitchenette.save(KernelRegressor(MAP).fit(FRAME[["count"]], FRAME["price"]), tmp_path / "m")
+    assert not hasattr(kitchenette.load(tmp_path / "m"), "target_names_")
+    model.target_names_ = np.array([1.0, 2.0])
+    kitchenette.save(model, tmp_path / "m")
+    with pytest.raises(kitchenette.ModelFileError, match="target_names_ must be names"):
+        kitchenette.load(tmp_path / "m")
+
+
+def test_the_rules_of_columns_belong_to_the_fingerprint():
+    prints = [
+        source(FRAME, target="price", **options).fingerprint()
+        for options in ({}, {"missing": "refuse"}, {"passes": 2}, {"most_categories": 3})
+    ]
+    assert len({*prints}) == 4
 
 
 def test_all_estimators_take_sources():
@@ -300,7 +328,7 @@ def test_wrong_names_and_values_get_a_sentence():
     with pytest.raises(ValueError, match="has its own targets"):
         KernelRegressor(MAP).fit(source(FRAME, target="price"), FRAME["price"])
     gaps = FRAME.assign(price=FRAME["price"].where(FRAME.index != 17))
-    with pytest.raises(DataError, match="'price' is a target or a weight, and a value is missing"):
+    with pytest.raises(DataError, match=r"'price' is a target.* value is missing in row 17"):
         KernelRegressor(MAP).fit(source(gaps, target="price", ignore="label"))
     with pytest.raises(DataError, match="A source is an array of numbers"):
         source(5)

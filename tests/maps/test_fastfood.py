@@ -264,6 +264,7 @@ def test_fourier_features_near_the_kernel_for_spread_out_differences(kernel, d):
 # ---------------------------------------------------------------- variance
 
 
+@pytest.mark.slow
 def test_hadamard_spreads_at_most_three_times_as_much_as_independent_frequencies():
     d, D = 16, 128
     for distance in (0.5, 1.0, 2.0):

@@ -314,6 +314,7 @@ def test_the_variance_is_as_stated(kernel):
     assert (hadamard_values.var(axis=0) < 1.15 * optimal).all()
 
 
+@pytest.mark.slow
 def test_features_that_share_transforms_are_not_correlated():
     # 128 rows per block: with 2048 features each transform is used sixteen times.
     X, Y = close_pairs(6, distance=0.7)
@@ -416,6 +417,7 @@ def test_a_constant_gets_one_feature_and_rare_degrees_share():
     assert (expected[1:] <= 1).all()
 
 
+@pytest.mark.slow
 def test_random_counts_have_their_expectations():
     terms = np.array([1.0, 0.2, 0.1, 0.05])
     m = moments(np.ones(4), means=np.ones(4))

@@ -101,6 +101,7 @@ def test_random_states_of_all_kinds_give_seeds():
             seed_from(bad)
 
 
+@pytest.mark.slow
 def test_sobol_points_are_uniform_even_and_their_own_prefix():
     blocks = scrambled_sobol(5, seed=1, block=64)
     points = np.concatenate([next(blocks) for _ in range(16)])

@@ -38,6 +38,7 @@ class ArrayReader(Reader):
                 "of strings or dates."
             )
         self.X = X.tocsr() if sp.issparse(X) else X
+        self.in_memory = not isinstance(X, np.memmap)
         kind = "boolean" if X.dtype.kind == "b" else "number"
         self.schema = Schema(tuple(Column(f"x{j}", kind, X.dtype.name) for j in range(X.shape[1])))
         self.n_rows = X.shape[0]

@@ -33,5 +33,5 @@ def some_rows(X: Any, which: NDArray[np.intp]) -> Any:
 def first_rows(X: Any, count: int) -> Any:
     """The first rows."""
     if isinstance(X, Source):
-        return next(X.without_targets().blocks(count)).X
+        return X.without_targets().take(np.arange(min(count, X.count()))).X
     return take(X, slice(0, count))

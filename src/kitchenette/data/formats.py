@@ -13,7 +13,6 @@ from kitchenette.data.tables import arrow, kind_of
 
 FIRST_BYTES = 1 << 22  # of a CSV file from which the types of columns are found
 CSV_BYTES = 1 << 22  # of a CSV file that are parsed at a time
-BATCH_ROWS = 1 << 16
 
 
 class Format(ABC):
@@ -208,7 +207,7 @@ class Csv(Format):
         return field.type
 
     def read_as(self, types: Mapping[str, Any]) -> None:
-        """Set the types of the columns, which those of the first file are."""
+        """Set the types of the columns, those of the first file, for all files."""
         self._types = dict(types)
 
     def tables(

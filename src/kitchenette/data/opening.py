@@ -67,7 +67,8 @@ def source(
         The precision of numbers; by default as they are stored.
     passes : {1, 2}, default=1
         Whether categories and missing values are those of the sample that a model is prepared on,
-        or those of all rows, found in a pass of their own.
+        or those of all rows, found in a pass of their own. With 2, that sample does not depend on
+        the order of the rows of files either, for which all of them are read.
     most_categories : int, default=64
         The largest number of indicator columns of a column of categories.
     format : {"parquet", "arrow", "csv", "svmlight", "numpy"}, optional

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from kitchenette.data.schema import Schema
 from kitchenette.data.tables import numbers_of, words_of
 
+Counts = NDArray[np.int64]
 MOST_WORDS = 1 << 20  # of a column that are counted
 
 
@@ -25,16 +27,14 @@ class ColumnProfile:
 
     def __init__(self, schema: Schema):
         self.schema = schema
-        self.n_rows = 0
         self.n_missing = dict.fromkeys(schema.names, 0)
         self.frequencies: dict[str, Counter[str]] = {
             column.name: Counter() for column in schema if column.kind == "category"
         }
         self.medians: dict[str, float] = {}
 
-    def observe(self, table: Any) -> None:
-        """Count the categories and the missing values of more rows."""
-        self.n_rows += table.num_rows
+    def observe(self, table: Any, copies: Counts | None = None) -> None:
+        """Count the categories and the missing values of more rows, each so many times."""
         for column in self.schema:
             values = table.column(column.name)
             if column.kind != "category":
@@ -42,17 +42,28 @@ class ColumnProfile:
                 continue
             codes, words = words_of(values)
             self.n_missing[column.name] += int(np.count_nonzero(codes < 0))
-            counts = np.bincount(codes[codes >= 0], minlength=len(words))
+            known_codes = codes >= 0
+            each = None if copies is None else copies[known_codes]
+            counts = np.bincount(codes[known_codes], each, len(words)).astype(np.int64)
             known = self.frequencies[column.name]
             if len(known) < MOST_WORDS:
                 known.update(dict(zip(words, counts.tolist(), strict=True)))
 
-    def find_medians(self, table: Any) -> None:
-        """Find the medians of a sample."""
+    def combined(self, other: ColumnProfile) -> ColumnProfile:
+        """The counts of the rows of both; neither is changed."""
+        made = ColumnProfile(self.schema)
+        made.n_missing = {name: n + other.n_missing[name] for name, n in self.n_missing.items()}
+        made.frequencies = {
+            name: known + other.frequencies[name] for name, known in self.frequencies.items()
+        }
+        return made
+
+    def find_medians(self, table: Any, copies: Counts | None = None) -> None:
+        """Find the medians of a sample, in which each row counts so many times."""
         for column in self.schema:
             if column.kind != "category":
                 values = numbers_of(table.column(column.name), column.kind, column.name)
-                self.medians[column.name] = _median(np.asarray(values, dtype=np.float64))
+                self.medians[column.name] = _median(np.asarray(values, dtype=np.float64), copies)
 
     def words(self, name: str) -> list[tuple[str, int]]:
         """The categories of a column and their frequencies, the most frequent ones first."""
@@ -60,9 +71,36 @@ class ColumnProfile:
         return sorted(counted, key=lambda item: (-item[1], item[0]))
 
 
-def _median(values: NDArray[np.float64]) -> float:
-    known = values[np.isfinite(values)]
-    return float(np.median(known)) if known.size else 0.0
+@dataclass(frozen=True)
+class ProfileOf:
+    """The profile of all rows without medians, as a reduction.
+
+    Attributes
+    ----------
+    schema : Schema
+        The columns.
+    """
+
+    schema: Schema
+
+    def of(self, block: Any) -> ColumnProfile:
+        made = ColumnProfile(self.schema)
+        made.observe(block.X)
+        return made
+
+    def combined(self, a: ColumnProfile, b: ColumnProfile) -> ColumnProfile:
+        return a.combined(b)
+
+
+def _median(values: NDArray[np.float64], copies: Counts | None) -> float:
+    finite = np.isfinite(values)
+    known = values[finite]
+    if copies is None or not known.size:
+        return float(np.median(known)) if known.size else 0.0
+    order = np.argsort(known)
+    places = np.cumsum(copies[finite][order])  # among the repeated values
+    middle = [(places[-1] - 1) // 2, places[-1] // 2]
+    return float(np.mean(known[order[np.searchsorted(places, middle, side="right")]]))
 
 
 def _count_missing(values: Any) -> int:

@@ -26,11 +26,14 @@ class Reader(ABC):
         The number of rows, if it is known without reading all of them.
     is_table : bool
         Whether parts are Arrow tables; else they are arrays or CSR matrices.
+    in_memory : bool
+        Whether all rows are in memory, so that another pass costs little.
     """
 
     schema: Schema
     n_rows: int | None
     is_table: bool = True
+    in_memory: bool = False
 
     @abstractmethod
     def parts(

@@ -1,22 +1,20 @@
-"""Slicing, sampling and validation of arrays, sparse matrices, data frames and lists."""
+"""Slicing, joining and validation of arrays, sparse matrices, data frames and lists."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import date, time, timedelta
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kitchenette.kernels.base import canonical, native_order
-from kitchenette.sketching.random import Stream
 
 FLOATS: list[type] = [np.float64, np.float32]
 DATES = (date, time, timedelta, np.datetime64, np.timedelta64)  # pandas' types are subclasses
-SAMPLE_ROWS = 1000  # the size of the sample from which parameters are chosen
 
 
 def slices(n_rows: int, size: int) -> Iterator[slice]:
@@ -35,6 +33,24 @@ def take(X: Any, rows: Any) -> Any:
             return X.slice(start, max(0, stop - start))
         return X.take(rows)
     return _safe_indexing(X, rows)
+
+
+def joined(parts: Sequence[Any]) -> Any:
+    """Rows one after the other, of parts of the same type; None if the parts are None."""
+    first = parts[0]
+    if len(parts) == 1 or first is None:
+        return first
+    if isinstance(first, np.ndarray):
+        return np.concatenate(parts)
+    if sp.issparse(first):
+        return sp.vstack(parts, format="csr")
+    if is_table(first):
+        import pyarrow
+
+        return pyarrow.concat_tables(parts, promote_options="permissive")
+    import pandas as pd  # type: ignore[import-untyped]  # installed wherever its frames come from
+
+    return pd.concat(parts, ignore_index=True)
 
 
 def is_table(X: Any) -> bool:
@@ -68,7 +84,8 @@ def _refuse_dates(dtype: Any, X: Any, column: int | None = None) -> None:
     dtype = getattr(getattr(dtype, "categories", None), "dtype", dtype)
     found = dtype if getattr(dtype, "kind", None) in ("m", "M") else None
     if getattr(dtype, "kind", None) == "O":
-        # An object column has values of any type; the types of pandas and Arrow name theirs.
+        # A column of objects may have values of any type, while the types of pandas and Arrow
+        # tell the type of their values.
         types = {dtype.type}
         if dtype == np.dtype(object):
             types = {*map(type, np.ravel(X) if column is None else X.iloc[:, column])}
@@ -93,30 +110,6 @@ def counting_rows(X: Any, weights: Any) -> tuple[Any, Any]:
     if counting.size == 0:
         raise ValueError("All weights are zero: there is no row to learn from.")
     return take(X, counting), weights[counting]
-
-
-def sample_rows(X: Any, seed: int, weights: Any = None) -> tuple[Any, Any]:
-    """A seeded sample of the rows of a `table`, with their weights; all rows if there are few.
-
-    Rows of weight zero are excluded.
-    """
-    n_rows = _num_samples(X)
-    if weights is None:
-        return take(X, Stream(seed, "sample").sample(n_rows, SAMPLE_ROWS)), None
-    counting = np.flatnonzero(weights)
-    if counting.size == 0:
-        raise ValueError("All weights are zero: there is no row to learn from.")
-    picked = counting[Stream(seed, "sample").sample(counting.size, SAMPLE_ROWS)]
-    return take(X, picked), weights[picked]
-
-
-def seeded_sample(n_rows: int, size: int, seed: int) -> Any:
-    """Sorted places of about ``size`` rows, or of all rows if there are no more."""
-    stream = Stream(seed, "pilot")
-    if n_rows <= size or n_rows > 16 * size:  # picks of few among many are hardly ever equal
-        return stream.sample(n_rows, size)
-    order = np.argsort(stream.uniforms(1, n_rows)[0])
-    return np.sort(order[:size])
 
 
 def checked_rows(owner: Any, X: Any) -> Any:

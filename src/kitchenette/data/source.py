@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,18 +14,19 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from kitchenette.comparison import digest
+from kitchenette.data.drawing import ARRAY_ROWS, Drawing, DrawnRows, table_sample_rows
+from kitchenette.data.ranges import range_of
 from kitchenette.data.reader import Indices, Reader
-from kitchenette.data.rows import is_table, take
+from kitchenette.data.reduction import Reduction, fold
+from kitchenette.data.rows import is_table, joined, take
+from kitchenette.data.sampling import SmallestKeys, sampled_rows
 from kitchenette.data.schema import ColumnRules, DataError, Schema
-from kitchenette.data.tables import arrow, numbers_of, words_of
+from kitchenette.data.tables import arrow, values_of
 from kitchenette.parameters import check_choice, check_count
-from kitchenette.sketching.random import Stream
 
-BLOCK_ROWS, LEAST_ROWS = 1 << 16, 1 << 12  # of a block, if its size is not told
+BLOCK_ROWS, LEAST_ROWS = 1 << 16, 1 << 12  # most and least rows of a block of default size
 BLOCK_NUMBERS = 1 << 23  # numbers in such a block
-KEYED_ROWS = 1 << 16  # rows whose keys are drawn together
-SAMPLE_ROWS, SAMPLE_NUMBERS = 20_000, 1 << 25  # of the sample that estimators are prepared on
-LEAST_SAMPLE = 2_000
+ROLES = ("schema", "features", "target", "weight", "rules", "precision", "passes")
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,10 @@ class Block:
         The weights.
     start : int
         The number of the first row in the source, counted from zero.
+    copies : ndarray of shape (n_rows,) or None
+        In a sample of the distinct rows, how often each of them was there.
+    population : int or None
+        The number of rows of which it is a sample, of distinct ones if it has ``copies``.
 
     Examples
     --------
@@ -54,16 +61,36 @@ class Block:
     y: NDArray[Any] | None
     weight: NDArray[np.float64] | None
     start: int
+    copies: NDArray[np.int64] | None = None
+    population: int | None = None
 
     @property
     def n_rows(self) -> int:
         """The number of rows."""
         return int(self.X.shape[0])
 
+    def counting(self) -> Block:
+        """The rows whose weight is not zero.
+
+        Returns
+        -------
+        block : Block
+        """
+        if self.weight is None or self.weight.all():
+            return self
+        kept = np.flatnonzero(self.weight)
+        y = None if self.y is None else self.y[kept]
+        return replace(self, X=take(self.X, kept), y=y, weight=self.weight[kept])
+
     @property
     def stop(self) -> int:
         """The number of the row after the last one, from which reading can be resumed."""
         return self.start + self.n_rows
+
+
+def block_of(drawn: DrawnRows) -> Block:
+    """Drawn rows as a block."""
+    return Block(drawn.X, drawn.y, drawn.sample_weight, 0, drawn.copies, drawn.population)
 
 
 class Source:
@@ -85,7 +112,7 @@ class Source:
         How columns become numbers.
     passes : int
         2 if categories and missing values are looked up in all rows, before they are learned, and
-        not only in the sample.
+        not only in the sample, which then is drawn by the values of the rows.
     n_rows : int or None
         The number of rows; None until somebody has read them, if the format does not tell.
 
@@ -100,6 +127,8 @@ class Source:
     >>> rows.sample(3, seed=0).n_rows
     3
     """
+
+    in_parts = False  # whether the rows are in partitions, somewhere else
 
     def __init__(
         self,
@@ -127,8 +156,8 @@ class Source:
         if isinstance(self.weight, list):
             raise ValueError("weight must be the name of one column, or an array.")
         for name in ignore:
-            _check_name("ignore", name, reader.schema)
-        others = {*self._target_names(), self.weight, *ignore}
+            check_name("ignore", name, reader.schema.names)
+        others = {*self.target_names, self.weight, *ignore}
         self.features = [name for name in reader.schema.names if name not in others]
         if not self.features:
             raise DataError("There is no column to predict from.")
@@ -145,7 +174,9 @@ class Source:
                     "dates='days'."
                 )
 
-    def _target_names(self) -> list[str]:
+    @property
+    def target_names(self) -> list[str]:
+        """The names of the columns to be predicted; none if the targets are an array."""
         if self.target is None:
             return []
         return [self.target] if isinstance(self.target, str) else list(self.target)
@@ -185,9 +216,7 @@ class Source:
         -------
         source : Source
         """
-        made = object.__new__(type(self))
-        made.__dict__.update(vars(self), target=None, weight=None, _y=None, _weight=None)
-        return made
+        return self._with(target=None, weight=None, _y=None, _weight=None)
 
     def targets(self) -> tuple[NDArray[Any], NDArray[np.float64] | None]:
         """The targets and the weights of all rows, in a pass that reads no other columns.
@@ -201,8 +230,7 @@ class Source:
         """
         if self.target is None and self._y is None:
             raise DataError("The source has no target: name the column to be predicted.")
-        made = object.__new__(type(self))
-        made.__dict__.update(vars(self), features=[])
+        made = self._with(features=[])
         if not made._needed():  # both are arrays
             assert self._y is not None
             return self._y, self._weight
@@ -227,9 +255,72 @@ class Source:
         """
         if weights.shape != (self.count(),):
             raise ValueError(f"weights must be one for each of the {self.count()} rows.")
+        return self._with(weight=None, _weight=weights)
+
+    def with_targets(self, targets: NDArray[Any]) -> Source:
+        """The same rows with other targets.
+
+        Parameters
+        ----------
+        targets : ndarray of shape (n_rows, ...)
+            A target for each row.
+
+        Returns
+        -------
+        source : Source
+        """
+        if targets.shape[0] != self.count():
+            raise ValueError(f"targets must be one for each of the {self.count()} rows.")
         made = object.__new__(type(self))
-        made.__dict__.update(vars(self), weight=None, _weight=weights)
+        made.__dict__.update(vars(self), target=None, _y=targets)
         return made
+
+    def with_reader(self, reader: Reader, target: Any = None, weight: Any = None) -> Source:
+        """Other rows, whose columns have the same names and roles.
+
+        Parameters
+        ----------
+        reader : Reader
+            The rows.
+        target, weight : ndarray, optional
+            Values for each of these rows, where targets or weights are not columns.
+
+        Returns
+        -------
+        source : Source
+        """
+        made = object.__new__(Source)
+        roles = {name: vars(self)[name] for name in ROLES}
+        made.__dict__.update(roles, _reader=reader, n_rows=reader.n_rows)
+        made._y = None if target is None else _role("target", target, reader)[1]
+        made._weight = None if weight is None else _role("weight", weight, reader)[1]
+        return made
+
+    def readers(self, n_parts: int) -> list[Reader]:
+        """Readers of consecutive rows, about as many for each, to be used by other processes.
+
+        Parameters
+        ----------
+        n_parts : int
+            The number of parts.
+
+        Returns
+        -------
+        readers : list of Reader
+            For `with_reader`. Files are read again by each process, so it must see them.
+        """
+        n_rows = self.count()
+        cuts = [n_rows * part // n_parts for part in range(n_parts + 1)]
+        return [range_of(self._reader, *cut) for cut in pairwise(cuts)]
+
+    def given_values(self) -> tuple[NDArray[Any] | None, NDArray[np.float64] | None]:
+        """The arrays of targets and of weights, where they are not columns.
+
+        Returns
+        -------
+        targets, weights : ndarray or None
+        """
+        return self._y, self._weight
 
     def with_columns(self, names: Sequence[str]) -> Source:
         """The same rows with these columns to predict from; a sentence if some are missing.
@@ -246,8 +337,12 @@ class Source:
         missing = [name for name in names if name not in self.schema]
         if missing:
             raise DataError(f"columns are missing: {', '.join(map(str, missing[:10]))}.")
-        made = object.__new__(type(self))
-        made.__dict__.update(vars(self), features=[*names])
+        return self._with(features=[*names])
+
+    def _with(self, **changed: Any) -> Source:
+        """A copy with some attributes changed."""
+        made = copy(self)
+        made.__dict__.update(changed)
         return made
 
     # ------------------------------------------------------------ blocks
@@ -288,16 +383,45 @@ class Source:
                 waiting.append(some)
                 n_waiting += some.shape[0]
                 if n_waiting == size:
-                    yield self._block(_joined(waiting), first)
+                    yield self._block(joined(waiting), first)
                     first += size
                     waiting, n_waiting = [], 0
         if waiting:
-            yield self._block(_joined(waiting), first)
+            yield self._block(joined(waiting), first)
         if start == 0:
             self.n_rows = first + n_waiting
 
+    def reduced(self, reduction: Reduction) -> Any:
+        """A computation on all rows, whose results for blocks are combined.
+
+        Parameters
+        ----------
+        reduction : Reduction
+            What is computed of a block, and how two results are combined.
+
+        Returns
+        -------
+        result : object or None
+            None if there are no rows.
+        """
+        return fold(reduction, self.blocks())
+
+    def located(self, error: ValueError) -> ValueError:
+        """An error about a sample of the rows, with their place if that can be found.
+
+        Parameters
+        ----------
+        error : ValueError
+            The error.
+
+        Returns
+        -------
+        error : ValueError
+        """
+        return error
+
     def take(self, rows: Any) -> Block:
-        """Some rows, in ascending order; what lies between is not kept.
+        """Some rows, in ascending order; the rows between them are not kept in memory.
 
         Parameters
         ----------
@@ -319,7 +443,7 @@ class Source:
                 found.append(take(part, wanted[low:high] - first))
         if not found or sum(part.shape[0] for part in found) != wanted.size:
             raise ValueError("rows must be numbers of rows that there are, at least one.")
-        return self._block(_joined(found), 0, wanted)
+        return self._block(joined(found), 0, wanted)
 
     def sample(self, n_rows: int | None = None, seed: int = 0) -> Block:
         """A random sample of all rows, in their order; it does not depend on blocks or files.
@@ -337,10 +461,9 @@ class Source:
         sample : Block
             Its ``start`` is meaningless.
         """
-        if n_rows is None:
-            wide = SAMPLE_NUMBERS // len(self.features)
-            n_rows = min(SAMPLE_ROWS, max(LEAST_SAMPLE, wide))
-        size = check_count("n_rows", n_rows)
+        size = check_count(
+            "n_rows", table_sample_rows(len(self.features)) if n_rows is None else n_rows
+        )
         if self.n_rows is None:
             return self._sample_of_unknown(size, seed)
         if self.n_rows == 0:
@@ -348,8 +471,8 @@ class Source:
         return self.take(sampled_rows(self.n_rows, size, seed))
 
     def _sample_of_unknown(self, size: int, seed: int) -> Block:
-        """The sample of rows that are counted on the way."""
-        sampler, kept, n_rows = _SmallestKeys(size, seed), [], 0
+        """The sample if the number of rows is not known before all of them are read."""
+        sampler, kept, n_rows = SmallestKeys(size, seed), [], 0
         for first, part in self._reader.parts(self._needed(), 0, self.block_rows()):
             n_rows = first + part.shape[0]
             chosen = sampler.add(first, part.shape[0])
@@ -363,6 +486,59 @@ class Source:
         rows, part = _still_kept(kept, sampler.rows())
         return self._block(part, 0, rows)
 
+    # ------------------------------------------------------------ the sample for estimators
+
+    @property
+    def draws_by_keys(self) -> bool:
+        """Whether estimators are prepared on rows that are drawn by their values.
+
+        Such a sample does not depend on the order of the rows, but all of them are read for it. So
+        it is taken of arrays and data frames in memory, and of files and queries with
+        ``passes=2``; else rows are drawn by their places, as in `sample`.
+        """
+        return self._reader.in_memory or self.passes == 2
+
+    def drawn(self, seed: int) -> Block:
+        """The sample on which an estimator is prepared.
+
+        Parameters
+        ----------
+        seed : int
+            The seed.
+
+        Returns
+        -------
+        sample : Block
+            Its ``start`` is meaningless.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kitchenette.data import source
+        >>> X = np.random.default_rng(0).integers(9, size=(500, 2)).astype(float)
+        >>> one, other = (source(rows).drawn(seed=0) for rows in (X, X[::-1]))
+        >>> one.n_rows, int(one.copies.sum()), bool(np.array_equal(one.X, other.X))
+        (81, 500, True)
+        """
+        if not self.draws_by_keys:
+            sample = self.sample(seed=seed)
+            return replace(sample, population=self.n_rows)
+        drawn = self.drawn_by_keys(seed)
+        if drawn is None or drawn.n_sampled == 0:
+            raise DataError("The source has no rows.")
+        return block_of(drawn)
+
+    def drawn_by_keys(self, seed: int) -> DrawnRows | None:
+        """A sample of the distinct rows, the same in whatever order they come; None of nothing."""
+        return self.drawing(seed).of_blocks(self.blocks())
+
+    def drawing(self, seed: int) -> Drawing:
+        """How the sample of the distinct rows is drawn, for each part of the rows."""
+        if not self.is_table:
+            return Drawing(ARRAY_ROWS, seed)
+        size = table_sample_rows(len(self.features))
+        return Drawing(size, seed, self.schema.some(self.features))
+
     def fingerprint(self) -> str:
         """A text that changes if the rows or the meaning of their columns change.
 
@@ -375,12 +551,13 @@ class Source:
         others = [None if array is None else digest(array) for array in (self._y, self._weight)]
         columns = [repr(column) for column in self.schema]
         roles = [self.features, self.target, self.weight, self.precision, others]
-        return digest([self._reader.fingerprint(), columns, roles])
+        rules = [repr(self.rules), self.passes]
+        return digest([self._reader.fingerprint(), columns, roles, rules])
 
     # ------------------------------------------------------------ roles of columns
 
     def _needed(self) -> list[str]:
-        named = [] if self._y is not None else self._target_names()
+        named = [] if self._y is not None else self.target_names
         weight = [self.weight] if isinstance(self.weight, str) and self._weight is None else []
         return [*self.features, *(name for name in [*named, *weight] if name not in self.features)]
 
@@ -388,9 +565,8 @@ class Source:
         """A block of the columns that `_needed` names, for consecutive rows or these rows."""
         place: Any = slice(start, start + part.shape[0]) if rows is None else rows
         y, weight = self._y, self._weight
-        first = start if rows is None else None
-        y = self._targets_of(part, first) if y is None else y[place]
-        weight = self._weights_of(part, first) if weight is None else weight[place]
+        y = self._targets_of(part, place) if y is None else y[place]
+        weight = self._weights_of(part, place) if weight is None else weight[place]
         return Block(self._features_of(part), y, weight, start)
 
     def _features_of(self, part: Any) -> Any:
@@ -401,37 +577,24 @@ class Source:
         X = part if part.shape[1] == n_features else part[:, :n_features]
         return X if self.precision is None else X.astype(self.precision, copy=False)
 
-    def _targets_of(self, part: Any, first: int | None) -> NDArray[Any] | None:
-        names = self._target_names()
+    def _targets_of(self, part: Any, place: Any) -> NDArray[Any] | None:
+        names = self.target_names
         if not names:
             return None
-        columns = [self._values(part, name, first) for name in names]
+        columns = [self._values(part, name, place) for name in names]
         return columns[0] if isinstance(self.target, str) else np.stack(columns, axis=1)
 
-    def _weights_of(self, part: Any, first: int | None) -> NDArray[np.float64] | None:
+    def _weights_of(self, part: Any, place: Any) -> NDArray[np.float64] | None:
         if self.weight is None:
             return None
-        return np.asarray(self._values(part, str(self.weight), first), dtype=np.float64)
+        return np.asarray(self._values(part, str(self.weight), place), dtype=np.float64)
 
-    def _values(self, part: Any, name: str, first: int | None) -> NDArray[Any]:
-        """The values of a column that is no feature; ``first`` is the number of the first row."""
+    def _values(self, part: Any, name: str, place: Any) -> NDArray[Any]:
+        """The values of a column that is no feature; ``place`` has the numbers of the rows."""
         if not is_table(part):
             values = part[:, self._needed().index(name)]
             return np.asarray(values.todense()).ravel() if sp.issparse(values) else values
-        values, kind = part.column(name), self.schema[name].kind
-        if values.null_count:
-            row = int(np.flatnonzero(values.is_null().to_numpy())[0])
-            where = "" if first is None else f" in row {first + row} (counted from zero)"
-            raise DataError(
-                f"The column {name!r} is a target or a weight, and a value is missing{where}. "
-                "Remove such rows first."
-            )
-        if kind == "category":
-            codes, words = words_of(values)
-            return np.array(words, dtype=object)[codes]
-        if kind == "boolean":
-            return np.asarray(values.cast(arrow().bool_()).to_numpy())
-        return numbers_of(values, kind, name)
+        return values_of(part.column(name), name, self.schema[name].kind, place)
 
 
 def _role(
@@ -441,11 +604,11 @@ def _role(
     if given is None:
         return None, None
     if isinstance(given, str):
-        _check_name(role, given, reader.schema)
+        check_name(role, given, reader.schema.names)
         return given, None
     if isinstance(given, list | tuple) and given and all(isinstance(name, str) for name in given):
         for name in given:
-            _check_name(role, name, reader.schema)
+            check_name(role, name, reader.schema.names)
         return [*given], None
     values = np.asarray(given)
     if values.ndim not in (1, 2) or values.shape[0] != reader.n_rows:
@@ -456,20 +619,23 @@ def _role(
     return None, values
 
 
-def _check_name(role: str, name: str, schema: Schema) -> None:
-    if name not in schema:
-        known = ", ".join(schema.names[:10]) + (", ..." if len(schema) > 10 else "")
-        close = get_close_matches(name, schema.names, n=1)
+def check_name(role: str, name: str, names: Sequence[str]) -> None:
+    """Refuse the name of a column that is not there.
+
+    Parameters
+    ----------
+    role : str
+        What the column is for, with which the error message begins.
+    name : str
+        The name.
+    names : sequence of str
+        The names that there are.
+    """
+    if name not in names:
+        known = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
+        close = get_close_matches(name, names, n=1)
         meant = f" Did you mean {close[0]!r}?" if close else ""
         raise DataError(f"{role}: there is no column {name!r}; there are {known}.{meant}")
-
-
-def _joined(parts: Sequence[Any]) -> Any:
-    if len(parts) == 1:
-        return parts[0]
-    if is_table(parts[0]):
-        return arrow().concat_tables(parts, promote_options="permissive")
-    return sp.vstack(parts, format="csr") if sp.issparse(parts[0]) else np.concatenate(parts)
 
 
 def _in_precision(table: Any, schema: Schema, precision: str) -> Any:
@@ -481,74 +647,6 @@ def _in_precision(table: Any, schema: Schema, precision: str) -> Any:
     return table
 
 
-# ---------------------------------------------------------------- sampling by keys of rows
-
-
-def _keys(first: int, n_rows: int, seed: int) -> NDArray[np.uint64]:
-    """Random keys of consecutive rows, a function of the seed and the number of the row."""
-    stream, block = Stream(seed, "rows of a source"), first // KEYED_ROWS
-    n_blocks = (first + n_rows - 1) // KEYED_ROWS - block + 1
-    keys = stream.words(n_blocks, KEYED_ROWS, first=block).ravel()
-    skipped = first - block * KEYED_ROWS
-    return keys[skipped : skipped + n_rows]
-
-
-class _SmallestKeys:
-    """The rows with the smallest keys among all that were added."""
-
-    def __init__(self, size: int, seed: int):
-        self._size, self._seed = size, seed
-        self._keys, self._rows = np.empty(0, np.uint64), np.empty(0, np.int64)
-
-    def add(self, first: int, n_rows: int) -> Indices:
-        """Those of these rows that are among the smallest so far."""
-        if n_rows == 0:
-            return np.empty(0, np.int64)
-        keys = np.concatenate([self._keys, _keys(first, n_rows, self._seed)])
-        rows = np.concatenate([self._rows, np.arange(first, first + n_rows)])
-        if keys.size > self._size:
-            order = np.argpartition(keys, self._size - 1)[: self._size]
-            keys, rows = keys[order], rows[order]
-        self._keys, self._rows = keys, rows
-        return np.sort(rows[rows >= first])
-
-    def rows(self) -> Indices:
-        """The rows, ascending."""
-        return np.sort(self._rows)
-
-
-def sampled_rows(n_rows: int, size: int, seed: int) -> Indices:
-    """The numbers of the rows in a sample of so many rows.
-
-    Parameters
-    ----------
-    n_rows : int
-        The number of all rows.
-    size : int
-        The number of rows in the sample.
-    seed : int
-        The seed.
-
-    Returns
-    -------
-    rows : ndarray of int
-        Ascending.
-
-    Examples
-    --------
-    >>> from kitchenette.data import sampled_rows
-    >>> few, more = sampled_rows(10_000, 3, seed=1), sampled_rows(10_000, 5, seed=1)
-    >>> len(more), set(few.tolist()) <= set(more.tolist())
-    (5, True)
-    """
-    if n_rows <= size:
-        return np.arange(n_rows)
-    sampler = _SmallestKeys(size, seed)
-    for first in range(0, n_rows, KEYED_ROWS):
-        sampler.add(first, min(KEYED_ROWS, n_rows - first))
-    return sampler.rows()
-
-
 def _still_kept(kept: Sequence[tuple[Indices, Any]], rows: Indices) -> tuple[Indices, Any]:
     known = np.concatenate([some for some, _ in kept])
-    return rows, take(_joined([part for _, part in kept]), np.searchsorted(known, rows))
+    return rows, take(joined([part for _, part in kept]), np.searchsorted(known, rows))

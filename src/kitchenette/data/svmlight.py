@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.datasets import load_svmlight_file
 
 from kitchenette.comparison import digest
 from kitchenette.data.listing import StoredFile
@@ -54,6 +53,8 @@ class SvmlightReader(Reader):
 
     def _pieces(self, file: StoredFile, n_columns: int) -> Iterator[tuple[Any, Any]]:
         """Rows with columns as they are numbered in the file, and labels."""
+        from sklearn.datasets import load_svmlight_file  # takes long to import
+
         for offset in range(0, file.size, PIECE_BYTES):
             try:
                 X, y = load_svmlight_file(
@@ -72,7 +73,8 @@ class SvmlightReader(Reader):
     def parts(
         self, names: Sequence[str], start: int, size: int, wanted: Indices | None = None
     ) -> Iterator[Part]:
-        places = [self.schema.names.index(name) for name in names]
+        numbers = {name: j for j, name in enumerate(self.schema.names)}
+        places = [numbers[name] for name in names]
         everything = places in ([*range(self._n_columns)], [*range(self._n_columns + 1)])
         first = 0
         for file, length in zip(self.files, self._lengths, strict=True):

@@ -126,6 +126,8 @@ def plain_rows(table: Any, names: Sequence[str] | None = None) -> NDArray[Any]:
 class TableReader(Reader):
     """The rows of a table in memory."""
 
+    in_memory = True
+
     def __init__(self, table: Any, kinds: Mapping[str, str]):
         self._table = table
         self.schema = schema_of(table.schema, kinds)
@@ -280,6 +282,31 @@ def _is_array(values: Any) -> bool:
     return not hasattr(values, "chunks")
 
 
+def values_of(values: Any, name: str, kind: str | None = None, place: Any = None) -> NDArray[Any]:
+    """The values of a column of targets or weights, of which none may be missing.
+
+    ``kind`` is that of the column, by default that of its type; ``place`` has the numbers of the
+    rows, a slice or an array, for the error message.
+    """
+    kind = kind_of(values.type) if kind is None else kind
+    if values.null_count:
+        row = int(np.flatnonzero(values.is_null().to_numpy())[0])
+        where = ""
+        if place is not None:
+            number = place.start + row if isinstance(place, slice) else int(place[row])
+            where = f" in row {number} (counted from zero)"
+        raise DataError(
+            f"The column {name!r} is a target or a weight, and a value is missing{where}. "
+            "Remove such rows first."
+        )
+    if kind == "category":
+        codes, words = words_of(values)
+        return np.array(words, dtype=object)[codes]
+    if kind == "boolean":
+        return np.asarray(values.cast(arrow().bool_()).to_numpy())
+    return numbers_of(values, kind, name)
+
+
 def _days_of(values: Any, dtype: Any) -> NDArray[np.float64]:
     pa = arrow()
     types = pa.types
@@ -308,21 +335,22 @@ def words_of(values: Any) -> tuple[NDArray[np.int64], list[str]]:
         values = values.dictionary_encode()
         values = values.unify_dictionaries().combine_chunks() if not _is_array(values) else values
     words = [text_of(word) for word in values.dictionary.to_pylist()]
-    codes = values.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    # The indices of polars are unsigned.
+    codes = values.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
     if len({*words}) < len(words) or None in words:
         codes, words = _distinct(codes, words)
     return codes, [str(word) for word in words]
 
 
 def _distinct(codes: NDArray[np.int64], words: list[str | None]) -> Any:
-    """Categories of which several have the same text, or none."""
+    """Codes and texts after categories of equal text are united; those without text are missing."""
     places: dict[str, int] = {}
     moved = [-1 if word is None else places.setdefault(word, len(places)) for word in words]
     return np.array([*moved, -1])[codes], list(places)
 
 
 def text_of(value: Any) -> str | None:
-    """The text of a category; numbers without fraction have none in the text either."""
+    """The text of a category, "2" for the number 2.0; None for a missing value."""
     if value is None or (isinstance(value, float) and value != value):
         return None
     if isinstance(value, bool | np.bool_):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from copy import copy
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -11,18 +13,20 @@ from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils import Tags, check_array
 
+from kitchenette.data.collections import as_rows, in_parts
+from kitchenette.data.drawing import DrawnRows, sample_rows
+from kitchenette.data.reduction import ConvertedRows, Reducible
 from kitchenette.data.rows import (
     FLOATS,
     checked_rows,
     counting_rows,
     is_table,
-    sample_rows,
     slices,
     table,
     take,
     validated,
 )
-from kitchenette.data.source import Source
+from kitchenette.data.source import Block, Source
 from kitchenette.data.tables import plain_rows
 from kitchenette.files.registry import Budget, checked_state, constructed, stored_parameters
 from kitchenette.kernels import Kernel
@@ -73,7 +77,13 @@ class RowMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParameters,
         """
         return self.fit_rows(X)
 
-    def fit_rows(self, X: Any, sample_weight: NDArray[np.float64] | None = None) -> Self:
+    def fit_rows(
+        self,
+        X: Any,
+        sample_weight: NDArray[np.float64] | None = None,
+        drawn: DrawnRows | None = None,
+        everything: Reducible | None = None,
+    ) -> Self:
         """`fit` with sample weights, for parameters that are chosen from data.
 
         Parameters
@@ -82,39 +92,67 @@ class RowMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParameters,
             Rows.
         sample_weight : ndarray of shape (n_rows,), optional
             How often each row counts; rows of weight zero are ignored.
+        drawn : DrawnRows, optional
+            The rows to choose on, which do not depend on the order of all rows. By default they are
+            drawn by their places, so that the others need not be read.
+        everything : Reducible, optional
+            All rows, where ``X`` is a sample of them, for maps that look at all rows.
 
         Returns
         -------
         self : object
             The fitted map.
         """
+        X, _, sample_weight = as_rows(X, None, sample_weight)
         if isinstance(X, Source):
-            return self._fit_sample(X)
+            return self.fit_source(X)
         with unchanged_on_error(self):
             self.check_parameters()
             X, sample_weight = counting_rows(table(X), sample_weight)
             seed = seed_from(self.random_state)
-            sample, weights = sample_rows(X, seed, sample_weight)
+            sample, weights = sample_rows(X, seed, sample_weight, drawn)
             sample = validated(self, sample, reset=True)
-            observed = self._observed(X) if self.observes else None
+            observed = None
+            if self.observes:
+                rows = everything
+                observed = self.observed(X) if rows is None else rows.reduced(Observed(self))
             self.specification_ = self.choose(sample, seed, weights, observed)
-            self.specification_.operator(
-                sample.dtype
-            )  # drawn now, so that errors are raised by `fit`
+            # The operator is drawn now, so that errors are raised by `fit`.
+            self.specification_.operator(sample.dtype)
         return self
 
-    def _fit_sample(self, source: Source) -> Self:
-        """Fit on a sample of a source, whose columns are numbers."""
+    def fit_source(self, source: Source) -> Self:
+        """Fit on a sample of a source; maps that look at all rows do so in a pass.
+
+        Parameters
+        ----------
+        source : Source
+            Rows, whose columns are numbers.
+
+        Returns
+        -------
+        self : object
+            The fitted map.
+        """
         sample = source.sample()
+        everything: Reducible = source
+        if source.is_table:
+            everything = ConvertedRows(everything, plain_rows)
+        return self.fit_sample(
+            source, sample, lambda rows: self.fit_rows(rows, sample.weight, None, everything)
+        )
+
+    def fit_sample(self, source: Source, sample: Block, fit: Callable[[Any], Self]) -> Self:
+        """Fit on the rows of a sample of a source, whose columns are numbers."""
+        named = is_table(sample.X)
         with unchanged_on_error(self):
-            if is_table(sample.X):
-                self.fit_rows(plain_rows(sample.X), sample.weight)
+            fit(plain_rows(sample.X) if named else sample.X)
+            if named:
                 self.feature_names_in_ = np.array(source.features, dtype=object)
-            else:
-                self.fit_rows(sample.X, sample.weight)
         return self
 
-    def _observed(self, X: Any) -> Any:
+    def observed(self, X: Any) -> Any:
+        """The largest value that `observe` returns for blocks of rows."""
         size = max(1, OBSERVED_NUMBERS // self.n_features_in_)
         blocks = (take(X, rows) for rows in slices(X.shape[0], size))
         return max(self.observe(validated(self, block, reset=False)) for block in blocks)
@@ -171,6 +209,7 @@ class RowMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParameters,
             raise AttributeError(f"This {type(self).__name__} is not fitted yet; call fit first.")
         return self.specification_
 
+    @in_parts
     def transform(self, X: Any) -> NDArray[Any]:
         """Features of rows.
 
@@ -296,6 +335,20 @@ class RowMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParameters,
             self.feature_names_in_ = values["feature_names_in_"]
 
     specification_class: type[Specification]
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What a map observes in all rows of a source, as a reduction."""
+
+    observer: RowMap
+
+    def of(self, block: Block) -> Any:
+        rows = block.counting()
+        return self.observer.observed(rows.X) if rows.n_rows else None
+
+    def combined(self, a: Any, b: Any) -> Any:
+        return max(a, b)
 
 
 class KernelMap(RowMap):

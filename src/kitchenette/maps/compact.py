@@ -10,7 +10,11 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
-from kitchenette.data.rows import counting_rows, sample_rows, table, validated
+from kitchenette.data.collections import as_rows
+from kitchenette.data.drawing import DrawnRows, sample_rows
+from kitchenette.data.reduction import Reducible
+from kitchenette.data.rows import counting_rows, table, validated
+from kitchenette.data.source import Source
 from kitchenette.kernels import Kernel, ShiftInvariantKernel
 from kitchenette.maps.base import RowMap
 from kitchenette.maps.prepared import PreparedSpecification
@@ -35,23 +39,43 @@ class CompactMap(RowMap):
         kernel: Kernel = vars(self)[f"{self.inner_name}_"].kernel_
         return kernel
 
-    def fit_rows(self, X: Any, sample_weight: NDArray[np.float64] | None = None) -> Self:
+    def fit_rows(
+        self,
+        X: Any,
+        sample_weight: NDArray[np.float64] | None = None,
+        drawn: DrawnRows | None = None,
+        everything: Reducible | None = None,
+    ) -> Self:
+        X, _, sample_weight = as_rows(X, None, sample_weight)
+        if isinstance(X, Source):
+            return self.fit_source(X)
         with unchanged_on_error(self):
-            self._fit(X, sample_weight)
+            self._fit(X, sample_weight, drawn, everything)
         return self
 
-    def _fit(self, X: Any, sample_weight: Any) -> None:
+    @property
+    def observes(self) -> bool:  # type: ignore[override]
+        """Whether the inner map looks at all rows."""
+        return bool(getattr(thawed(self._unfitted_inner(0)), "observes", False))
+
+    def _fit(
+        self,
+        X: Any,
+        sample_weight: Any,
+        drawn: DrawnRows | None,
+        everything: Reducible | None,
+    ) -> None:
         """Fit the inner map, then this map on its features."""
         self.check_parameters()
         X, sample_weight = counting_rows(table(X), sample_weight)
         seed = seed_from(self.random_state)
-        sample, _ = sample_rows(X, seed, sample_weight)
+        sample, _ = sample_rows(X, seed, sample_weight, drawn)
         sample = validated(self, sample, reset=True)
         inner = self._unfitted_inner(seed)
         foreign = not isinstance(inner, RowMap | FrozenEstimator) and hasattr(X, "columns")
         # A map of another package will be given arrays without names later.
         rows = validated(self, X, reset=False) if foreign else X
-        inner = fit_map(inner, rows, None, sample_weight)
+        inner = fit_map(inner, rows, None, sample_weight, drawn=drawn, everything=everything)
         specification = specification_of(inner, sample)
         check_inner(self.inner_name, specification, sample.shape[1])
         if specification.n_components < self.n_components:
@@ -60,9 +84,9 @@ class CompactMap(RowMap):
                 f"n_components must be at most {specification.n_components}; got "
                 f"{self.n_components}."
             )
-        self.__dict__.update(
-            {f"{self.inner_name}_": inner}, **self.specify(specification, seed, X, sample.dtype)
-        )
+        self.__dict__[f"{self.inner_name}_"] = inner
+        all_rows = X if everything is None else everything
+        self.__dict__.update(self.specify(specification, seed, all_rows, sample.dtype))
         self.fitted().operator(sample.dtype)
 
     def has_row_checks(self) -> bool:
@@ -85,7 +109,10 @@ class CompactMap(RowMap):
 
     @abstractmethod
     def specify(self, inner: Specification, seed: int, X: Any, dtype: Any) -> dict[str, Any]:
-        """The fitted attributes, given the specification of the inner map fitted on X."""
+        """The fitted attributes, given the specification of the inner map.
+
+        ``X`` is all rows: a table of them, or a `Reducible`.
+        """
 
     def _unfitted_inner(self, seed: int) -> Any:
         """The inner map as an unfitted copy, with defaults for its size and its seed."""

@@ -76,7 +76,9 @@ class PreparedMap(RowMap):
             made.feature_names_in_ = np.asarray(names, dtype=object)
         return made
 
-    def fit_rows(self, X: Any, sample_weight: Any = None) -> NoReturn:
+    def fit_rows(
+        self, X: Any, sample_weight: Any = None, drawn: Any = None, everything: Any = None
+    ) -> NoReturn:
         raise ValueError(
             "A PreparedMap is what a fitted pipeline became. To fit anew, make a pipeline; to use "
             "this one, pass sklearn.frozen.FrozenEstimator(prepared_map)."

@@ -18,6 +18,8 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
 from kitchenette.comparison import first_difference
+from kitchenette.data.drawing import DrawnRows
+from kitchenette.data.reduction import Reducible
 from kitchenette.data.rows import take
 from kitchenette.files.registry import Budget, checked_state, register
 from kitchenette.maps.specification import Cost, Specification
@@ -273,7 +275,16 @@ def fitted_map(estimator: Any, X: Any) -> FittedMap:
     return prepared
 
 
-def fit_map(estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+def fit_map(
+    estimator: Any,
+    X: Any,
+    y: Any = None,
+    sample_weight: Any = None,
+    *,
+    population: int | None = None,
+    drawn: DrawnRows | None = None,
+    everything: Reducible | None = None,
+) -> Any:
     """A fitted copy of a transformer; a frozen one is not fitted again.
 
     Parameters
@@ -287,6 +298,12 @@ def fit_map(estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) ->
     sample_weight : array-like of shape (n_rows,), optional
         Weights, for transformers that have a method ``fit_supervised``, which gets the targets
         too, or ``fit_rows``; others ignore them.
+    population : int, optional
+        The number of rows of which these are a sample, for ``fit_supervised``.
+    drawn : DrawnRows, optional
+        The rows to choose on, for transformers that have one of these methods.
+    everything : Reducible, optional
+        All rows, where ``X`` is a sample of them, for maps that look at all rows.
 
     Returns
     -------
@@ -296,9 +313,13 @@ def fit_map(estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) ->
     if is_frozen(made):
         return made
     if hasattr(made, "fit_supervised"):
-        return made.fit_supervised(X, y, sample_weight)
-    if sample_weight is not None and hasattr(made, "fit_rows"):
-        return made.fit_rows(X, sample_weight)
+        if drawn is None:
+            return made.fit_supervised(X, y, sample_weight, population)
+        return made.fit_supervised(drawn.X, drawn.y, drawn.sample_weight, drawn.population)
+    if everything is not None and getattr(made, "observes", False):
+        return made.fit_rows(X, sample_weight, drawn, everything)
+    if hasattr(made, "fit_rows") and (sample_weight is not None or drawn is not None):
+        return made.fit_rows(X, sample_weight, drawn)
     return made.fit(X, y)
 
 

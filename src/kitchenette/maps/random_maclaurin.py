@@ -8,10 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import DTypeLike, NDArray
 from sklearn.base import clone
-from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
 from kitchenette.files.registry import storable
 from kitchenette.kernels import (
@@ -23,13 +21,19 @@ from kitchenette.kernels import (
     ShiftInvariantKernel,
 )
 from kitchenette.maps.base import RowMap
+from kitchenette.maps.compositions import (
+    degree_moments,
+    innermost,
+    largest_innermost,
+    largest_value,
+    pair_moments,
+    parts,
+)
 from kitchenette.maps.degrees import (
-    Moments,
     Series,
     cut_series,
     draw_degrees,
     geometric_probabilities,
-    moments_of,
     optimal_counts,
 )
 from kitchenette.maps.fastfood import Fastfood
@@ -241,7 +245,7 @@ class RandomMaclaurin(SeriesMap):
         Represent the degrees 0 and 1 exactly, by a constant and the row itself, and the other
         degrees by the remaining features; n_components must exceed the number of columns. Useful
         with "geometric" degrees or dense projections if these degrees make up much of the kernel;
-        "optimal" degrees with "hadamard" are as accurate without it.
+        "optimal" degrees with "hadamard" approximate the kernel as well without it.
     projection : {"hadamard", "rademacher", "gaussian"}, default="hadamard"
         How the directions are drawn. "hadamard": rows of randomly signed Hadamard matrices, whose
         products with a row are computed by fast transforms. "rademacher": independent signs, as in
@@ -252,7 +256,9 @@ class RandomMaclaurin(SeriesMap):
     degrees : {"optimal", "geometric"}, default="optimal"
         How many features each degree gets. "optimal" minimises the variance on a sample of the
         rows seen in fit. "geometric" draws the degree n of each feature with a probability
-        proportional to base^-(n + 1), as in the paper.
+        proportional to base^-(n + 1), as in the paper. For learning with a high degree and few
+        features (degree 10 and less than 500) "geometric" with ``h01`` is better, because
+        "optimal" then has hardly any features of low degree.
     base : float, default=2.0
         Greater than one; for degrees="geometric", and inside a Composition.
     inner_map : transformer or None, default=None
@@ -419,11 +425,11 @@ class RandomMaclaurin(SeriesMap):
             return np.zeros(series.degrees.size, dtype=np.int64), np.ones(series.degrees.size)
         if self.inner_map is None:
             gaussian = self.projection == "gaussian"
-            means, second = _pair_moments(inner, rows, self.base, gaussian)
+            means, second = pair_moments(inner, rows, self.base, gaussian)
         else:
             means, second = self._pilot_moments(inner, rows, chosen.seed)
         with np.errstate(over="ignore", invalid="ignore"):
-            moments = _degree_moments(
+            moments = degree_moments(
                 series.degrees, means / series.largest, second / series.largest**2
             )
         if not np.isfinite(series.terms * moments.second_moment).all():
@@ -478,7 +484,7 @@ class RandomMaclaurin(SeriesMap):
     def _pilot_moments(
         self, inner: Any, rows: Any, seed: int
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """`_pair_moments` for a user's inner map, with an estimated second moment."""
+        """`pair_moments` for a user's inner map, with an estimated second moment."""
         pilot_seed = int(Stream(seed, "pilot of the inner map").words(1, 1)[0, 0])
         pilot = self._inner_specification(inner, PILOT_COLUMNS, pilot_seed, rows, None)
         if pilot.n_components != PILOT_COLUMNS:
@@ -559,42 +565,6 @@ def check_inner_map(inner_map: Any, kernel: Kernel) -> None:
         )
 
 
-# ---------------------------------------------------------------- kernels
-
-
-def parts(kernel: Kernel) -> tuple[DotProductKernel, Kernel | None]:
-    """The outer function, and the kernel to which it is applied; None stands for <x, y>."""
-    if isinstance(kernel, Composition):
-        return kernel.outer, kernel.inner
-    assert isinstance(kernel, DotProductKernel)
-    return kernel, None
-
-
-def innermost(kernel: Kernel) -> Kernel:
-    """The innermost kernel of nested compositions."""
-    return innermost(kernel.inner) if isinstance(kernel, Composition) else kernel
-
-
-def largest_innermost(kernel: Kernel, rows: Any) -> float:
-    """The largest k(x, x) of the innermost kernel, or |x|^2 for a dot-product kernel."""
-    core = innermost(kernel)
-    if isinstance(core, ShiftInvariantKernel):
-        return 1.0
-    if isinstance(core, DotProductKernel):
-        return float(row_norms(rows, squared=True).max(initial=0.0))
-    blocks = (core(rows[start : start + 16]) for start in range(0, rows.shape[0], 16))
-    return max(float(np.diag(block).max()) for block in blocks)
-
-
-def largest_value(kernel: Kernel | None, of_innermost: float) -> float:
-    """The largest k(x, x) of a kernel, given `largest_innermost`; None stands for <x, y>."""
-    if not isinstance(kernel, Composition | DotProductKernel):
-        return of_innermost
-    function, inner = parts(kernel)
-    with np.errstate(over="ignore"):
-        return float(function.function(np.array([largest_value(inner, of_innermost)]))[0])
-
-
 def _reason(kernel: Kernel) -> str | None:
     if isinstance(kernel, Composition):
         if isinstance(kernel.inner, ShiftInvariantKernel):
@@ -626,44 +596,3 @@ offer(
         rank=0,
     )
 )
-
-
-# ---------------------------------------------------------------- moments
-
-
-def _pair_moments(
-    inner: Kernel | None, rows: Any, base: float, gaussian: bool = False
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The mean and the second moment of one factor's product at all pairs of rows."""
-    rows = rows.astype(np.float64)
-    if inner is None:
-        means = safe_sparse_dot(rows, rows.T, dense_output=True)
-        norms = np.outer(np.diag(means), np.diag(means))
-        if gaussian:
-            return means, norms + 2 * means**2
-        squares = rows.multiply(rows) if sp.issparse(rows) else rows * rows
-        common = safe_sparse_dot(squares, squares.T, dense_output=True)
-        # The mean of <s, x>^2 <s, y>^2 over Rademacher signs s.
-        return means, np.maximum(norms + 2 * (means**2 - common), means**2)
-    means = inner(rows)
-    if isinstance(inner, ShiftInvariantKernel):
-        # The mean of (2 cos(<w, x> + b) cos(<w, y> + b))^2 over w and b.
-        return means, 1 + inner(2 * rows) / 2
-    function, innermost_kernel = parts(inner)
-    inner_means, inner_second = _pair_moments(innermost_kernel, rows, base, gaussian)
-    series = cut_series(function, float(np.diag(inner_means).max()))
-    p = geometric_probabilities(series.degrees, base)
-    ratio = inner_second / series.largest**2
-    second = np.zeros_like(means)
-    for n, term, share in zip(series.degrees, series.terms, p, strict=True):
-        second += term**2 / share * ratio**n
-    return means, np.maximum(second, means**2)
-
-
-def _degree_moments(
-    degrees: NDArray[np.int64], means: NDArray[np.float64], second: NDArray[np.float64]
-) -> Moments:
-    """Moments of products of n independent factors, averaged over all pairs."""
-    flat, flat_second = means.ravel(), second.ravel()
-    seconds = np.array([np.mean(flat_second**n) for n in degrees])
-    return moments_of(np.stack([flat**n for n in degrees]), seconds)

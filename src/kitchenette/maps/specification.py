@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from kitchenette.comparison import first_difference
-from kitchenette.files.registry import Budget, checked_state
+from kitchenette.files.registry import Budget, checked_state, field_values
 from kitchenette.parameters import check_choice, check_count
 from kitchenette.sketching.operators import Operator
 from kitchenette.sketching.random import Stream, seed_from
@@ -74,7 +74,7 @@ class FrozenValue(ABC):
         """Equal for equal values."""
 
     def __getstate__(self) -> dict[str, Any]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        return field_values(self)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

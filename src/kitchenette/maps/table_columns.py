@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from kitchenette.data.profile import ColumnProfile
+from kitchenette.data.profile import ColumnProfile, ProfileOf
+from kitchenette.data.reduction import Reducible
 from kitchenette.data.schema import ColumnRules, DataError, Schema
 from kitchenette.maps.categories import Impute, OneHot
 from kitchenette.maps.codings import Categories, Coding, Days, HashedWords
@@ -128,10 +129,17 @@ def _one_hot(encoders: list[_Encoder]) -> OneHot:
     )
 
 
-def profile_of(schema: Schema, sample: Any, blocks: Any = None) -> ColumnProfile:
-    """The profile of a table: of a sample alone, or with all rows in blocks for its counts."""
-    profile = ColumnProfile(schema)
-    profile.find_medians(sample)
-    for table in [sample] if blocks is None else blocks:
-        profile.observe(table)
+def profile_of(
+    schema: Schema, sample: Any, everything: Reducible | None = None, copies: Any = None
+) -> ColumnProfile:
+    """The profile of a table: of a sample alone, or with all rows for its counts.
+
+    ``copies`` says how often each row of the sample counts.
+    """
+    if everything is None:
+        profile = ColumnProfile(schema)
+        profile.observe(sample, copies)
+    else:
+        profile = everything.reduced(ProfileOf(schema))
+    profile.find_medians(sample, copies)
     return profile

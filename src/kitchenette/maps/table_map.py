@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kitchenette.data.reduction import ConvertedRows
 from kitchenette.data.rows import FLOATS, is_table
 from kitchenette.data.schema import ColumnRules, DataError, Schema
+from kitchenette.data.source import Source
 from kitchenette.data.tables import (
     is_frame,
     is_single,
@@ -69,7 +71,9 @@ class TableMap(PreparedMap):
         sample_weight: Any = None,
         *,
         rules: ColumnRules | None = None,
-        tables: Iterable[Any] | None = None,
+        everything: Source | None = None,
+        copies: NDArray[np.int64] | None = None,
+        population: int | None = None,
     ) -> Self:
         """The map fitted on a sample of a table.
 
@@ -85,8 +89,13 @@ class TableMap(PreparedMap):
             Their targets and weights.
         rules : ColumnRules, optional
             How columns become numbers.
-        tables : iterable of pyarrow.Table, optional
-            All rows, to look up categories and missing values there instead of in the sample.
+        everything : Source, optional
+            All rows, for maps that look at all of them. With two passes, categories and
+            missing values are looked up there instead of in the sample.
+        copies : ndarray of int, optional
+            How often each row of the sample was there.
+        population : int, optional
+            The number of rows of which it is a sample.
 
         Returns
         -------
@@ -99,12 +108,22 @@ class TableMap(PreparedMap):
                 f"A column of dates or times ({dated[0]}) is not a number. Leave it out, or use "
                 "kitchenette.data.source(..., dates='days')."
             )
-        profile = profile_of(schema, sample, tables)
+        counted = everything is not None and everything.passes == 2
+        profile = profile_of(schema, sample, everything if counted else None, copies)
         preparation, codings = prepared_columns(profile, rules)
         columns = PreparedSpecification.of(preparation, None, codings)
         made = cls.of(columns, None, schema.names, by_name=True)
         prepared = made.prepared_rows(sample)
-        inner = fit_map(feature_map, prepared, y, sample_weight)
+        inner = fit_map(
+            feature_map,
+            prepared,
+            y,
+            sample_weight,
+            population=population,
+            everything=None
+            if everything is None
+            else ConvertedRows(everything, made.prepared_rows),
+        )
         specification = PreparedSpecification.of(
             preparation, specification_of(inner, prepared), codings
         )

@@ -12,7 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import lapack
 
+from kitchenette.data.reduction import Reducible
 from kitchenette.data.rows import slices, table, take, validated
+from kitchenette.data.source import Block
 from kitchenette.files.registry import Budget, checked_state, storable
 from kitchenette.kernels import Gaussian
 from kitchenette.maps.compact import CompactMap, check_inner
@@ -189,6 +191,7 @@ class TEFM(CompactMap):
     """
 
     specification_class = TEFMSpecification
+    observes = True
     inner_name, inner_factor = "base", BASE_FACTOR
     base_: Any
     specification_: Any
@@ -247,13 +250,11 @@ class TEFM(CompactMap):
 
     def specify(self, inner: Specification, seed: int, X: Any, dtype: Any) -> dict[str, Any]:
         n = int(self.n_components)
-        found = Range(np.zeros((inner.n_components, n)), 0, 0, self.method)
-        found = _added(found, inner, seed, X, self, n)
+        rows: Reducible = X if hasattr(X, "reduced") else _InMemory(X)
+        found = rows.reduced(RangeOf(self, inner, seed, n))
         basis = _orthonormal_basis(found.sums)
         for _ in range(self.power_iterations):
-            sums = np.zeros_like(found.sums)
-            for Z in _base_features(inner, X, self):
-                sums += Z.T @ (Z @ basis.astype(Z.dtype))
+            sums = rows.reduced(PowerOf(self, inner, basis))
             found = replace(found, sums=sums)
             basis = _orthonormal_basis(sums)
         specification = TEFMSpecification(
@@ -354,6 +355,71 @@ def _check_matrix(name: str, matrix: Any, shape: tuple[int, ...]) -> None:
 
 
 # ---------------------------------------------------------------- sums over rows
+
+
+@dataclass(frozen=True)
+class _InMemory:
+    """Rows in memory as one block."""
+
+    X: Any
+
+    def reduced(self, reduction: Any) -> Any:
+        return reduction.of(Block(self.X, None, None, 0))
+
+
+@dataclass(frozen=True)
+class RangeOf:
+    """The range of all rows, as a reduction.
+
+    Attributes
+    ----------
+    owner : TEFM
+        The map, which checks rows.
+    base : Specification
+        The base map.
+    seed : int
+        The seed of Theta, whose rows belong to the numbers of the data rows.
+    n_components : int
+        The number of columns of Theta.
+    """
+
+    owner: TEFM
+    base: Specification
+    seed: int
+    n_components: int
+    numbered = True
+
+    def of(self, block: Block) -> Range | None:
+        block = block.counting()
+        if block.n_rows == 0:
+            return None
+        # Blocks of the transform over rows are numbered by their first rows, so that none has the
+        # number of another.
+        nothing = np.zeros((self.base.n_components, self.n_components))
+        before = Range(nothing, block.start, block.start, self.owner.method)
+        found = _added(before, self.base, self.seed, block.X, self.owner, self.n_components)
+        return replace(found, n_rows=found.n_rows - block.start)
+
+    def combined(self, a: Range, b: Range) -> Range:
+        return Range(a.sums + b.sums, a.n_rows + b.n_rows, max(a.n_blocks, b.n_blocks), a.method)
+
+
+@dataclass(frozen=True)
+class PowerOf:
+    """F' F Q of all rows, for a power iteration, as a reduction."""
+
+    owner: TEFM
+    base: Specification
+    basis: Matrix
+
+    def of(self, block: Block) -> Matrix:
+        sums = np.zeros_like(self.basis)
+        for Z in _base_features(self.base, table(block.counting().X), self.owner):
+            sums += Z.T @ (Z @ self.basis.astype(Z.dtype))
+        return sums
+
+    def combined(self, a: Matrix, b: Matrix) -> Matrix:
+        return a + b
 
 
 def _base_features(

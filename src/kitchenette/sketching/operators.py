@@ -177,30 +177,9 @@ class NativeOperator(Operator):
         numbers = np.ascontiguousarray(factors, dtype=self.dtype)
         return _core.transposed(self.native, native_rows(rows), numbers, out)
 
-    def gradient(
-        self,
-        rows: Any,
-        weights: NDArray[Any],
-        intercept: NDArray[np.float64],
-        targets: NDArray[Any],
-        sample_weight: NDArray[np.float64] | None,
-        loss: _core.Loss,
-        outputs: NDArray[np.float64],
-        out: NDArray[np.float64],
-        sums: NDArray[np.float64],
-    ) -> float:
-        return _core.gradient(
-            self.native,
-            native_rows(rows),
-            _native_weights(weights, self.dtype),
-            intercept,
-            targets,
-            sample_weight,
-            loss,
-            outputs,
-            out,
-            sums,
-        )
+    def gradient(self, rows: Any, weights: NDArray[Any], *others: Any) -> float:
+        numbers = _native_weights(weights, self.dtype)
+        return _core.gradient(self.native, native_rows(rows), numbers, *others)
 
 
 class NativeLinear(Linear):

@@ -21,10 +21,11 @@ def native_rows(X: Any) -> Any:
         # The features must not depend on the order in which entries are stored.
         X = X.copy()
         X.sum_duplicates()
+    # Arrays that came through a network may begin anywhere in memory.
     return (
-        X.data,
-        X.indices.astype(np.int32, copy=False),
-        X.indptr.astype(np.int64, copy=False),
+        np.require(X.data, requirements="A"),
+        np.require(X.indices, np.int32, "A"),
+        np.require(X.indptr, np.int64, "A"),
         X.shape[1],
     )
 

@@ -1,0 +1,352 @@
+"""Samples of rows by their keys: the same in whatever order, batches and places the rows are.
+
+Every row has a key, a hash value of its columns and targets. A sample has the distinct rows with
+the smallest keys (a bottom-k sample), which is a uniform one of the distinct rows. Equal rows have
+equal keys and count as one row, whose weights are added. So the samples of two sets of rows can be
+combined into the sample of both, and a row of weight 2 is the same as two rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Generic, Self, TypeVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from kitchenette.data.keys import (
+    LARGEST_KEY,
+    Array,
+    Keys,
+    numbers_to_hash,
+    row_keys,
+    seeded,
+    target_numbers,
+)
+from kitchenette.data.rows import joined, slices, take
+from kitchenette.data.schema import Schema
+from kitchenette.sketching.random import Stream
+
+MAP_ROWS = 1000  # of the sample from which a map chooses its parameters
+ARRAY_ROWS = 8000  # of the sample that estimators are prepared on; more hardly change a choice
+TABLE_ROWS, TABLE_NUMBERS = 20_000, 1 << 25  # more if categories are to be found in it
+LEAST_TABLE_ROWS = 2_000
+HASHED_ROWS, HASHED_NUMBERS = 1 << 16, 1 << 22  # that are hashed at a time
+
+
+def table_sample_rows(n_columns: int) -> int:
+    """The number of rows of a table that an estimator is prepared on."""
+    return min(TABLE_ROWS, max(LEAST_TABLE_ROWS, TABLE_NUMBERS // n_columns))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class BottomK:
+    """The distinct rows with the smallest keys; immutable.
+
+    A subclass has more attributes with an entry for each row.
+
+    Attributes
+    ----------
+    size : int
+        The largest number of rows.
+    last_key : int
+        All rows with keys up to this one are in the sample; 2^64 - 1 if none is missing.
+    keys : ndarray of shape (n_sampled,)
+        The keys of the rows, increasing.
+    weights : ndarray of shape (n_sampled,)
+        The sum of the weights of all equal rows.
+    copies : ndarray of shape (n_sampled,)
+        The number of equal rows.
+    """
+
+    size: int
+    last_key: int
+    keys: Keys
+    weights: Array
+    copies: NDArray[np.int64]
+    row_attributes: ClassVar[tuple[str, ...]] = ("keys", "weights", "copies")
+
+    @property
+    def n_sampled(self) -> int:
+        """The number of rows in the sample."""
+        return self.keys.size
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all rows are in the sample."""
+        return self.last_key == LARGEST_KEY
+
+    def combined(self, *others: Self) -> Self:
+        """The sample of the rows of all these samples."""
+        parts = [self, *others]
+        last_key = min(part.last_key for part in parts)
+        parts = [part.up_to(last_key) for part in parts]
+        together: dict[str, Any] = {
+            name: joined([getattr(part, name) for part in parts]) for name in self.row_attributes
+        }
+        return replace(self, last_key=last_key, **together).distinct()
+
+    def up_to(self, last_key: int) -> Self:
+        """The rows with keys up to a bound."""
+        if last_key >= self.last_key:
+            return self
+        count = int(np.searchsorted(self.keys, np.uint64(last_key), side="right"))
+        return replace(self.rows(slice(0, count)), last_key=last_key)
+
+    def rows(self, which: Any) -> Self:
+        """Some of the rows."""
+        some: dict[str, Any] = {
+            name: taken(getattr(self, name), which) for name in self.row_attributes
+        }
+        return replace(self, **some)
+
+    def distinct(self) -> Self:
+        """Rows in any order, with repetitions and with keys above the last one, as a sample.
+
+        What belongs to the rows, which is most of the memory, is copied only for those of the
+        sample.
+        """
+        here = np.flatnonzero(self.keys <= np.uint64(self.last_key))
+        keys, first, inverse = np.unique(self.keys[here], return_index=True, return_inverse=True)
+        weights: Array = np.bincount(inverse, self.weights[here], keys.size).astype(np.float64)
+        copies = np.bincount(inverse, self.copies[here], keys.size).astype(np.int64)
+        count, last_key = min(keys.size, self.size), self.last_key
+        if count < keys.size:
+            last_key = int(keys[count - 1])
+        found = self.rows(here[first[:count]])
+        return replace(found, last_key=last_key, weights=weights[:count], copies=copies[:count])
+
+
+def taken(values: Any, which: Any) -> Any:
+    """Some entries of an array or rows of a table; None of nothing."""
+    return None if values is None else take(values, which)
+
+
+Sample = TypeVar("Sample", bound=BottomK)
+
+
+class SampleBuilder(Generic[Sample]):
+    """Collects the sample of many parts, which come as samples.
+
+    Parameters
+    ----------
+    size : int
+        The size of the sample.
+    """
+
+    def __init__(self, size: int):
+        self._size = size
+        self._parts: list[Sample] = []
+        self._waiting = 0
+        self.last_key = LARGEST_KEY  # rows with larger keys are not needed
+
+    def add(self, part: Sample) -> None:
+        """Add the sample of a part."""
+        self.last_key = min(self.last_key, part.last_key)
+        self._parts.append(part)
+        self._waiting += part.n_sampled
+        # What belongs to the rows may be large, so that they are not left waiting for long.
+        if 4 * self._waiting > 5 * self._size:
+            self.finish()
+
+    def finish(self) -> Sample:
+        """The sample of all parts so far."""
+        sample = self._parts[0].combined(*self._parts[1:])
+        self._parts, self._waiting = [sample], 0
+        self.last_key = sample.last_key
+        return sample
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DrawnRows(BottomK):
+    """A sample of rows as they were given, in the order of their keys; immutable.
+
+    Attributes
+    ----------
+    X : ndarray, CSR matrix, data frame or Arrow table
+        The rows.
+    y : ndarray or None
+        Their targets.
+    """
+
+    X: Any
+    y: NDArray[Any] | None
+    row_attributes: ClassVar[tuple[str, ...]] = (*BottomK.row_attributes, "X", "y")
+
+    @property
+    def population(self) -> int:
+        """The number of distinct rows of which it is a sample.
+
+        Keys are uniformly distributed, so the k-th smallest one tells how many there are, with a
+        relative standard error of 1 / sqrt(k).
+        """
+        if self.is_complete:
+            return self.n_sampled
+        return max(self.n_sampled, round((self.n_sampled - 1) * 2.0**64 / (self.last_key + 1.0)))
+
+    @property
+    def sample_weight(self) -> Array | None:
+        """The weights of the rows; None if all are one."""
+        return None if np.all(self.weights == 1) else self.weights
+
+    def first(self, count: int) -> Self:
+        """The sample of fewer rows."""
+        if count >= self.n_sampled:
+            return self
+        found = self.rows(slice(0, count))
+        return replace(found, size=count, last_key=int(found.keys[-1]))
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """How rows are drawn, wherever they are: `of` some rows, then `combined`.
+
+    Attributes
+    ----------
+    size : int
+        The largest number of rows of the sample. Smaller samples of the same seed are part of it.
+    seed : int
+        The seed.
+    schema : Schema or None
+        The columns of tables and frames and their kinds, if their types do not tell.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kitchenette.data.drawing import Drawing
+    >>> X = np.random.default_rng(0).normal(size=(10_000, 3))
+    >>> drawing = Drawing(size=100, seed=0)
+    >>> whole = drawing.of_rows(X)
+    >>> parts = drawing.combined(drawing.of_rows(X[6000:]), drawing.of_rows(X[:6000]))
+    >>> whole.n_sampled, bool(np.array_equal(whole.X, parts.X))
+    (100, True)
+    """
+
+    size: int
+    seed: int
+    schema: Schema | None = None
+
+    def of(self, block: Any) -> DrawnRows:
+        """The sample of a block: an object with rows X, targets y and weights, or None for these.
+
+        Parameters
+        ----------
+        block : Block
+            Some rows.
+
+        Returns
+        -------
+        sample : DrawnRows
+        """
+        return self.of_rows(block.X, block.y, block.weight)
+
+    def of_rows(self, X: Any, y: Any = None, weights: Array | None = None) -> DrawnRows:
+        """The sample of some rows.
+
+        Parameters
+        ----------
+        X : ndarray, CSR matrix, data frame or Arrow table
+            Rows.
+        y : ndarray of shape (n_rows,) or (n_rows, n_targets), optional
+            Targets.
+        weights : ndarray of shape (n_rows,), optional
+            Weights. Rows of weight zero are left out.
+
+        Returns
+        -------
+        sample : DrawnRows
+        """
+        n_rows = X.shape[0]
+        builder: SampleBuilder[DrawnRows] = SampleBuilder(self.size)
+        # Places of rows are collected, and the rows themselves are copied once at the end.
+        for part in [*slices(n_rows, _rows_at_a_time(X))] or [slice(0, 0)]:
+            places = np.arange(part.start, part.stop)
+            numbers = target_numbers(taken(y, part), places.size)
+            keys = seeded(row_keys(numbers_to_hash(take(X, part), self.schema), numbers), self.seed)
+            units = np.ones(places.size) if weights is None else weights[part]
+            counting = np.flatnonzero(units)
+            found = DrawnRows(
+                size=self.size,
+                last_key=builder.last_key,
+                keys=keys,
+                weights=units,
+                copies=np.ones(places.size, np.int64),
+                X=places,
+                y=None,
+            )
+            found = found if counting.size == places.size else found.rows(counting)
+            builder.add(found.distinct())
+        found = builder.finish()
+        return replace(found, X=take(X, found.X), y=taken(y, found.X))
+
+    def combined(self, a: DrawnRows, b: DrawnRows) -> DrawnRows:
+        """The sample of the rows of both; neither is changed.
+
+        Parameters
+        ----------
+        a, b : DrawnRows
+            Samples of different rows by this drawing.
+
+        Returns
+        -------
+        sample : DrawnRows
+        """
+        return a.combined(b)
+
+    def of_blocks(self, blocks: Iterable[Any]) -> DrawnRows | None:
+        """The sample of many blocks; None if there are no blocks.
+
+        Parameters
+        ----------
+        blocks : iterable of Block
+            Rows.
+
+        Returns
+        -------
+        sample : DrawnRows or None
+        """
+        builder: SampleBuilder[DrawnRows] | None = None
+        for block in blocks:
+            builder = SampleBuilder(self.size) if builder is None else builder
+            builder.add(self.of(block).up_to(builder.last_key))
+        return None if builder is None else builder.finish()
+
+
+def sample_rows(
+    X: Any, seed: int, weights: Any = None, drawn: DrawnRows | None = None
+) -> tuple[Any, Any]:
+    """Rows from which a map chooses its parameters, with their weights; all if there are few.
+
+    Parameters
+    ----------
+    X : table of rows
+        All rows; see `kitchenette.data.rows.table`.
+    seed : int
+        The seed.
+    weights : ndarray of shape (n_rows,), optional
+        Weights; rows of weight zero are excluded.
+    drawn : DrawnRows, optional
+        Rows to take instead of X, of which there may be more than needed.
+
+    Returns
+    -------
+    sample : table of rows
+        At most 1000 rows.
+    sample_weight : ndarray or None
+        Their weights.
+    """
+    if drawn is not None:
+        X, weights = drawn.X, drawn.sample_weight
+    counting = np.arange(X.shape[0]) if weights is None else np.flatnonzero(weights)
+    if counting.size == 0 < X.shape[0]:
+        raise ValueError("All weights are zero: there is no row to learn from.")
+    picked = counting[Stream(seed, "sample").sample(counting.size, MAP_ROWS)]
+    return take(X, picked), taken(weights, picked)
+
+
+def _rows_at_a_time(X: Any) -> int:
+    n_rows, n_columns = X.shape
+    numbers = X.nnz / max(1, n_rows) if sp.issparse(X) else n_columns
+    return int(max(1, min(HASHED_ROWS, HASHED_NUMBERS // max(1, numbers))))
