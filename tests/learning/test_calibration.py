@@ -86,7 +86,7 @@ def test_log_loss_is_that_of_cross_validated_calibration():
     X, y = make_classification(
         4000, 10, n_informative=6, n_classes=3, class_sep=0.7, random_state=0
     )
-    feature_map = Fastfood(n_components=256, random_state=0)
+    feature_map = Fastfood(n_components=128, random_state=0)
     model = KernelClassifier(feature_map).fit(X[:2000], y[:2000])
     peer = CalibratedClassifierCV(KernelClassifier(feature_map), cv=5).fit(X[:2000], y[:2000])
     ours = log_loss(y[2000:], model.predict_proba(X[2000:]))

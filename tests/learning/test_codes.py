@@ -43,7 +43,7 @@ def test_weights_for_a_code_are_those_of_one_hot_targets_times_the_code():
 
 
 @given(st.integers(2, 40), st.integers(0, 60), st.integers(0, 5))
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=25)
 def test_random_codes_have_distinct_words_of_the_length_asked_for(n_classes, more, seed):
     length = int(np.ceil(np.log2(n_classes))) + more
     code = OutputCode.random(n_classes, length, seed=seed)

@@ -42,7 +42,7 @@ from kitchenette import (
 )
 from kitchenette.comparison import first_difference
 from kitchenette.kernels import Exponential, Gaussian, Polynomial
-from kitchenette.learning import OutputCode, accumulation, base, machine
+from kitchenette.learning import OutputCode, accumulation, base, one_pass
 from kitchenette.learning.model import LinearModel
 from kitchenette.maps.protocol import FittedMap, thawed
 from kitchenette.sketching.dense import matrix_product
@@ -214,7 +214,7 @@ def test_evidence_and_standard_deviations_are_those_of_bayesian_ridge():
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_intervals_of_95_percent_cover_95_percent(fit_intercept):
-    """20 draws of weights and noise from the model, 1000 new rows each.
+    """20 draws of weights and noise from the model, 500 new rows each.
 
     Rows of one draw share its weights and noise estimate, so that coverage of draws varies by
     a percent or two; its mean over 20 draws is within a percent of 95.
@@ -223,9 +223,9 @@ def test_intervals_of_95_percent_cover_95_percent(fit_intercept):
     covered = []
     for seed in range(20):
         rng = np.random.default_rng(seed)
-        X = rng.normal(size=(1400, 4))
+        X = rng.normal(size=(900, 4))
         Z = feature_map.transform(X)
-        y = Z @ rng.normal(size=100) + 5 * fit_intercept + 0.3 * rng.normal(size=1400)
+        y = Z @ rng.normal(size=100) + 5 * fit_intercept + 0.3 * rng.normal(size=900)
         model = KernelRegressor(
             FrozenEstimator(feature_map), alpha="evidence", fit_intercept=fit_intercept
         ).fit(X[:400], y[:400])
@@ -275,7 +275,7 @@ def same_predictions(a, b, X, rtol=1e-6):
 @pytest.mark.filterwarnings("ignore:alpha='gcv' chose")
 @pytest.mark.parametrize("alpha", [0.3, "gcv", "auto"])
 def test_batches_make_the_model_of_all_rows(cuts, alpha, monkeypatch):
-    monkeypatch.setattr(machine, "MOST_ROWS", 64)
+    monkeypatch.setattr(one_pass, "MOST_ROWS", 64)
     monkeypatch.setattr(accumulation, "MOST_ROWS", 64)
     X, y = regression()
     weights = np.random.default_rng(1).uniform(0, 2, len(X))
@@ -969,7 +969,7 @@ def test_bad_targets_get_a_sentence():
 
 
 def test_after_an_error_the_model_is_as_it_was(monkeypatch):
-    monkeypatch.setattr(machine, "MOST_ROWS", 64)
+    monkeypatch.setattr(one_pass, "MOST_ROWS", 64)
     monkeypatch.setattr(accumulation, "MOST_ROWS", 64)
     X, y = regression()
     bad = X.copy()

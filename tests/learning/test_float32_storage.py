@@ -14,8 +14,8 @@ from sklearn.linear_model import Ridge
 
 from kitchenette import Fastfood, KernelClassifier, KernelRegressor, LeastSquares, load, save
 from kitchenette.kernels import Gaussian
-from kitchenette.learning import least_squares, leave_one_out, memory, regularisation
-from kitchenette.learning.least_squares import stored_resolution
+from kitchenette.learning import gram_storage, leave_one_out, memory, regularisation
+from kitchenette.learning.gram_storage import stored_resolution
 from kitchenette.learning.packed import PackedSymmetric
 from kitchenette.learning.refinement import refined
 
@@ -257,7 +257,7 @@ def test_refinement_solves_each_column():
 @pytest.fixture
 def large_from_here(monkeypatch):
     """Let 200 features be many."""
-    monkeypatch.setattr(least_squares, "LARGE_ORDER", 200)
+    monkeypatch.setattr(gram_storage, "LARGE_ORDER", 200)
     for module in (regularisation, leave_one_out):
         monkeypatch.setattr(module, "EXACT_FEATURES", 100)
     monkeypatch.setattr(leave_one_out, "MANY_FEATURES", 200)
@@ -299,9 +299,9 @@ def test_models_of_many_float32_features_are_those_in_float64(tmp_path):
 
 
 def test_few_or_float64_features_are_stored_in_float64():
-    assert least_squares.storage_of(16_384, np.float32) == "float64"
-    assert least_squares.storage_of(16_385, np.float32) == "float32"
-    assert least_squares.storage_of(10**6, np.float64) == "float64"
+    assert gram_storage.storage_of(16_384, np.float32) == "float64"
+    assert gram_storage.storage_of(16_385, np.float32) == "float32"
+    assert gram_storage.storage_of(10**6, np.float64) == "float64"
 
 
 # ---------------------------------------------------------------- memory
@@ -309,7 +309,7 @@ def test_few_or_float64_features_are_stored_in_float64():
 
 def test_what_does_not_fit_is_refused_with_the_bytes_it_needs(monkeypatch):
     monkeypatch.setattr(memory, "memory_limit", lambda: 10 * 10**9)
-    learning = least_squares.check_learning_memory
+    learning = gram_storage.check_learning_memory
     learning(32_768, np.float32, n_rows=60_000, n_sampled=2000)  # 4.6 GB
     sentence = (
         "Learning from 65536 features would take 17.7 GB of memory (8.59 GB for the Gram matrix, "
@@ -329,7 +329,7 @@ def test_what_does_not_fit_is_refused_with_the_bytes_it_needs(monkeypatch):
 def test_many_features_fit_where_they_should(monkeypatch):
     for order, limit in ((2**15, 5e9), (2**16, 20e9)):
         monkeypatch.setattr(memory, "memory_limit", lambda limit=limit: int(limit))
-        least_squares.check_learning_memory(order, np.float32, n_rows=10**6, n_sampled=2000)
+        gram_storage.check_learning_memory(order, np.float32, n_rows=10**6, n_sampled=2000)
 
 
 def test_limits_of_control_groups(tmp_path):

@@ -10,11 +10,7 @@ from learning.hostile import SETS, Data, data
 
 from kitchenette import KernelClassifier, KernelRegressor
 
-QUICK = (
-    "two_rows",
-    "only_constant_columns",
-    "heavy_tailed_columns_and_targets",
-)
+QUICK = ("two_rows", "heavy_tailed_columns_and_targets")
 LEAST_R2 = -0.05
 LEAST_ACCURACY = -0.02  # beyond the share of the most frequent class
 
@@ -49,8 +45,10 @@ def test_the_defaults_do_not_betray_on(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("draw", [0, 1])
-@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize(
+    ("name", "draw"),
+    [(name, draw) for name in SETS for draw in (0, 1) if draw or name not in QUICK],
+)
 def test_the_defaults_do_not_betray_on_other_draws_of(name, draw):
     check(name, draw)
 

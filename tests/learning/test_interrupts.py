@@ -14,7 +14,7 @@ import pytest
 import kitchenette
 from kitchenette import Fastfood, KernelClassifier, KernelRegressor, LeastSquares
 from kitchenette.kernels import Gaussian
-from kitchenette.learning import machine
+from kitchenette.learning import one_pass
 
 PACKAGE = str(Path(kitchenette.__file__).parent)
 RNG = np.random.default_rng(0)
@@ -58,29 +58,38 @@ def interrupted(action, line, error):
     return False
 
 
+def assert_happens_or_does_not(make, change, described, error):
+    """Interrupt the change of a new object at every line of the package, one after the other."""
+    before = described(make())
+    changed = make()
+    change(changed)
+    after = described(changed)
+    assert not equal(before, after)
+    seen, reached = [], True
+    while reached:
+        owner = make()
+        reached = interrupted(functools.partial(change, owner), len(seen) + 1, error)
+        now = described(owner)
+        assert equal(now, before) or equal(now, after), f"torn at line event {len(seen) + 1}"
+        seen.append(equal(now, after))
+    assert seen[0] is False
+    assert seen[-1] is True
+    assert len(seen) > 3
+    assert seen == sorted(seen)
+
+
 @pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
 @pytest.mark.parametrize("method", ["update", "downdate", "merge"])
 def test_a_change_happens_or_does_not(method, error):
     other = LeastSquares(9, 2).update(Z[:50] + 1, Y[:50])
     arguments = {"update": (Z, Y), "downdate": (Z[:8300], Y[:8300]), "merge": (other,)}[method]
     start = known().state()
-    before = numbers(known())
-    changed = known()
-    getattr(changed, method)(*arguments)
-    after = numbers(changed)
-    assert not equal(before, after)
-    seen, line, reached = [], 1, True
-    while reached:
-        statistics = LeastSquares.from_state(start)
-        reached = interrupted(lambda: getattr(statistics, method)(*arguments), line, error)  # noqa: B023
-        now = numbers(statistics)
-        assert equal(now, before) or equal(now, after), f"torn at line event {line}"
-        seen.append(equal(now, after))
-        line += 1
-    assert seen[0] is False
-    assert seen[-1] is True
-    assert len(seen) > 3
-    assert seen == sorted(seen)
+    assert_happens_or_does_not(
+        lambda: LeastSquares.from_state(start),
+        lambda statistics: getattr(statistics, method)(*arguments),
+        numbers,
+        error,
+    )
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
@@ -158,22 +167,8 @@ CHANGES = {
     ],
 )
 def test_a_model_changes_or_does_not(name, error, monkeypatch):
-    monkeypatch.setattr(machine, "MOST_ROWS", 64)
+    monkeypatch.setattr(one_pass, "MOST_ROWS", 64)
     make, change = CHANGES[name]
     start = pickle.dumps(make(SOME))
-    before = described(pickle.loads(start))
-    changed = pickle.loads(start)
-    change(changed)  # also makes the other model, before any call is interrupted
-    after = described(changed)
-    assert not equal(before, after)
-    seen, line, reached = [], 1, True
-    while reached:
-        model = pickle.loads(start)
-        reached = interrupted(lambda: change(model), line, error)  # noqa: B023
-        now = described(model)
-        assert equal(now, before) or equal(now, after), f"torn at line event {line}"
-        seen.append(equal(now, after))
-        line += 1
-    assert seen[0] is False
-    assert seen[-1] is True
-    assert seen == sorted(seen)
+    # The first change also makes the other model, before any call is interrupted.
+    assert_happens_or_does_not(lambda: pickle.loads(start), change, described, error)

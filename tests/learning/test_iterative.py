@@ -207,7 +207,7 @@ def test_maps_of_other_packages_and_pipelines_are_learned():
 
 
 def test_many_features_are_learned_in_passes_by_default(monkeypatch):
-    monkeypatch.setattr("kitchenette.learning.machine.ONE_PASS_FEATURES", 64)
+    monkeypatch.setattr("kitchenette.learning.many_passes.ONE_PASS_FEATURES", 64)
     X, y = smooth_data()
     assert KernelRegressor(fixed_map(64)).fit(X, y).solver_ == "onepass"
     model = KernelRegressor(fixed_map(65)).fit(X, y)

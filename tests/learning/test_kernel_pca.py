@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import pickle
 import subprocess
 import sys
@@ -36,7 +37,7 @@ from kitchenette import (
     TensorSketch,
 )
 from kitchenette.kernels import Gaussian, Polynomial
-from kitchenette.learning import base, eigenvectors, kernel_pca
+from kitchenette.learning import base, eigenvectors, kernel_pca, principal_components
 from kitchenette.learning.eigenvectors import leading_eigenvectors
 from kitchenette.learning.packed import PackedSymmetric
 
@@ -93,7 +94,7 @@ def test_scikit_learns_estimator_checks(estimator, check):
 # ---------------------------------------------------------------- against dense linear algebra
 
 
-@pytest.mark.parametrize("n_features", [60, 600])  # full decomposition and Lanczos' method
+@pytest.mark.parametrize("n_features", [60, 300])  # full decomposition and Lanczos' method
 @pytest.mark.parametrize("weighted", [False, True])
 def test_components_equal_those_of_dense_features(n_features, weighted):
     X = rows(900)
@@ -177,8 +178,13 @@ def test_circles_are_separated():
 # ---------------------------------------------------------------- the leading eigenvectors
 
 
-def symmetric(spectrum, seed=0):
-    basis = np.linalg.qr(np.random.default_rng(seed).normal(size=2 * (len(spectrum),)))[0]
+@functools.cache
+def basis_of(order):
+    return np.linalg.qr(np.random.default_rng(0).normal(size=(order, order)))[0]
+
+
+def symmetric(spectrum):
+    basis = basis_of(len(spectrum))
     return (basis * spectrum) @ basis.T
 
 
@@ -188,20 +194,20 @@ def packed(matrix):
 
 
 SPECTRA = {
-    "decaying": 0.8 ** np.arange(400),
-    "repeated": np.r_[np.full(4, 5.0), np.full(3, 2.0), np.linspace(1, 0, 393)],
-    "all equal": np.ones(400),
-    "rank three": np.r_[3.0, 2.0, 1.0, np.zeros(397)],
-    "nearly flat": np.linspace(1, 0.9, 400),
-    "zero": np.zeros(400),
-    "tiny": 1e-200 * 0.7 ** np.arange(400),
-    "huge": 1e200 * 0.7 ** np.arange(400),
+    "decaying": 0.8 ** np.arange(300),
+    "repeated": np.r_[np.full(4, 5.0), np.full(3, 2.0), np.linspace(1, 0, 293)],
+    "all equal": np.ones(300),
+    "rank three": np.r_[3.0, 2.0, 1.0, np.zeros(297)],
+    "nearly flat": np.linspace(1, 0.9, 300),
+    "zero": np.zeros(300),
+    "tiny": 1e-200 * 0.7 ** np.arange(300),
+    "huge": 1e200 * 0.7 ** np.arange(300),
     "small": 0.8 ** np.arange(5),
     "one": np.ones(1),
 }
 
 
-@pytest.mark.parametrize("count", [1, 6, 40, 41])
+@pytest.mark.parametrize("count", [1, 6, 30, 31])  # Lanczos' method up to a tenth of the order
 @pytest.mark.parametrize("spectrum", SPECTRA.values(), ids=SPECTRA)
 def test_leading_eigenvectors_of_any_spectrum(spectrum, count):
     count = min(count, spectrum.size)
@@ -209,7 +215,8 @@ def test_leading_eigenvectors_of_any_spectrum(spectrum, count):
     values, vectors = leading_eigenvectors(packed(matrix), count)
     np.testing.assert_allclose(values / scale, np.sort(spectrum)[::-1][:count] / scale, atol=1e-13)
     np.testing.assert_allclose(vectors.T @ vectors, np.eye(count), atol=1e-12)
-    np.testing.assert_allclose(matrix @ vectors / scale, vectors * values / scale, atol=1e-12)
+    # Lanczos' method stops at residuals of up to about 1e-10, where eigenvalues are exact.
+    np.testing.assert_allclose(matrix @ vectors / scale, vectors * values / scale, atol=1e-9)
     assert np.all(vectors[np.abs(vectors).argmax(axis=0), np.arange(count)] > 0)
 
 
@@ -293,7 +300,7 @@ def test_components_are_computed_when_they_are_needed(monkeypatch):
         calls.append(arguments)
         return leading_eigenvectors(*arguments)
 
-    monkeypatch.setattr(kernel_pca, "leading_eigenvectors", counted)
+    monkeypatch.setattr(principal_components, "leading_eigenvectors", counted)
     X = rows()
     model = KernelPCA(2, fixed_map()).partial_fit(X[:100])
     assert len(calls) == 0

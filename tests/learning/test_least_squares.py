@@ -49,7 +49,9 @@ def assert_same_statistics(a, b, *, rtol=1e-9):
 # ---------------------------------------------------------------- packed matrices
 
 
-@pytest.mark.parametrize("order", [1, 2, 3, 4, 5, 40, 41, 256, 299, 700])
+@pytest.mark.parametrize(
+    "order", [1, 2, 3, 4, 5, 40, 41, 256, 299, pytest.param(700, marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_packed_matrices_equal_full_ones(order, dtype):
     rng = np.random.default_rng(order)

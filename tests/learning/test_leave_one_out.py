@@ -10,10 +10,11 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import Ridge
 
 from kitchenette import Fastfood, KernelClassifier, KernelRegressor, LeastSquares
+from kitchenette.data.keys import row_keys
 from kitchenette.kernels import Gaussian
 from kitchenette.learning import leave_one_out, regularisation
 from kitchenette.learning.leave_one_out import LeaveOneOut
-from kitchenette.learning.row_sample import RowSample, row_keys
+from kitchenette.learning.row_sample import RowSample
 
 
 def problem(n_rows=60, n_features=12, n_targets=2, seed=0):
@@ -110,10 +111,10 @@ def test_criteria_warn_when_they_are_contradicted():
 
 def test_weights_are_relative():
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(500, 4))
-    y = np.sin(X[:, 0]) + 0.3 * rng.normal(size=500)
-    weights = rng.uniform(0.2, 2, size=500)
-    feature_map = Fastfood(n_components=200, random_state=0)
+    X = rng.normal(size=(300, 4))
+    y = np.sin(X[:, 0]) + 0.3 * rng.normal(size=300)
+    weights = rng.uniform(0.2, 2, size=300)
+    feature_map = Fastfood(n_components=64, random_state=0)
     for alpha in ("auto", "gcv", "evidence"):
         model = KernelRegressor(feature_map, alpha=alpha).fit(X, y, weights)
         mean, deviation = model.predict(X, return_std=True)
@@ -145,7 +146,7 @@ def test_streams_and_merges_make_the_same_choice():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(3000, 4))
     y = X[:, 0] * X[:, 1] + 0.1 * rng.normal(size=3000)
-    feature_map = FrozenEstimator(Fastfood(n_components=200, random_state=0).fit(X))
+    feature_map = FrozenEstimator(Fastfood(n_components=64, random_state=0).fit(X))
 
     def model():
         return KernelRegressor(feature_map, validation_rows=300)

@@ -96,8 +96,14 @@ def again(model, path, **options):
     return load(path)
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("name", PIPELINES)
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [
+        pytest.param(name, dtype, marks=pytest.mark.slow if number % 2 == place else ())
+        for number, name in enumerate(PIPELINES)
+        for place, dtype in enumerate((np.float64, np.float32))
+    ],
+)
 def test_a_pipeline_keeps_all_abilities(name, dtype, path):
     X, y = data(dtype)
     model = KernelRegressor(clone(PIPELINES[name]), alpha=0.1, random_state=0).fit(X[:100], y[:100])

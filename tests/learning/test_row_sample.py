@@ -4,58 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
+from kitchenette.data.drawing import SampleBuilder
+from kitchenette.data.keys import LARGEST_KEY, row_keys
 from kitchenette.files.registry import Budget
-from kitchenette.learning.row_sample import LARGEST_KEY, RowSample, SampleBuilder, row_keys
-
-MASK = 2**64 - 1
-
-
-def mixed(x):
-    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & MASK
-    x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & MASK
-    return x ^ (x >> 31)
-
-
-def key_of(row):
-    """The key of a row of numbers, by whole numbers of Python."""
-    golden = 0x9E3779B97F4A7C15
-    total = 0
-    for column, number in enumerate(row):
-        b = int(np.float64(number + 0.0).view(np.uint64))
-        b ^= (b >> 26) ^ (b >> 52)
-        total += b * (mixed(((column + 1) * golden) & MASK) | 1)
-    return mixed((total + golden) & MASK)
-
-
-def test_keys_are_those_of_the_formula():
-    X = np.array([[1.0, -0.0, 3.5], [0.0, 0.0, 0.0], [1e300, -2.0, 1e-300]])
-    Y = np.array([[1.0], [2.0], [0.0]])
-    expected = [
-        (key_of(x) + 0x9E3779B97F4A7C15 * key_of(y)) & MASK for x, y in zip(X, Y, strict=True)
-    ]
-    assert row_keys(X, Y).tolist() == expected
-
-
-@pytest.mark.parametrize("convert", [np.float32, np.asfortranarray, sp.csr_matrix, lambda X: X + 0])
-def test_keys_do_not_depend_on_format_or_precision(convert):
-    rng = np.random.default_rng(0)
-    X = rng.integers(-3, 4, size=(500, 7)).astype(np.float64)
-    Y = rng.normal(size=(500, 2))
-    assert np.array_equal(row_keys(X, Y), row_keys(convert(X), Y))
-
-
-def test_keys_of_binary_rows_are_uniform_and_distinct():
-    # Ten standard errors of the mean of uniform numbers; a hash that only keeps the high bits of
-    # the numbers 0 and 1 has a few thousand different keys.
-    X = (np.arange(1 << 14)[:, None] >> np.arange(14)) & 1
-    keys = row_keys(X.astype(np.float32), np.zeros((len(X), 1)))
-    assert np.unique(keys).size == len(X)
-    uniform = keys / 2.0**64
-    assert abs(uniform.mean() - 0.5) < 10 / np.sqrt(12 * len(X))
-    counts = np.bincount((uniform * 16).astype(int), minlength=16)
-    assert np.square(counts - 1024).sum() / 1024 < 60  # chi-squared, 15 degrees of freedom: 1e-6
+from kitchenette.learning.row_sample import RowSample
 
 
 def sample_of(X, Y, weights=None, size=50):
@@ -79,7 +32,7 @@ def test_order_batches_and_merging_do_not_matter():
     same(whole, sample_of(X[order], Y[order], weights[order]))
     builder = SampleBuilder(50)
     for part in np.array_split(order, 9):
-        builder.add(row_keys(X[part], Y[part]), X[part], Y[part], weights[part])
+        builder.add(sample_of(X[part], Y[part], weights[part]).up_to(builder.last_key))
     same(whole, builder.finish())
     some = [sample_of(X[part], Y[part], weights[part]) for part in np.array_split(order, 5)]
     same(whole, some[3].combined(some[0], some[4]).combined(some[2].combined(some[1])))

@@ -15,6 +15,7 @@ from sklearn.frozen import FrozenEstimator
 
 import kitchenette
 from kitchenette import Fastfood, KernelClassifier, KernelPCA, KernelRegressor
+from kitchenette.data import source
 from kitchenette.learning import Summary, combine, finish, learn, prepare, summary_of
 
 RNG = np.random.default_rng(0)
@@ -176,3 +177,14 @@ def test_a_summary_from_a_file_is_checked(tmp_path):
     for wrong in ({"n_rows": 5}, {"statistics": None}, {"target_dtype": "int8"}, {"n_rows": -1}):
         with pytest.raises(ValueError, match=r"must be|must have"):
             Summary.from_file({**good, **wrong}, kitchenette.files.Budget(1e9, 1e9))
+
+
+def test_components_of_no_rows_are_refused_or_wait():
+    prepared = prepare(KernelPCA(2, MAP), X[:50])
+    prepared.partial_fit(X[:5], sample_weight=np.zeros(5))
+    assert not hasattr(prepared, "statistics_")
+    assert prepared.partial_fit(X).statistics_.n_rows == 600
+    assert prepared.partial_fit(X[:5], sample_weight=np.zeros(5)).statistics_.n_rows == 600
+    with pytest.raises(kitchenette.data.DataError, match="no row of positive weight"):
+        prepared.partial_fit(source(X[:5], weight=np.zeros(5)))
+    assert prepared.partial_fit(source(X[:5])).statistics_.n_rows == 605

@@ -5,22 +5,17 @@ from __future__ import annotations
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
+from kitchenette import _core
+from kitchenette.data.drawing import SampleBuilder
+from kitchenette.data.keys import Keys, can_be_hashed, row_keys
 from kitchenette.data.rows import slices, take
-from kitchenette.learning.least_squares import (
-    LeastSquares,
-    StatisticsBuilder,
-    check_learning_memory,
-)
+from kitchenette.learning.gram_storage import check_learning_memory, storage_of
+from kitchenette.learning.least_squares import LeastSquares
 from kitchenette.learning.progress import with_progress
-from kitchenette.learning.row_sample import (
-    Keys,
-    RowSample,
-    SampleBuilder,
-    can_be_hashed,
-    row_keys,
-)
+from kitchenette.learning.row_sample import RowSample
+from kitchenette.learning.threads import BLAS, one_blas_thread
 from kitchenette.maps.protocol import FittedMap
 
 Array = NDArray[np.float64]
@@ -63,6 +58,43 @@ class NoTargets:
     def target_numbers(self, targets: NDArray[Any]) -> Array:
         """The zeros."""
         return targets
+
+
+class StatisticsBuilder:
+    """Builds statistics from blocks of rows.
+
+    Centred rows are buffered until there are enough for an efficient update of the whole Gram
+    matrix, so blocks may be small.
+
+    Parameters
+    ----------
+    n_features, n_targets : int
+        The numbers of columns of Z and Y.
+    n_rows : int
+        The approximate number of rows to be added.
+    dtype : dtype
+        The expected precision of the blocks; others are accepted.
+    """
+
+    def __init__(self, n_features: int, n_targets: int, n_rows: int, dtype: DTypeLike):
+        room = n_rows + n_rows // LEAST_ROWS + 1  # one more row per block for the shift of means
+        self._accumulator = _core.Accumulator(
+            n_features,
+            n_targets,
+            room,
+            in_float32=np.dtype(dtype) == np.float32,
+            float32_gram=storage_of(n_features, dtype) == "float32",
+        )
+
+    def add(self, Z: NDArray[Any], Y: Array, weights: Array | None) -> None:
+        """Add a block of rows without checks."""
+        with one_blas_thread():
+            self._accumulator.add(Z, np.ascontiguousarray(Y), weights, blas=BLAS)
+
+    def finish(self) -> LeastSquares:
+        """The statistics of all rows; the builder must not be used afterwards."""
+        with one_blas_thread():
+            return LeastSquares._of(self._accumulator.finish(blas=BLAS))
 
 
 def features(fitted: FittedMap, X: Any, memory: NDArray[Any] | None = None) -> NDArray[Any]:
@@ -146,7 +178,8 @@ def accumulate(
     blocks = slices(n_rows, size)
     if title is not None:
         blocks = with_progress(blocks, n_rows, title)
-    builder, memory, sampler = None, None, SampleBuilder(n_sampled)
+    builder, memory = None, None
+    sampler: SampleBuilder[RowSample] = SampleBuilder(n_sampled)
     for rows in blocks:
         block = batch(
             fitted,
@@ -164,6 +197,7 @@ def accumulate(
             builder = StatisticsBuilder(n_features, block.Y.shape[1], n_rows, block.Z.dtype)
         builder.add(block.Z, block.Y, block.weights)
         if block.keys is not None:
-            sampler.add(block.keys, block.Z, block.Y, block.weights)
+            Z, Y, units = block.Z, block.Y, block.weights
+            sampler.add(RowSample.of(n_sampled, block.keys, Z, Y, units, sampler.last_key))
     assert builder is not None
     return builder.finish(), sampler.finish() if n_sampled > 0 else None

@@ -11,10 +11,14 @@ Array = NDArray[np.float64]
 Parts = list[LeastSquares | None]  # the statistics of each class; None for one without rows
 
 
-def balancing(parts: Parts) -> Array:
-    """Factors for the weights of each class, by which all classes weigh as many rows."""
-    counts = np.array([0 if part is None else part.n_rows for part in parts])
+def balancing_factors(counts: NDArray[np.intp]) -> Array:
+    """Factors for the weights of classes of so many rows, by which all of them weigh the same."""
     return counts.sum() / np.maximum(counts * np.count_nonzero(counts), 1)
+
+
+def balancing(parts: Parts) -> Array:
+    """The factors of the classes whose statistics are given."""
+    return balancing_factors(np.array([0 if part is None else part.n_rows for part in parts]))
 
 
 def balanced(parts: Parts) -> LeastSquares:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from copy import copy
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,15 +17,17 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kitchenette.comparison import digest
+from kitchenette.data.drawing import ARRAY_ROWS, MAP_ROWS, Drawing, table_sample_rows
 from kitchenette.data.rows import is_table, refuse_what_is_not_numbers, slices, take
 from kitchenette.data.schema import DataError
-from kitchenette.data.source import SAMPLE_ROWS, Source, sampled_rows
+from kitchenette.data.source import Block, Source, block_of
 from kitchenette.data.tables import has_numbers_only, is_frame, plain_rows, schema_of, table_of
 from kitchenette.files.registry import Budget, checked_state, constructed, stored_parameters
 from kitchenette.kernels import Kernel
-from kitchenette.learning.least_squares import LeastSquares, check_learning_memory
+from kitchenette.learning.gram_storage import check_learning_memory
+from kitchenette.learning.least_squares import LeastSquares
 from kitchenette.learning.model import LinearFunction
-from kitchenette.learning.summary import Summary
+from kitchenette.learning.summary import Summary, SummaryOf
 from kitchenette.maps.base import RowMap
 from kitchenette.maps.protocol import (
     FittedMap,
@@ -36,6 +40,7 @@ from kitchenette.maps.protocol import (
 )
 from kitchenette.maps.table_map import TableMap
 from kitchenette.parameters import ValueParameters
+from kitchenette.sketching.random import seed_from
 
 Array = NDArray[np.float64]
 PREDICTED_ROWS = 1 << 14  # the size of the blocks in which data other than arrays is converted
@@ -73,6 +78,14 @@ class FeatureLearner(ValueParameters, ABC):
     def _unfitted_map(self, seed: int) -> Any:
         """The map as given, or the default map with this seed."""
 
+    def _drawing_seed(self) -> int:
+        """The seed by which rows to choose on are drawn.
+
+        It is that of the map, if it has one: then the map is the same in every fit.
+        """
+        given = getattr(self._unfitted_map(self.seed_), "random_state", None)
+        return seed_from(given) if isinstance(given, numbers.Integral) else self.seed_
+
     def _check_feature_map(self) -> None:
         """Refuse a parameter that is not a map."""
         feature_map = self._unfitted_map(0)
@@ -99,12 +112,14 @@ class FeatureLearner(ValueParameters, ABC):
         weights: Array | None,
         check: Callable[[int], None] | None = None,
         source: Source | None = None,
+        sample: Block | None = None,
     ) -> tuple[Any, FittedMap]:
         """The map fitted on a first batch, as a transformer and as a `FittedMap`.
 
+        It is chosen on rows that are drawn by their keys, so that their order does not matter.
         ``check`` is called before with the number of features, to refuse too many; by default
-        it is the memory of their statistics that is checked. ``source`` is where a sample comes
-        from, and says how columns of a table become numbers.
+        it is the memory of their statistics that is checked. If the rows are a sample of a
+        ``source``, that says how columns of a table become numbers.
         """
         feature_map = self._unfitted_map(self.seed_)
         n_components = getattr(feature_map, "n_components", None)
@@ -114,13 +129,26 @@ class FeatureLearner(ValueParameters, ABC):
             # Before the map is fitted, the precision of its features is not known.
             check_learning_memory(n_components, np.float32, n_rows=X.shape[0], n_sampled=0)
         if is_table(X) and not isinstance(thawed(feature_map), TableMap):
-            if source is None and X.num_rows > SAMPLE_ROWS:
-                some = sampled_rows(X.num_rows, SAMPLE_ROWS, self.seed_)
-                y, weights = (None if part is None else part[some] for part in (y, weights))
-                X = take(X, some)
-            feature_map = _map_of_table(feature_map, X, y, weights, source)
+            if sample is None:
+                drawing = Drawing(table_sample_rows(X.num_columns), self._drawing_seed())
+                sample = block_of(drawing.of_rows(X, y, weights))
+            else:
+                copies = sample.copies if sample.n_rows == X.num_rows else None
+                sample = replace(sample, X=X, y=y, weight=weights, copies=copies)
+            feature_map = _map_of_table(feature_map, sample, source)
             return feature_map, feature_map.for_inference()
-        feature_map = fit_map(feature_map, X, y, weights)
+        drawn, population = None, None if sample is None else sample.population
+        if sample is None and isinstance(feature_map, RowMap) and X.shape[0] > MAP_ROWS:
+            drawn = Drawing(ARRAY_ROWS, self._drawing_seed()).of_rows(X, y, weights)
+        feature_map = fit_map(
+            feature_map,
+            X,
+            y,
+            weights,
+            population=population,
+            drawn=drawn,
+            everything=source,
+        )
         # A copy, so that the model stays as it is if somebody fits the map on more rows.
         return feature_map, fitted_map(feature_map, X).for_inference()
 
@@ -171,7 +199,7 @@ class FeatureLearner(ValueParameters, ABC):
 
     def _forget(self) -> None:
         """Remove all fitted attributes."""
-        for name in [name for name in vars(self) if name.endswith("_")]:
+        for name in [name for name in vars(self) if name.endswith("_") or name == "_model"]:
             delattr(self, name)
 
     def _check_mergeable(self, other: Any) -> None:
@@ -207,6 +235,13 @@ class FeatureLearner(ValueParameters, ABC):
     @abstractmethod
     def summarised(self, X: Any, y: Any, sample_weight: Any) -> Summary:
         """The summary of some rows, for `stages.learn`."""
+
+    def summary_of_source(self, source: Source) -> Summary:
+        """The summary of all rows of a source."""
+        found: Summary | None = source.reduced(SummaryOf(self))
+        if found is None or found.n_rows == 0:
+            raise DataError("The source has no row of positive weight to learn from.")
+        return found
 
     @abstractmethod
     def summary(self, origin: str) -> Summary:
@@ -421,19 +456,22 @@ class FeatureLearner(ValueParameters, ABC):
             raise ValueError("feature_map_ must have as many columns as the model.")
 
 
-def _map_of_table(
-    feature_map: Any, sample: Any, y: Any, weights: Any, source: Source | None
-) -> TableMap:
+def _map_of_table(feature_map: Any, sample: Block, source: Source | None) -> TableMap:
     """A map of the prepared columns of a table."""
     if source is None:
-        schema = schema_of(sample.schema, {})
-        return TableMap.fitted_on(feature_map, schema, sample, y, weights)
-    tables = None
-    if source.passes == 2:
-        tables = (block.X for block in source.without_targets().blocks())
-    schema = source.schema.some(source.features)
+        schema, rules = schema_of(sample.X.schema, {}), None
+    else:
+        schema, rules = source.schema.some(source.features), source.rules
     return TableMap.fitted_on(
-        feature_map, schema, sample, y, weights, rules=source.rules, tables=tables
+        feature_map,
+        schema,
+        sample.X,
+        sample.y,
+        sample.weight,
+        rules=rules,
+        everything=source,
+        copies=sample.copies,
+        population=sample.population,
     )
 
 

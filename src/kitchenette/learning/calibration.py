@@ -13,7 +13,7 @@ the classes otherwise, their probabilities are averaged.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression, minimize
 from scipy.special import softmax
 
-from kitchenette.files.registry import Budget, checked_state, storable
+from kitchenette.files.registry import Budget, checked_state, field_values, storable
 from kitchenette.learning.threads import one_blas_thread
 
 Array = NDArray[np.float64]
@@ -140,7 +140,7 @@ class Calibration:
 
     def to_file(self) -> dict[str, Any]:
         """All values, for a model file."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        return field_values(self)
 
     @classmethod
     def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:

@@ -4,43 +4,38 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from copy import copy
-from dataclasses import replace
-from hashlib import blake2b
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_array, column_or_1d, compute_class_weight
+from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
-from kitchenette.data.rows import take
+from kitchenette.data.collections import as_rows, in_parts
+from kitchenette.data.keys import number_of
 from kitchenette.data.source import Source
 from kitchenette.files.registry import storable
-from kitchenette.learning.accumulation import batch
 from kitchenette.learning.availability import AvailableUnless
-from kitchenette.learning.balancing import balanced, balancing, both
+from kitchenette.learning.balanced_machine import BalancedMachine
 from kitchenette.learning.base import Array
 from kitchenette.learning.calibration import Calibration
 from kitchenette.learning.codes import DECODINGS, OutputCode
+from kitchenette.learning.labels import (
+    are_sorted,
+    labels_among,
+    union_of_classes,
+)
 from kitchenette.learning.least_squares import LeastSquares
 from kitchenette.learning.leave_one_out import LeaveOneOut
-from kitchenette.learning.machine import (
-    ONE_PASS,
-    ONE_PASS_FEATURES,
-    KernelMachine,
-    is_word,
-    replaced,
-    without_one_pass,
-)
+from kitchenette.learning.machine_parameters import is_word, without_one_pass
+from kitchenette.learning.many_passes import ONE_PASS_FEATURES
 from kitchenette.learning.model import Validation
 from kitchenette.learning.predictor import Predictor
-from kitchenette.learning.row_sample import RowSample
 from kitchenette.learning.scores import Labels, Scores
 from kitchenette.learning.solution import Solution
-from kitchenette.learning.summary import Summary, combined_samples, union_of_classes
+from kitchenette.learning.summary import Summary
 from kitchenette.learning.warm_start import Earlier
 from kitchenette.maps.protocol import FittedMap
 from kitchenette.parameters import check_choice, check_count, unchanged_on_error
@@ -58,7 +53,7 @@ def _without_probabilities(model: KernelClassifier, method: str) -> str | None:
 
 
 @storable
-class KernelClassifier(ClassifierMixin, KernelMachine):
+class KernelClassifier(ClassifierMixin, BalancedMachine):
     """Classification with a kernel, in one pass over any number of rows.
 
     Ridge regression of the classes on the features of a map, as `RidgeClassifier` does it. The
@@ -159,6 +154,10 @@ default="onehot"
         The number of columns of the data.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         The names of the columns, if there are any.
+    target_names_ : ndarray of shape (n_targets,)
+        The names of the columns to be predicted, if it was fitted on a source that has them.
+    weight_name_ : str
+        The name of the column of weights, if it was fitted on a source that has one.
 
     See Also
     --------
@@ -215,7 +214,6 @@ default="onehot"
     True
     """
 
-    classes_: NDArray[Any]
     code_: NDArray[np.int8] | None
     seed_: int
 
@@ -226,8 +224,6 @@ default="onehot"
         "code_": (np.ndarray, type(None)),
         "_by_class": (list, type(None)),
     }
-    # With class_weight="balanced", the statistics of each class; the others follow from them.
-    _by_class: list[LeastSquares | None] | None
 
     def __init__(
         self,
@@ -316,6 +312,7 @@ default="onehot"
         """
         with unchanged_on_error(self):
             self._check_parameters()
+            X, y, sample_weight = as_rows(X, y, sample_weight)
             first = not self._is_prepared
             if first and classes is None and not isinstance(X, Source):
                 raise ValueError(
@@ -323,7 +320,7 @@ default="onehot"
                     "there are, as the first rows may not have all of them."
                 )
             if classes is not None:
-                given = _labels_among(classes)
+                given = labels_among(classes)
                 if first:
                     self.classes_ = given
                 elif not np.array_equal(given, self.classes_):
@@ -334,6 +331,7 @@ default="onehot"
             (self._begin if first else self._continue)(X, y, sample_weight)
         return self
 
+    @in_parts
     def decision_function(self, X: Any) -> NDArray[Any]:
         """The scores of the classes.
 
@@ -350,8 +348,9 @@ default="onehot"
             1 for the class and -1 for the others; with codes, those of `OutputCode.scores`.
         """
         outputs, dtype = self.outputs(X)
-        return self._scores()(outputs).astype(dtype, copy=False)
+        return self.scores_of(outputs).astype(dtype, copy=False)
 
+    @in_parts
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict labels.
 
@@ -365,10 +364,10 @@ default="onehot"
         y : ndarray of shape (n_rows,)
             Labels.
         """
-        outputs, _ = self.outputs(X)
-        return Labels(self.classes_, self._scores())(outputs)
+        return self.labels_of(self.outputs(X)[0])
 
     @AvailableUnless(_without_probabilities)
+    @in_parts
     def predict_proba(self, X: Any) -> Array:
         """Probabilities of the classes.
 
@@ -384,13 +383,10 @@ default="onehot"
             class has the largest one. With fewer than 20 rows that could be held out, the
             calibration is a guess.
         """
-        outputs, _ = self.outputs(X)
-        calibration = self._validation().calibration
-        if calibration is None:
-            calibration = Calibration.unfitted(self.classes_.size)
-        return calibration(self._class_scores(outputs))
+        return self.probabilities_of(self.outputs(X)[0])
 
     @AvailableUnless(_without_probabilities)
+    @in_parts
     def predict_log_proba(self, X: Any) -> Array:
         """The logarithms of `predict_proba`.
 
@@ -404,6 +400,21 @@ default="onehot"
         logarithms : ndarray of shape (n_rows, n_classes)
         """
         return np.log(self.predict_proba(X))
+
+    def labels_of(self, outputs: Array) -> NDArray[Any]:
+        """The labels that outputs stand for, so that outputs can be computed once for several."""
+        return Labels(self.classes_, self._scores())(outputs)
+
+    def scores_of(self, outputs: Array) -> Array:
+        """The scores of the classes that outputs stand for."""
+        return self._scores()(outputs)
+
+    def probabilities_of(self, outputs: Array) -> Array:
+        """The probabilities of the classes that outputs stand for."""
+        calibration = self._current().validation.calibration
+        if calibration is None:
+            calibration = Calibration.unfitted(self.classes_.size)
+        return calibration(self._class_scores(outputs))
 
     def predictor(self, *, dtype: DTypeLike | None = None, scores: bool = False) -> Predictor:
         """A callable that classifies one or a few rows with low latency.
@@ -434,7 +445,7 @@ default="onehot"
 
     def check_targets(self, n_targets: int | None) -> None:
         n_targets = self.classes_.size if n_targets is None else n_targets
-        if self.classes_.shape != (n_targets,) or not _increases(self.classes_):
+        if self.classes_.shape != (n_targets,) or not are_sorted(self.classes_):
             raise ValueError(f"classes_ must be {n_targets} different labels, sorted.")
         code = self.code_
         if code is not None and (code.dtype != np.int8 or OutputCode(code).n_classes != n_targets):
@@ -484,7 +495,7 @@ default="onehot"
         return self.classes_[targets]
 
     def target_numbers(self, targets: NDArray[Any]) -> Array:
-        return np.array([_number_of_label(label) for label in self.classes_])[targets, None]
+        return np.array([number_of(label) for label in self.classes_])[targets, None]
 
     def validated(self, held_out: LeaveOneOut, solution: Solution) -> Validation:
         labels = held_out.rows.targets.argmax(axis=1)
@@ -525,11 +536,7 @@ default="onehot"
         loss: str,
         earlier: Earlier | None,
     ) -> dict[str, Any]:
-        unbalanced = weights
-        if self._is_balanced:
-            counts = np.bincount(targets, minlength=self.classes_.size)
-            factors = counts.sum() / np.maximum(counts * np.count_nonzero(counts), 1)
-            weights = factors[targets] if weights is None else factors[targets] * weights
+        unbalanced, weights = weights, self.balanced_weights(targets, weights)
         if loss != "auto":
             learned = super().learned_iteratively(fitted, X, targets, weights, loss, earlier)
             return learned | {"_by_class": None}
@@ -572,7 +579,7 @@ default="onehot"
             return found["logistic"]
         if self.solver == "iterative" or fitted.n_features_out_ > ONE_PASS_FEATURES:
             return found["squared"]
-        return self.learned(fitted, X, targets, unbalanced) | ONE_PASS
+        return self.learned(fitted, X, targets, unbalanced)
 
     def _class_scores(self, outputs: Array, loss: str | None = None) -> Array:
         """The scores of all classes, also of two."""
@@ -580,143 +587,27 @@ default="onehot"
         scores = make(outputs)
         return np.stack([-scores, scores], axis=1) / 2 if scores.ndim == 1 else scores
 
-    # ------------------------------------------------------------ weights of classes
-
-    def weighted(self, targets: NDArray[Any], weights: Array | None) -> Array | None:
-        if self.class_weight is None or self._is_balanced:
-            return weights
-        labels = self.classes_[targets]
-        present = np.unique(labels)
-        found = compute_class_weight(self._class_weight(present), classes=present, y=labels)
-        factors = found[np.searchsorted(present, labels)]
-        return factors if weights is None else factors * weights
-
-    def _class_weight(self, present: NDArray[Any]) -> Any:
-        """The weights of the labels in a batch, which may lack some of them."""
-        unknown = [label for label in self.class_weight if label not in self.classes_]
-        if unknown:
-            raise ValueError(f"class_weight has labels that are not among the classes: {unknown}.")
-        return {label: w for label, w in self.class_weight.items() if label in present} or None
-
-    @property
-    def _is_balanced(self) -> bool:
-        return is_word(self.class_weight, "balanced")
-
-    def summary_of_rows(
-        self, fitted: FittedMap, X: Any, targets: Any, weights: Array | None, n_sampled: int
-    ) -> Summary:
-        if not self._is_balanced:
-            return super().summary_of_rows(fitted, X, targets, weights, n_sampled)
-        parts, sample = self._learned_by_class(fitted, X, targets, weights, n_sampled)
-        n_rows = sum(part.n_rows for part in parts if part is not None)
-        return replace(self.empty_summary(), n_rows=n_rows, by_class=parts, sample=sample)
-
     def attributes_of(self, summary: Summary) -> dict[str, Any]:
-        parts, classes = summary.by_class, summary.classes
-        learned = (
-            {"_by_class": None, **super().attributes_of(summary)}
-            if parts is None
-            else {"_by_class": parts, **replaced(balanced(parts), summary.sample)}
-        )
+        learned, classes = super().attributes_of(summary), summary.classes
         if classes is None or np.array_equal(classes, self.classes_):
             return learned
         return {**learned, "classes_": classes, "code_": self._make_code(classes.size)}
 
-    def empty_summary(self) -> Summary:
-        return replace(super().empty_summary(), classes=self.classes_)
-
-    def summary(self, origin: str) -> Summary:
-        found = super().summary(origin)
-        if self._by_class is None:
-            return found
-        return replace(found, statistics=None, by_class=self._by_class)
-
-    def learning_options(self) -> dict[str, Any]:
-        return {**super().learning_options(), "class_weight": self.class_weight}
-
     def know_labels(self, classes: Any) -> None:
         if classes is not None:
-            self.classes_ = _labels_among(classes)
+            self.classes_ = labels_among(classes)
 
     def with_labels_of(self, y: Any) -> Self:
         known = super().with_labels_of(y)
         labels = np.asarray([] if y is None else y)
         if labels.size:
-            known.classes_ = union_of_classes(self.classes_, _labels_among(labels.ravel()))
+            known.classes_ = union_of_classes(self.classes_, labels_among(labels.ravel()))
             if known.classes_ is not self.classes_:
                 known.code_ = self._make_code(known.classes_.size)
         return known
 
-    def learn_more(self, X: Any, targets: Any, weights: Array | None, remove: bool) -> None:
-        if self._by_class is None:
-            super().learn_more(X, targets, weights, remove)
-            return
-        sample = self._sample()
-        if remove:
-            parts, sample = self._removed_by_class(X, targets, weights)
-        else:
-            n_sampled = 0 if sample is None else sample.size
-            more, theirs = self._learned_by_class(self._fitted, X, targets, weights, n_sampled)
-            parts, sample = both(self._by_class, more), combined_samples(sample, theirs)
-        self.__dict__.update(_by_class=parts, **replaced(balanced(parts), sample))
-
-    def _removed_by_class(
-        self, X: Any, targets: Any, weights: Array | None
-    ) -> tuple[list[LeastSquares | None], RowSample | None]:
-        """The statistics of each class, and the sample, without some rows."""
-        assert self._by_class is not None
-        parts, sample = list(self._by_class), self._sample()
-        rows = batch(self._fitted, X, targets, self, weights, with_keys=sample is not None)
-        for number in np.unique(targets):
-            part, some = parts[number], targets == number
-            if part is None:
-                raise ValueError(f"No row of class {self.classes_.tolist()[number]!r} was learned.")
-            part = copy(part).downdate(
-                rows.Z[some], rows.Y[some], None if weights is None else weights[some]
-            )
-            parts[number] = part if part.n_rows > 0 else None
-        if sample is not None and rows.keys is not None:
-            sample = sample.without(rows.keys, weights)
-        return parts, sample
-
-    def _learned_by_class(
-        self, fitted: FittedMap, X: Any, targets: Any, weights: Array | None, n_sampled: int
-    ) -> tuple[list[LeastSquares | None], RowSample | None]:
-        """The statistics of each class, None for classes without rows, and a sample of all."""
-        parts: list[LeastSquares | None] = [None] * self.classes_.size
-        samples: list[Any] = []
-        for number in np.unique(targets):
-            rows = np.flatnonzero(targets == number)
-            some = None if weights is None else weights[rows]
-            parts[number], sample = self.accumulated(
-                fitted, take(X, rows), targets[rows], some, n_sampled
-            )
-            samples.append(sample)
-        return parts, samples[0].combined(*samples[1:]) if n_sampled else None
-
-    def validation_sample(self) -> RowSample | None:
-        sample = self._sample()
-        if sample is None or self._by_class is None:
-            return sample
-        return sample.reweighted(balancing(self._by_class)[sample.targets.argmax(axis=1)])
-
     def shaped(self, values: Any) -> Any:
         return np.ascontiguousarray(values.T) if isinstance(values, np.ndarray) else values
-
-    def merge_statistics(self, other: Any) -> None:
-        classes = union_of_classes(self.classes_, other.classes_)
-        if (self._by_class is None) != (other._by_class is None):
-            raise ValueError("Cannot merge models of which only one has class_weight='balanced'.")
-        mine, theirs = self.summary(""), other.summary("")
-        if classes.size > self.classes_.size or self._by_class is not None:
-            # The statistics and the classes are replaced together, in one step.
-            self.__dict__.update(self.attributes_of(mine.combined(theirs)))
-            return
-        more = theirs.among(classes)
-        statistics = self._known()
-        self.change(
-            lambda: statistics.merge(more.statistics), combined_samples(mine.sample, more.sample)
-        )
 
     def _make_code(self, n_classes: int) -> NDArray[np.int8] | None:
         if not isinstance(self.code, str):
@@ -755,26 +646,3 @@ default="onehot"
                 f"code_length={self.code_length} is for code='ecoc', whose length is free; "
                 "leave it away for other codes."
             )
-
-
-def _number_of_label(label: Any) -> float:
-    """A number that does not depend on the other labels."""
-    if isinstance(label, str | bytes) or not np.isreal(label):
-        digest = blake2b(str(label).encode(), digest_size=6).digest()
-        return float(int.from_bytes(digest, "little"))
-    return float(label)
-
-
-def _labels_among(classes: Any) -> NDArray[Any]:
-    """The distinct labels of a list, sorted."""
-    given = np.asarray(classes)
-    if given.dtype.kind == "f" and np.isnan(given).any():
-        raise ValueError("classes must not contain NaN.")
-    try:
-        return np.unique(given)
-    except TypeError as error:
-        raise ValueError(f"classes cannot be sorted: {error}.") from error
-
-
-def _increases(labels: NDArray[Any]) -> bool:
-    return bool(np.all(labels[1:] > labels[:-1]))

@@ -18,7 +18,7 @@ from kitchenette.learning.threads import SMALL_ORDER, one_blas_thread
 
 Array = NDArray[np.float64]
 Inverse = Callable[[Array], Array]
-SMALLEST = 1e-14  # residuals relative to the right-hand side below which rounding errors decide
+SMALLEST = 1e-14  # smaller residuals, relative to the right-hand side, are rounding errors
 
 
 class ConjugateGradients:
@@ -81,7 +81,7 @@ class ConjugateGradients:
 
     def step(self) -> None:
         """Improve the weights; takes one pass over the rows."""
-        with one_blas_thread(SMALL_ORDER):  # vectors are short beside the time that threads wait
+        with one_blas_thread(SMALL_ORDER):  # more threads would mostly wait
             self._step()
 
     def _step(self) -> None:

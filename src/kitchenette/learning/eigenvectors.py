@@ -21,8 +21,8 @@ from kitchenette.learning.packed import Array, PackedSymmetric
 from kitchenette.learning.threads import one_blas_thread
 from kitchenette.sketching.random import Stream
 
-SMALL_ORDER = 256  # a full decomposition is as fast up to this order
-LARGE_PART = 0.1  # or if there are more eigenvectors than this part of the order
+SMALL_ORDER = 256  # up to this order a full decomposition is as fast
+LARGE_PART = 0.1  # if more than this part of the eigenvectors is wanted, it is also as fast
 MISSED = 1e-6  # the relative excess by which an eigenvalue counts as missed
 
 

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kitchenette.data.rows import seeded_sample, table, take
+from kitchenette.data.rows import table, take
+from kitchenette.data.sampling import sampled_rows
 from kitchenette.data.source import Source
 from kitchenette.learning.gradients import (
     gradient_outer_product,
@@ -51,7 +52,7 @@ def importance(fitted: FittedMap, statistics: LeastSquares, coef: Array, X: Any 
         spreads = prepared_spreads(specification, fitted.rows(rows))
     elif X is not None:
         X = table(X)
-        some = seeded_sample(X.shape[0], SPREAD_ROWS, 0)
+        some = sampled_rows(X.shape[0], SPREAD_ROWS, 0)
         spreads = prepared_spreads(specification, fitted.rows(take(X, some)))
     return importances(specification, statistics, coef, spreads)
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import cached_property, reduce
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -12,124 +11,20 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import _num_samples
 
+from kitchenette.data.collections import as_rows, in_parts
 from kitchenette.data.rows import counting_rows, table
-from kitchenette.data.source import Source
-from kitchenette.files.registry import Budget, checked_state, storable
+from kitchenette.data.source import Block, Source
+from kitchenette.files.registry import storable
 from kitchenette.learning.accumulation import MOST_ROWS, NoTargets, accumulate, batch
 from kitchenette.learning.base import Array, FeatureLearner
-from kitchenette.learning.eigenvectors import leading_eigenvectors
-from kitchenette.learning.least_squares import LeastSquares, checked_weights
-from kitchenette.learning.model import LinearFunction
+from kitchenette.learning.checks import checked_weights
+from kitchenette.learning.least_squares import LeastSquares
+from kitchenette.learning.principal_components import PrincipalComponents
 from kitchenette.learning.summary import Summary
 from kitchenette.maps.fastfood import Fastfood
 from kitchenette.maps.protocol import FittedMap
 from kitchenette.parameters import check_count, unchanged_on_error
 from kitchenette.sketching.random import seed_from
-
-
-@storable
-@dataclass(frozen=True, eq=False)
-class PrincipalComponents(LinearFunction):
-    """The leading eigenvectors of a centred Gram matrix, as a linear function of features.
-
-    Attributes
-    ----------
-    components : ndarray of shape (n_components, n_features)
-        The eigenvectors.
-    mean : ndarray of shape (n_features,)
-        The mean of the features.
-    eigenvalues : ndarray of shape (n_components,)
-        In descending order.
-    total : float
-        The sum of all eigenvalues.
-    divisor : float
-        Eigenvalues divided by it are variances.
-    whiten : bool
-        Whether the components are scaled to a variance of one.
-    version : int
-        The version of the statistics.
-    """
-
-    components: Array
-    mean: Array
-    eigenvalues: Array
-    total: float
-    divisor: float
-    whiten: bool
-    version: int
-
-    @classmethod
-    def of(cls, statistics: LeastSquares, n_components: int, whiten: bool) -> Self:
-        """The components of the rows seen, of which there must be at least two."""
-        version, gram, n_rows = statistics.version, statistics.gram, statistics.n_rows
-        total = float(gram.diagonal().sum())
-        values, vectors = leading_eigenvectors(gram, n_components)
-        # Eigenvalues below the rounding errors of the Gram matrix, or of the subtraction of the
-        # mean, are zero.
-        eps = np.finfo(np.float32 if statistics.has_float32 else np.float64).eps
-        shift = statistics.count * np.square(4 * eps * statistics.feature_mean).sum()
-        cutoff = max(statistics.equations(True).resolution * total, float(shift))
-        return cls(
-            components=np.ascontiguousarray(vectors.T),
-            mean=statistics.feature_mean.copy(),
-            eigenvalues=np.where(values > cutoff, values, 0.0),
-            total=total,
-            divisor=statistics.count * (n_rows - 1) / n_rows,
-            whiten=whiten,
-            version=version,
-        )
-
-    def __post_init__(self) -> None:
-        for array in (self.components, self.mean, self.eigenvalues):
-            array.flags.writeable = False
-
-    @property
-    def explained_variance(self) -> Array:
-        """The variance of the rows in the direction of each component."""
-        return self.eigenvalues / self.divisor
-
-    @property
-    def explained_variance_ratio(self) -> Array:
-        """The variance in the direction of each component, divided by that in all directions."""
-        return self.eigenvalues / self.total if self.total > 0 else np.zeros_like(self.eigenvalues)
-
-    @cached_property
-    def coef(self) -> Array:
-        if not self.whiten:
-            return self.components.T
-        scales = np.zeros_like(self.eigenvalues)
-        positive = self.eigenvalues > 0
-        scales[positive] = 1 / np.sqrt(self.explained_variance[positive])
-        return self.components.T * scales
-
-    @cached_property
-    def intercept(self) -> Array:
-        return -self.mean @ self.coef
-
-    @classmethod
-    def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:
-        """Components from the untrusted values of a model file."""
-        types = {
-            "components": np.ndarray,
-            "mean": np.ndarray,
-            "eigenvalues": np.ndarray,
-            "total": float,
-            "divisor": float,
-            "whiten": bool,
-            "version": int,
-        }
-        made = cls(**checked_state(state, types))
-        for name, n_axes in (("components", 2), ("mean", 1), ("eigenvalues", 1)):
-            array = getattr(made, name)
-            if array.dtype != np.float64 or array.ndim != n_axes or not np.isfinite(array).all():
-                raise ValueError(f"{name} must be finite, of type float64, with {n_axes} axes.")
-        if made.components.shape != (made.eigenvalues.size, made.mean.size):
-            raise ValueError("components must have an eigenvalue for each row.")
-        if made.eigenvalues.min(initial=0) < 0:
-            raise ValueError("eigenvalues must not be negative.")
-        if not (0 <= made.total < np.inf and 0 < made.divisor < np.inf):
-            raise ValueError("total and divisor must be finite and positive.")
-        return made
 
 
 def solved(name: str, doc: str) -> property:
@@ -304,6 +199,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureLearne
         """
         with unchanged_on_error(self):
             self._check_parameters()
+            X, _, sample_weight = as_rows(X, None, sample_weight)
             self._forget()
             self._begin(X, sample_weight)
             self.solve()  # at once, so that errors are raised by `fit`
@@ -327,6 +223,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureLearne
         """
         with unchanged_on_error(self):
             self._check_parameters()
+            X, _, sample_weight = as_rows(X, None, sample_weight)
             first = not self._is_prepared
             (self._begin if first else self._continue)(X, sample_weight)
         return self
@@ -387,23 +284,22 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureLearne
     def _prepare_with(self, source: Source) -> None:
         """Fit the feature map on a sample of a source."""
         self.seed_ = seed_from(self.random_state)
-        sample = source.sample(seed=self.seed_)
-        self._prepare(sample.X, sample.weight, source)
-
-    def summary_of_source(self, source: Source) -> Summary:
-        """The summary of all rows of a source."""
-        blocks = source.blocks()
-        return reduce(Summary.combined, (self.summarised(b.X, None, b.weight) for b in blocks))
+        sample = source.drawn(self._drawing_seed())
+        self._prepare(sample.X, sample.weight, source, sample)
 
     def _prepare(
-        self, X: Any, sample_weight: Any, source: Source | None = None
+        self,
+        X: Any,
+        sample_weight: Any,
+        source: Source | None = None,
+        sample: Block | None = None,
     ) -> tuple[Any, Array | None]:
         """Fit the feature map on rows, which are returned checked."""
         X, weights = self._checked_batch(X, sample_weight, first=True)
         X, weights = counting_rows(X, weights)
         if "seed_" not in vars(self):
             self.seed_ = seed_from(self.random_state)
-        feature_map, fitted = self._fitted_maps(X, None, weights, source=source)
+        feature_map, fitted = self._fitted_maps(X, None, weights, source=source, sample=sample)
         self._check_size(fitted.n_features_out_)
         self.__dict__.update(feature_map_=feature_map, _fitted=fitted)
         return X, weights
@@ -441,25 +337,25 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureLearne
 
     def _continue(self, X: Any, sample_weight: Any) -> None:
         """Add rows; the statistics change in a single last step."""
-        if "statistics_" not in vars(self):  # it was prepared on other rows
-            self.adopt(self.summarised(X, None, sample_weight))
-            return
-        statistics = self._known()
+        statistics = self._known() if "statistics_" in vars(self) else None
         if isinstance(X, Source):
             more = self.summary_of_source(X).statistics
-            if more is not None:
-                statistics.merge(more)
-            return
-        X, weights = self._checked_batch(X, sample_weight, first=False)
-        if weights is not None and not weights.any():
-            return
-        X, weights = counting_rows(X, weights)
-        if X.shape[0] > MOST_ROWS:
-            statistics.merge(self._accumulated(self._fitted, X, weights))
-            return
-        targets = NoTargets.of(X.shape[0])
-        rows = batch(self._fitted, X, targets, NoTargets(), weights, with_keys=False)
-        statistics.update(rows.Z, rows.Y, rows.weights)
+            assert more is not None
+        else:
+            X, weights = self._checked_batch(X, sample_weight, first=False)
+            if weights is not None and not weights.any():
+                return
+            X, weights = counting_rows(X, weights)
+            if statistics is not None and X.shape[0] <= MOST_ROWS:
+                targets = NoTargets.of(X.shape[0])
+                rows = batch(self._fitted, X, targets, NoTargets(), weights, with_keys=False)
+                statistics.update(rows.Z, rows.Y, rows.weights)
+                return
+            more = self._accumulated(self._fitted, X, weights)
+        if statistics is None:  # it was prepared on other rows
+            self.__dict__.update(statistics_=more, _model=None)
+        else:
+            statistics.merge(more)
 
     def _checked_batch(
         self, X: Any, sample_weight: Any, *, first: bool
@@ -484,6 +380,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureLearne
 
     # ------------------------------------------------------------ using it
 
+    @in_parts
     def transform(self, X: Any) -> NDArray[Any]:
         """Project rows on the components.
 

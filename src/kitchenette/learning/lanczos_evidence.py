@@ -11,9 +11,9 @@ random vectors of signs, the mean of which estimates a trace, they give the dete
 of log(I + G / alpha). All vectors share the passes over the rows.
 
 Steps end when they no longer change the chosen penalty and the criterion. There is no
-preconditioner, which would be another one for every penalty, so small penalties take many steps.
-Vectors are not orthogonalised again: nodes are then found repeatedly, and their weights are
-divided among the copies, which leaves quadratures as they are.
+preconditioner, because each penalty would need its own, so small penalties take many steps. Vectors
+are not orthogonalised again: some nodes are then found repeatedly, but their weights are divided
+among the copies, so that the quadratures do not change.
 
 References
 ----------
@@ -45,10 +45,10 @@ from kitchenette.sketching.random import Stream
 Array = NDArray[np.float64]
 PROBES = 16  # vectors of signs
 LEAST_STEPS = 4
-STEADY_STEPS = 2  # in a row that change little
-STEADY_PENALTY = 0.03  # a change of log(alpha) that is little
-STEADY_VALUE = 1e-4  # a change of the criterion per observation and target that is little
-BREAKDOWN = 1e-12  # the relative length of a vector that is rounding error
+STEADY_STEPS = 2  # consecutive steps with small changes, after which the method stops
+STEADY_PENALTY = 0.03  # a small change of log(alpha)
+STEADY_VALUE = 1e-4  # a small change of the criterion, per observation and target
+BREAKDOWN = 1e-12  # a vector of smaller relative length consists of rounding errors
 
 
 class Lanczos:

@@ -1,4 +1,4 @@
-"""What iterative learners have in common: held-out rows, a first penalty, and patience."""
+"""What iterative learners have in common: held-out rows, a first penalty, early stopping."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ RATIO = 4.0  # between neighbouring penalties
 PATIENCE = 2  # steps without improvement on held-out rows
 IMPROVEMENT = 2e-3  # the relative decrease of an error that counts as an improvement
 HELD_OUT_PART = 5  # at most every fifth row is held out
-LEAST_HELD_OUT = 20
-MOST_PENALTIES = 12
+LEAST_HELD_OUT = 20  # with fewer rows to hold out, none is
+MOST_PENALTIES = 12  # that are tried
 NO_ROWS_TO_CHOOSE = (
     "Several penalties need rows to choose one of them: validation_rows is 0, or there are too "
     "few rows."
@@ -101,7 +101,7 @@ class Learned:
 class Learner(ABC):
     """The parts that all losses have in common."""
 
-    best: Learned | None = None  # a usable model, if somebody interrupts
+    best: Learned | None = None  # the best model so far, for the case of an interrupt
 
     def __init__(self, rows: FeatureRows, loss: str, settings: Settings, level: float, start: Any):
         # Weights near one cannot overflow in what follows. A power of two is exact.

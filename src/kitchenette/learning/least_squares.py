@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import attrgetter
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
-from sklearn.utils import check_array, check_consistent_length
 
 from kitchenette import _core
 from kitchenette.files.registry import Budget, storable
+from kitchenette.learning.checks import checked_alpha, checked_penalties, checked_rows
+from kitchenette.learning.gram_storage import STORAGES, resolution, statistics_bytes
 from kitchenette.learning.memory import check_memory
 from kitchenette.learning.packed import Array, PackedSymmetric
 from kitchenette.learning.regularisation import CRITERIA, choose
@@ -25,19 +27,15 @@ from kitchenette.learning.solution import (
 from kitchenette.learning.threads import BLAS, one_blas_thread
 from kitchenette.parameters import check_choice, check_count
 
-LEAST_ROWS = 256  # the smallest block that a builder expects
 CHEAPER_FACTORS = 24  # an eigendecomposition costs as much as this many Cholesky factors (measured)
-# The rounding error of a Gram matrix of float32 rows, divided by its trace, is slightly below
-# FLOAT32_RESOLUTION if there are at least FLOAT32_FEATURES and FLOAT32_ROWS, and larger with fewer.
-FLOAT32_RESOLUTION = 1e-8
-FLOAT32_FEATURES, FLOAT32_ROWS = 10, 20_000
-STORAGES = ("float64", "float32")
-LARGE_ORDER = 16_384  # the statistics of more float32 features, above 1 GB, are kept in float32
-BLOCK_ROWS = 4097  # of a product in the native core
-ADDED_ROWS = 256  # that are summed before they are added to a Gram matrix, if batches are small
-STORED_RESOLUTION = 3e-8  # of one addition to a Gram matrix in float32, times sqrt(n_features)
-FACTOR_RESOLUTION = 3e-8  # smaller penalties, relative to the trace, need a factor in float64
 SMALLEST_SQUARES = 1e-28  # a sum of squares of which float32 keeps all digits of small parts
+_NUMBERS = ("n_features", "n_targets", "n_rows", "count", "has_float32")
+_ARRAYS = ("feature_mean", "target_mean", "gram", "cross", "target_gram")
+
+
+def _of_statistics(name: str) -> Any:
+    """A read-only attribute of the native object."""
+    return property(attrgetter(f"_statistics.{name}"))
 
 
 @storable
@@ -148,6 +146,17 @@ class LeastSquares:
     # interrupt nor a MemoryError can leave an update half done.
     _statistics: _core.Statistics
 
+    n_features: int = _of_statistics("n_features")
+    n_targets: int = _of_statistics("n_targets")
+    n_rows: int = _of_statistics("n_rows")
+    count: float = _of_statistics("count")
+    has_float32: bool = _of_statistics("has_float32")
+    version: int = _of_statistics("version")
+    feature_mean: Array = _of_statistics("feature_mean")
+    target_mean: Array = _of_statistics("target_mean")
+    cross: Array = _of_statistics("cross")
+    target_gram: Array = _of_statistics("target_gram")
+
     def __init__(self, n_features: int, n_targets: int = 1, *, storage: str = "float64"):
         check_count("n_features", n_features)
         check_count("n_targets", n_targets)
@@ -169,52 +178,12 @@ class LeastSquares:
         return made
 
     @property
-    def n_features(self) -> int:
-        return self._statistics.n_features
-
-    @property
-    def n_targets(self) -> int:
-        return self._statistics.n_targets
-
-    @property
     def storage(self) -> str:
         return str(self._statistics.gram.dtype)
 
     @property
-    def n_rows(self) -> int:
-        return self._statistics.n_rows
-
-    @property
-    def count(self) -> float:
-        return self._statistics.count
-
-    @property
-    def has_float32(self) -> bool:
-        return self._statistics.has_float32
-
-    @property
-    def version(self) -> int:
-        return self._statistics.version
-
-    @property
-    def feature_mean(self) -> Array:
-        return self._statistics.feature_mean
-
-    @property
-    def target_mean(self) -> Array:
-        return self._statistics.target_mean
-
-    @property
     def gram(self) -> PackedSymmetric:
         return PackedSymmetric(self.n_features, self._statistics.gram)
-
-    @property
-    def cross(self) -> Array:
-        return self._statistics.cross
-
-    @property
-    def target_gram(self) -> Array:
-        return self._statistics.target_gram
 
     def __copy__(self) -> Self:
         return self._of(self._statistics.copy())
@@ -494,15 +463,7 @@ class LeastSquares:
             raise ValueError(
                 "There is nothing to solve: no rows were added, or all weights are zero."
             )
-        eps = max(self.n_features, 100) * float(np.finfo(np.float64).eps)
-        resolution = eps
-        if self.has_float32:
-            # Rounding errors are independent and average out less with few features or rows.
-            resolution = FLOAT32_RESOLUTION * max(1.0, FLOAT32_FEATURES / self.n_features)
-            resolution *= max(1.0, np.sqrt(FLOAT32_ROWS / self.n_rows))
         if self.storage == "float32":
-            stored = stored_resolution(self.n_features, self.n_rows)
-            resolution = max(resolution, stored, FACTOR_RESOLUTION)
             self._check_range()
         gram, cross = self.gram, self.cross
         target_squares = np.diagonal(self.target_gram).copy()
@@ -522,7 +483,9 @@ class LeastSquares:
             count=self.count,
             n_observations=self.count if n_observations is None else float(n_observations),
             fit_intercept=bool(fit_intercept),
-            resolution=resolution,
+            resolution=resolution(
+                self.n_features, self.n_rows, self.storage, has_float32=self.has_float32
+            ),
         )
 
     def _check_range(self) -> None:
@@ -606,166 +569,6 @@ class LeastSquares:
     def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:
         """`from_state` for a model file, whose arrays are not copied."""
         return cls.from_state(state)
-
-
-class StatisticsBuilder:
-    """Builds statistics from blocks of rows.
-
-    Centred rows are buffered until there are enough for an efficient update of the whole Gram
-    matrix, so blocks may be small.
-
-    Parameters
-    ----------
-    n_features, n_targets : int
-        The numbers of columns of Z and Y.
-    n_rows : int
-        The approximate number of rows to be added.
-    dtype : dtype
-        The expected precision of the blocks; others are accepted.
-    """
-
-    def __init__(self, n_features: int, n_targets: int, n_rows: int, dtype: DTypeLike):
-        room = n_rows + n_rows // LEAST_ROWS + 1  # one more row per block for the shift of means
-        self._accumulator = _core.Accumulator(
-            n_features,
-            n_targets,
-            room,
-            in_float32=np.dtype(dtype) == np.float32,
-            float32_gram=storage_of(n_features, dtype) == "float32",
-        )
-
-    def add(self, Z: NDArray[Any], Y: Array, weights: Array | None) -> None:
-        """Add a block of rows without checks."""
-        with one_blas_thread():
-            self._accumulator.add(Z, np.ascontiguousarray(Y), weights, blas=BLAS)
-
-    def finish(self) -> LeastSquares:
-        """The statistics of all rows; the builder must not be used afterwards."""
-        with one_blas_thread():
-            return LeastSquares._of(self._accumulator.finish(blas=BLAS))
-
-
-def storage_of(n_features: int, dtype: DTypeLike) -> str:
-    """The storage for features of this precision."""
-    small = n_features <= LARGE_ORDER or np.dtype(dtype) != np.float32
-    return "float64" if small else "float32"
-
-
-def statistics_bytes(n_features: int, storage: str) -> int:
-    """The size of a Gram matrix, and of its factor."""
-    return np.dtype(storage).itemsize * n_features * (n_features + 1) // 2
-
-
-def check_learning_memory(
-    n_features: int, dtype: DTypeLike, *, n_rows: int, n_sampled: int
-) -> None:
-    """Refuse to learn from features whose statistics, factor and blocks exceed the memory.
-
-    Parameters
-    ----------
-    n_features : int
-        The number of features.
-    dtype : dtype
-        Their precision.
-    n_rows : int
-        The number of rows.
-    n_sampled : int
-        How many of them are kept as features to check the model.
-    """
-    statistics = statistics_bytes(n_features, storage_of(n_features, dtype))
-    row = np.dtype(dtype).itemsize * n_features
-    check_memory(
-        f"Learning from {n_features} features",
-        {
-            "the Gram matrix": statistics,
-            # The blocks of rows are freed before the factor is computed.
-            "its factor": max(statistics, min(n_rows, BLOCK_ROWS) * row),
-            "the validation rows": min(n_rows, n_sampled) * row,
-        },
-        "Use fewer features, float32 data, or solver='iterative', which keeps no statistics.",
-    )
-
-
-def stored_resolution(n_features: int, n_rows: int) -> float:
-    """The rounding error of a Gram matrix that is stored in float32, divided by its trace.
-
-    Every sum of rows that is added is rounded to float32. The errors of the entries are
-    independent, with a standard deviation of eps / 8 of the entries for each addition, as the sums
-    grow. The norm of a symmetric matrix of such numbers is 2 sqrt(n_features) times their
-    deviation, and the largest entries are about the trace over n_features. If most entries are
-    smaller than the diagonal, as for Fourier features, the error is a third of this bound.
-    """
-    additions = max(1.0, n_rows / ADDED_ROWS)
-    return STORED_RESOLUTION * float(np.sqrt(additions / n_features))
-
-
-_NUMBERS = ("n_features", "n_targets", "n_rows", "count", "has_float32")
-_ARRAYS = ("feature_mean", "target_mean", "gram", "cross", "target_gram")
-
-
-def checked_alpha(alpha: Any) -> str | Array:
-    """A criterion, a penalty as a zero-dimensional array, or several penalties."""
-    if isinstance(alpha, str) and alpha in CRITERIA:
-        return alpha
-    criteria = " or ".join(map(repr, CRITERIA))
-    return checked_penalties("alpha", alpha, f"a number, a list of numbers, {criteria}")
-
-
-def checked_penalties(name: str, given: Any, expected: str) -> Array:
-    """One penalty or several, as an array."""
-    try:
-        penalties = np.asarray(given)
-    except ValueError:
-        penalties = np.asarray(None)
-    if penalties.dtype.kind not in "iuf" or penalties.ndim > 1 or penalties.size == 0:
-        raise ValueError(f"{name} must be {expected}; got {given!r}.")
-    penalties = penalties.astype(np.float64)
-    if not np.all(np.isfinite(penalties)) or penalties.min() < 0:
-        raise ValueError(f"{name} must be finite and not negative; got {given!r}.")
-    return penalties
-
-
-def checked_rows(
-    Z: Any, Y: Any, sample_weight: Any, n_features: int, n_targets: int
-) -> tuple[NDArray[Any], Array, Array | None]:
-    """Features, targets and weights in the types and shapes of the native core.
-
-    The native core checks that they are finite.
-    """
-    Z = check_array(Z, dtype=[np.float64, np.float32], ensure_all_finite=False, input_name="Z")
-    Y = check_array(Y, dtype=np.float64, ensure_2d=False, ensure_all_finite=False, input_name="Y")
-    Y = Y[:, None] if Y.ndim == 1 else Y
-    check_consistent_length(Z, Y)
-    for name, array, width in (("Z", Z, n_features), ("Y", Y, n_targets)):
-        if array.ndim != 2 or array.shape[1] != width:
-            raise ValueError(
-                f"{name} must have {width} columns; got an array of shape {array.shape}."
-            )
-    weights = None if sample_weight is None else checked_weights(sample_weight, Z.shape[0])
-    return _with_contiguous_rows(Z), np.require(Y, requirements=["C", "A"]), weights
-
-
-def _with_contiguous_rows(Z: NDArray[Any]) -> NDArray[Any]:
-    contiguous = Z.strides[1] == Z.itemsize and Z.strides[0] % Z.itemsize == 0
-    return Z if contiguous and Z.flags.aligned else np.require(Z, requirements=["C", "A"])
-
-
-def checked_weights(sample_weight: Any, n_rows: int) -> Array:
-    """Sample weights as a checked float64 array."""
-    try:
-        weights = np.require(sample_weight, np.float64, ["C", "A"])
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"sample_weight must be a number for each row; got {sample_weight!r:.80}."
-        ) from None
-    if weights.shape != (n_rows,):
-        raise ValueError(
-            f"sample_weight must be one number for each of the {n_rows} rows; got an array of "
-            f"shape {weights.shape}."
-        )
-    if not np.all(np.isfinite(weights)) or weights.min() < 0:
-        raise ValueError("sample_weight must be finite and not negative.")
-    return weights
 
 
 def _adopted(state: Mapping[str, Any]) -> _core.Statistics:

@@ -7,11 +7,11 @@ exact, so one factor of the Gram matrix predicts every sampled row by a model th
 nor any row equal to it (see `row_sample`).
 
 The penalty "auto" is that of the largest evidence, unless another penalty predicts the sampled rows
-better by more than two standard errors of the difference, or one if the error falls by a quarter:
-with heavy tails, standard errors are large, and so is what is at stake. The evidence assumes that
-the kernel and the Gaussian noise are right; the sampled rows assume nothing, but are few.
-Generalised cross-validation assumes that all rows have the same leverage, which is why outlying or
-repeated rows betray it.
+better by more than two standard errors of the difference. One standard error suffices if the error
+falls by a quarter, because errors with heavy tails have large standard errors even where much is
+gained. The evidence assumes that the kernel is right and the noise Gaussian; the sampled rows need
+no assumption, but they are few. Generalised cross-validation assumes that all rows have the same
+leverage, so it fails with outlying or repeated rows.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ from kitchenette.learning.threads import one_blas_thread
 
 LEAST_ROWS = 20  # the errors of fewer rows say nothing
 PER_DECADE = 4  # penalties whose evidence is computed
-SPARSER = 2  # errors are computed for every second one of these
+SPARSER = 2  # errors on the sampled rows are computed for every second one of these
 CONVINCING = 2.0  # standard errors by which another penalty must be better than the evidence's
 MUCH = 0.25  # if the error falls by this fraction, half as many standard errors suffice
 CONTRADICTED = 2.0, 0.05  # standard errors, and part of the error, that are worth a warning
-FURTHEST = 8  # decades between the penalty of the largest evidence and the best one
+FURTHEST = 8  # decades from the penalty of the largest evidence that are searched
 LARGEST_PRODUCT = 256  # columns of a product that gives the outputs for several penalties
 SMALLEST_PART = 1e-10  # a smaller 1 - h consists of rounding errors
 MANY_FEATURES = 16_384  # above which rows are taken some at a time
@@ -74,7 +74,7 @@ class LeaveOneOut:
         self._scale = np.where(variances > 0, variances, 1.0)
         self._eigen: Eigendecomposition | None = None
         self._rotated = self._cross = np.empty((0, 0))
-        # Solutions by Cholesky factors, without these, and the outputs of the rows.
+        # For each penalty the solution, whose Cholesky factor is not kept, and the predictions.
         self._solved: dict[float, tuple[Solution, Array]] = {}
 
     def _centred(self, rows: slice = slice(None)) -> Array:
@@ -114,7 +114,7 @@ class LeaveOneOut:
                 yield self._left_out(own, lengths[:, i])
 
     def _left_out(self, fitted: Array, lengths: Array) -> Array:
-        """Predictions without the row, from those with it and the lengths of the features."""
+        """Predictions by models without the row, from fitted values and squared lengths."""
         equations, rows = self._equations, self.rows
         leverage = rows.weights * (lengths + equations.fit_intercept / equations.count)
         residuals = rows.targets - equations.target_mean - fitted
@@ -210,9 +210,8 @@ class LeaveOneOut:
         inverse = choose(self._equations, "evidence")
         start = inverse.alpha
         if isinstance(inverse, ShiftedCholesky) and not self._equations.gram.is_float32:
-            inverse.weights = (
-                None  # so that they are the same bits as those of `LeastSquares.solve`
-            )
+            # Weights are computed again, with the same bits as in `LeastSquares.solve`.
+            inverse.weights = None
         with one_blas_thread(self._equations.gram.order):
             self._solution(start, inverse)
         tried = {0: self.errors(start)}

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kitchenette.files.registry import Budget, checked_state, storable
+from kitchenette.files.registry import Budget, checked_state, field_values, storable
 from kitchenette.learning.calibration import Calibration
 from kitchenette.learning.solution import Solution
 from kitchenette.maps.protocol import FittedMap
@@ -39,7 +39,7 @@ class Validation:
 
     def to_file(self) -> dict[str, Any]:
         """All values, for a model file."""
-        return {item.name: getattr(self, item.name) for item in fields(self)}
+        return field_values(self)
 
     @classmethod
     def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:
@@ -105,7 +105,7 @@ class LinearFunction(ABC):
 
     def to_file(self) -> dict[str, Any]:
         """All values, for a model file."""
-        return {item.name: getattr(self, item.name) for item in fields(self)}  # type: ignore[arg-type]
+        return field_values(self)
 
 
 @storable

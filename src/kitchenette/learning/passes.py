@@ -9,17 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kitchenette.data.blocks import row_blocks, some_rows
-from kitchenette.data.rows import slices
-from kitchenette.data.source import Source
+from kitchenette.data.keys import Keys, can_be_hashed, row_keys
+from kitchenette.data.rows import slices, take
 from kitchenette.learning.accumulation import Targets, features
 from kitchenette.learning.losses import Loss, Squared
-from kitchenette.learning.row_sample import Keys, can_be_hashed, row_keys
 from kitchenette.maps.protocol import FittedMap
 from kitchenette.sketching.operators import Operator
 
@@ -99,6 +97,53 @@ class Moments:
         )
 
 
+class Wanted(Protocol):
+    """Makes the targets that a loss compares outputs with; a value that can be pickled."""
+
+    def __call__(self, targets: NDArray[Any]) -> NDArray[Any]:
+        """The targets of a block of rows, from their encoded targets."""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The target columns."""
+
+    kind: Targets
+
+    def __call__(self, targets: NDArray[Any]) -> Array:
+        return self.kind.columns(targets)
+
+
+@dataclass(frozen=True)
+class CentredAndOne:
+    """The target columns without their means, and a column of ones."""
+
+    kind: Targets
+    mean: Array
+
+    def __call__(self, targets: NDArray[Any]) -> Array:
+        centred = self.kind.columns(targets) - self.mean
+        return np.hstack([centred, np.ones((centred.shape[0], 1))])
+
+
+@dataclass(frozen=True)
+class Labels:
+    """The numbers of the classes."""
+
+    def __call__(self, targets: NDArray[Any]) -> NDArray[np.int32]:
+        return targets.astype(np.int32)
+
+
+@dataclass(frozen=True)
+class Zeros:
+    """Zeros in so many columns."""
+
+    n_columns: int
+
+    def __call__(self, targets: NDArray[Any]) -> Array:
+        return np.zeros((targets.shape[0], self.n_columns))
+
+
 class FeatureRows:
     """Rows with targets and weights, of which the features are computed in every pass.
 
@@ -107,7 +152,7 @@ class FeatureRows:
     fitted : FittedMap
         The map.
     X : table of rows
-        Rows that can be read again: an array, a CSR matrix, a data frame or a source.
+        Rows in memory: an array, a CSR matrix or a data frame; see `SourceRows` for others.
     targets : ndarray of shape (n_rows, ...)
         Encoded targets.
     kind : Targets
@@ -136,7 +181,7 @@ class FeatureRows:
         """These rows alone."""
         return type(self)(
             self._fitted,
-            some_rows(self._X, which),
+            take(self._X, which),
             self.targets[which],
             self.kind,
             self.weights[which],
@@ -165,21 +210,21 @@ class FeatureRows:
 
     def features(self) -> NDArray[Any]:
         """The features of all rows, which must be few."""
-        assert not isinstance(self._X, Source)
         return features(self._fitted, self._X)
 
     def keys(self) -> Keys:
         """A hash value of each row and its target."""
         keys = np.empty(self.n_rows, dtype=np.uint64)
-        for part, X in row_blocks(self._X, PASS_ROWS):
+        for part in slices(self.n_rows, PASS_ROWS):
+            X = take(self._X, part)
             rows = self._fitted.rows(X)
             hashed = rows if can_be_hashed(rows) else features(self._fitted, X)
             keys[part] = row_keys(hashed, self.kind.target_numbers(self.targets[part]))
         return keys
 
     def _blocks(self) -> Iterator[tuple[slice, Operator, Any]]:
-        for part, X in row_blocks(self._X, PASS_ROWS):
-            rows = self._fitted.rows(X)
+        for part in slices(self.n_rows, PASS_ROWS):
+            rows = self._fitted.rows(take(self._X, part))
             yield part, self._fitted.operator(rows), rows
 
     def _overflow(self, rows: Any) -> ValueError:
@@ -211,13 +256,9 @@ class FeatureRows:
         """The moments of features and target columns, in one pass."""
         count = float(self.weights.sum())
         target_mean, target_squares = self._target_moments(count)
-
-        def targets(part: slice) -> Array:
-            centred = self.kind.columns(self.targets[part]) - target_mean
-            return np.hstack([centred, np.ones((centred.shape[0], 1))])
-
         nothing = np.zeros((self.n_features, target_mean.size + 1))
-        sums = -self._pass(Squared(), nothing, nothing[0], targets, None).weights
+        wanted = CentredAndOne(self.kind, target_mean)
+        sums = -self._pass(Squared(), nothing, nothing[0], wanted, None).weights
         return Moments(
             count,
             sums[:, -1] / max(count, np.finfo(float).tiny),
@@ -253,12 +294,8 @@ class FeatureRows:
         watched : ndarray of shape (n_rows,), optional
             Whether the outputs of a row are wanted.
         """
-
-        def targets(part: slice) -> NDArray[Any]:
-            encoded = self.targets[part]
-            return encoded.astype(np.int32) if loss.of_labels else self.kind.columns(encoded)
-
-        return self._pass(loss, W, intercept, targets, watched)
+        wanted = Labels() if loss.of_labels else Columns(self.kind)
+        return self._pass(loss, W, intercept, wanted, watched)
 
     def normal_product(
         self, W: Array, mean: Array, watched: NDArray[np.bool_] | None = None
@@ -267,23 +304,23 @@ class FeatureRows:
 
         The second result has the watched rows.
         """
-        zeros = np.zeros((min(self.n_rows, PASS_ROWS), W.shape[1]))
-        found = self._pass(
-            Squared(), W, -(mean @ W), lambda part: zeros[: part.stop - part.start], watched
-        )
+        found = self._pass(Squared(), W, -(mean @ W), Zeros(W.shape[1]), watched)
         return found.weights - np.outer(mean, found.intercept), found.outputs
 
-    def _pass(self, loss: Loss, W: Array, intercept: Array, targets: Any, watched: Any) -> Gradient:
+    def _pass(
+        self, loss: Loss, W: Array, intercept: Array, wanted: Wanted, watched: Any
+    ) -> Gradient:
+        """One pass over all rows, where ``wanted`` makes the targets of the loss."""
         n_outputs = W.shape[1]
         total, out, sums = 0.0, np.zeros((self.n_features, n_outputs)), np.zeros(n_outputs)
         memory = np.empty((min(self.n_rows, PASS_ROWS), n_outputs))
         seen = []
         for part, operator, rows in self._blocks():
             outputs = memory[: part.stop - part.start]
-            wanted = np.ascontiguousarray(targets(part))
+            targets = np.ascontiguousarray(wanted(self.targets[part]))
             weights = self.weights[part]
             total += operator.gradient(
-                rows, W, intercept, wanted, weights, loss.native, outputs, out, sums
+                rows, W, intercept, targets, weights, loss.native, outputs, out, sums
             )
             if not np.isfinite(total):
                 raise self._overflow(rows)

@@ -14,8 +14,8 @@ Array = NDArray[np.float64]
 CONSTANT = 4 * float(np.finfo(np.float32).eps)  # the relative spread of constant features
 TREND_PARTS = 4  # parts of the rows, which show how the penalty depends on their number
 LEAST_PART = 20  # rows of such a part
-TREND_LIMITS = -1.5, 0.0  # the power of the number of rows
-FACTOR_LIMITS = np.log(1e-4), 0.0
+TREND_LIMITS = -1.5, 0.0  # of the power of the number of rows to which penalties are proportional
+FACTOR_LIMITS = np.log(1e-4), 0.0  # of the logarithm of the extrapolated factor
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,8 @@ class Pilot:
     def trend(self, alpha: float, n_rows: int) -> float:
         """A factor by which the best penalty of all rows differs from ``alpha``, that of these.
 
-        It is extrapolated from still fewer rows: penalties are powers of the number of rows, about.
+        It is extrapolated from the penalties of parts of these rows, as a power of the number of
+        rows.
         """
         n_few = len(self.gram)
         step = n_few // TREND_PARTS

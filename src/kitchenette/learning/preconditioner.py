@@ -24,14 +24,14 @@ from numpy.typing import DTypeLike, NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from kitchenette.data.rows import slices
-from kitchenette.learning.least_squares import StatisticsBuilder
+from kitchenette.learning.accumulation import StatisticsBuilder
 from kitchenette.learning.losses import Loss
 from kitchenette.learning.passes import FeatureRows
 from kitchenette.learning.threads import SMALL_ORDER, one_blas_thread
 
 Array = NDArray[np.float64]
 FEATURE_BYTES = 1 << 28  # the size of a block of features while the Gram matrix is computed
-ROWS_PER_FEATURE = 2  # in the sample, if it is the features whose matrix is factored
+ROWS_PER_FEATURE = 2  # in the sample, if the matrix of the features is factored
 LARGEST_ORDER = 4096  # of a matrix that is factored
 EXACT_ORDER = 1024  # up to which everything is computed in float64
 BLOCK_ROWS = 2048
@@ -122,7 +122,7 @@ class SampledRows:
 
     @cached_property
     def rounding(self) -> float:
-        """The size of the matrix that rounding errors of centred features make by themselves."""
+        """The size of S' S if the features are constant, so that only rounding errors remain."""
         unit = float(np.finfo(self._rows.some(np.arange(1)).features().dtype).eps)
         return self._total * ROUNDING_UNITS**2 * unit**2 * float(self._mean @ self._mean)
 
@@ -184,7 +184,7 @@ def shifted_factor(
     It is larger than the given one if rounding errors leave the matrix indefinite: a preconditioner
     becomes a little worse by that, never wrong.
     """
-    with one_blas_thread(SMALL_ORDER):  # also for larger ones, whose time is short beside a pass
+    with one_blas_thread(SMALL_ORDER):  # factoring takes little time compared with a pass
         while True:
             dtype = np.float32 if in_float32 else np.float64
             shifted: NDArray[Any] = np.array(matrix, dtype=dtype, order="F")

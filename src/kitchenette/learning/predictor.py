@@ -55,9 +55,10 @@ class Predictor:
     Examples
     --------
     >>> import numpy as np
-    >>> from kitchenette import KernelRegressor
+    >>> from kitchenette import Fastfood, KernelRegressor
     >>> X = np.random.default_rng(0).normal(size=(500, 3))
-    >>> model = KernelRegressor(random_state=0).fit(X, X[:, 0] * X[:, 1])
+    >>> model = KernelRegressor(Fastfood(n_components=64, random_state=0))
+    >>> model = model.fit(X, X[:, 0] * X[:, 1])
     >>> predict = model.predictor()
     >>> bool(np.isclose(predict(X[7]), model.predict(X[7:8])[0]))
     True

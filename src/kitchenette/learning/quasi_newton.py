@@ -23,8 +23,8 @@ from kitchenette.learning.threads import SMALL_ORDER, one_blas_thread
 
 Array = NDArray[np.float64]
 MEMORY = 10  # pairs of steps and changes of the gradient
-SUFFICIENT = 1e-4  # the part of the decrease that the slope promises
-HALVINGS = 30
+SUFFICIENT = 1e-4  # the part of the decrease promised by the slope that a step must achieve
+HALVINGS = 30  # of a step, after which the solver gives up
 
 
 class QuasiNewton:
@@ -99,7 +99,7 @@ class QuasiNewton:
 
     def step(self) -> bool:
         """Improve the model; False if rounding errors forbid any improvement."""
-        with one_blas_thread(SMALL_ORDER):  # vectors are short beside the time that threads wait
+        with one_blas_thread(SMALL_ORDER):  # more threads would mostly wait
             return self._step()
 
     def _step(self) -> bool:
@@ -141,7 +141,7 @@ class QuasiNewton:
         return objective, gradient, found.outputs
 
     def _inverse_hessian(self, gradient: Array) -> Array:
-        """The two-loop recursion."""
+        """The product with the inverse Hessian, by the two-loop recursion of L-BFGS."""
         found, parts = gradient.copy(), []
         for step, change, scale in reversed(self._pairs):
             part = scale * float(np.vdot(step, found))

@@ -12,12 +12,14 @@ from scipy.special import ndtri
 from sklearn.base import RegressorMixin
 from sklearn.utils import Tags, check_array
 
+from kitchenette.data.collections import as_rows, in_parts
 from kitchenette.data.rows import refuse_what_is_not_numbers
 from kitchenette.files.registry import storable
 from kitchenette.learning.availability import AvailableUnless
 from kitchenette.learning.base import Array
 from kitchenette.learning.leave_one_out import LeaveOneOut
-from kitchenette.learning.machine import KernelMachine, without_one_pass
+from kitchenette.learning.machine import KernelMachine
+from kitchenette.learning.machine_parameters import without_one_pass
 from kitchenette.learning.model import Validation
 from kitchenette.learning.predictor import Predictor
 from kitchenette.learning.quantiles import weighted_quantile
@@ -115,6 +117,10 @@ class KernelRegressor(RegressorMixin, KernelMachine):
         The number of columns of the data.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         The names of the columns, if there are any.
+    target_names_ : ndarray of shape (n_targets,)
+        The names of the columns to be predicted, if it was fitted on a source that has them.
+    weight_name_ : str
+        The name of the column of weights, if it was fitted on a source that has one.
 
     See Also
     --------
@@ -230,10 +236,12 @@ class KernelRegressor(RegressorMixin, KernelMachine):
         """
         with unchanged_on_error(self):
             self._check_parameters()
+            X, y, sample_weight = as_rows(X, y, sample_weight)
             first = not self._is_prepared
             (self._begin if first else self._continue)(X, y, sample_weight)
         return self
 
+    @in_parts
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predict targets.
 

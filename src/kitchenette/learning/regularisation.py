@@ -235,7 +235,7 @@ class _Tries:
         """Try an alpha; None if it is so small that the criterion is undefined."""
         equations, order = self.equations, self.equations.gram.order
         if equations.gram.is_float32 and self.latest is not None:
-            self.latest.drop_factor(equations)  # there is memory for one
+            self.latest.drop_factor(equations)  # the memory may not suffice for two
         try:
             inverse = self.latest = ShiftedCholesky(equations, alpha)
         except np.linalg.LinAlgError:
@@ -344,9 +344,8 @@ def _guess(equations: NormalEquations, criterion: str) -> float:
     The best penalty per feature changes steadily with the number of features.
     """
     order = equations.gram.order
-    sizes = [
-        max(1, EXACT_FEATURES * part // 16) for part in (6, 3)
-    ]  # larger subsets do not improve the guess
+    # Larger subsets do not improve the guess.
+    sizes = [max(1, EXACT_FEATURES * part // 16) for part in (6, 3)]
     guesses = []
     for m in sizes:
         part = replace(

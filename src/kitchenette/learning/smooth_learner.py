@@ -31,8 +31,8 @@ REFRESHED_STEPS = 5  # steps after which the preconditioner is computed for the 
 # If the model of the rows that are not held out was stopped early, the model of all rows, which
 # starts from it, stops at this residual or after this number of steps.
 COARSE, FINAL_STEPS = 0.01, 20
-ROUNDING = 1e-12  # errors relative to the targets that are rounding
-RELATIVE_SLOPE = 1e-8  # gradients relative to the largest possible one that are rounding
+ROUNDING = 1e-12  # smaller errors, relative to the targets, are rounding errors
+RELATIVE_SLOPE = 1e-8  # smaller gradients, relative to the largest one, are rounding errors
 LEAST_CURVATURE = 1e-3  # of the largest one, for a row of the preconditioner
 # Thresholds in units of the robust standard deviation of the errors of a first model.
 HUBER_THRESHOLD, QUANTILE_WIDTH = 1.35, 0.1
@@ -71,7 +71,8 @@ class SmoothLearner(Learner):
         self.least = np.inf
         start = self._origin(moments)
         self.scale: float | None = None
-        # The gradient of features that are constant up to rounding, which a residual is not.
+        # A smaller gradient than this consists of rounding errors, because the features are
+        # constant. Residuals are not measured in units of it.
         self.least_scale = RELATIVE_SLOPE * moments.count * (1 + float(np.linalg.norm(self.mean)))
         if self.start is not None:
             self.scale = max(self._slope(start), self.least_scale)
@@ -100,7 +101,7 @@ class SmoothLearner(Learner):
         weights = self.distinct_weights[: len(errors)]
         scales = ROBUST * np.array([weighted_quantile(size, weights, 0.5) for size in sizes.T])
         typical = np.average(sizes, axis=0, weights=weights)
-        # A column of equal targets has errors of rounding.
+        # The errors of a column of equal targets are rounding errors and no measure of spread.
         largest = np.abs(self._first_distinct(PILOT_ROWS).columns()).max(axis=0)
         typical = np.where(typical > ROUNDING * largest, typical, np.where(largest > 0, largest, 1))
         scales = np.where(scales > 1e-3 * typical, scales, typical)
@@ -123,7 +124,7 @@ class SmoothLearner(Learner):
         )
 
     def _origin(self, moments: Moments) -> Learned:
-        """A constant, to begin with."""
+        """The model to begin with: a constant and no weights."""
         shares = moments.target_mean
         if self.loss.of_labels:
             shares = np.maximum(shares, 1 / (2 * max(moments.count, 1.0)))
@@ -208,7 +209,8 @@ class SmoothLearner(Learner):
             self.report(solver.residual, error, alpha)
             if solver.residual <= goal or (error is not None and patience.ended):
                 going = False
-            # A model that was stopped early by held-out rows need not become exact with them.
+            # If held-out rows stopped the training early, the final model of all rows need not be
+            # solved to the tolerance either.
             if watched is None and n_steps >= FINAL_STEPS and np.isfinite(start.residual):
                 going = False
         best.exhausted = going

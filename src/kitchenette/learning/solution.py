@@ -97,11 +97,11 @@ class ShiftedCholesky:
         self._factor, self._again = None, equations
 
     def solve(self, B: Array) -> Array:
-        """The solution as exact as the factor is."""
+        """The solution of (G + alpha I) X = B, as exact as the factor."""
         return self.factor.solve(B)
 
     def refined(self, equations: NormalEquations, X: Array) -> Array:
-        """The weights for the targets, from what `solve` found, as exact as G is."""
+        """The weights for the targets as exact as G, from an approximate solution X."""
         gram, alpha = equations.gram, self.alpha
         if not gram.is_float32:
             return X
@@ -151,7 +151,7 @@ class ShiftedEigen:
         return V @ (self.diagonal[:, None] * (V.T @ B))
 
     def refined(self, equations: NormalEquations, X: Array) -> Array:
-        """The weights as they are: they are exact."""
+        """X itself, because `solve` is as exact as G."""
         return X
 
     def squared_lengths(self, Z: Array) -> Array:

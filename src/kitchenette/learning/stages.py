@@ -15,11 +15,12 @@ None of them changes its arguments, so that a stage may be repeated, for example
 that runs a task twice; who combines each summary once counts each row once.
 
 >>> import numpy as np
->>> from kitchenette import KernelRegressor
+>>> from kitchenette import Fastfood, KernelRegressor
 >>> from kitchenette.learning import combine, finish, learn, prepare
 >>> X = np.random.default_rng(0).normal(size=(1000, 3))
 >>> y = np.sin(X[:, 0]) + X[:, 1]
->>> prepared = prepare(KernelRegressor(random_state=0), X[::4], y[::4])
+>>> estimator = KernelRegressor(Fastfood(n_components=64, random_state=0))
+>>> prepared = prepare(estimator, X[::4], y[::4])
 >>> here, there = learn(prepared, X[:400], y[:400]), learn(prepared, X[400:], y[400:])
 >>> model = finish(prepared, combine(here, there))
 >>> model.statistics_.n_rows, model.score(X, y) > 0.9
@@ -77,7 +78,8 @@ def prepare(
     >>> from kitchenette.learning import finish, learn, prepare
     >>> X = np.random.default_rng(0).normal(size=(300, 2))
     >>> labels = np.array(["near", "far"])[(np.square(X).sum(axis=1) > 1).astype(int)]
-    >>> prepared = prepare(KernelClassifier(Fastfood(random_state=0)), X[:50], labels[:50])
+    >>> estimator = KernelClassifier(Fastfood(n_components=64, random_state=0))
+    >>> prepared = prepare(estimator, X[:50], labels[:50])
     >>> finish(prepared, learn(prepared, X, labels)).classes_.tolist()
     ['far', 'near']
     """
@@ -107,7 +109,8 @@ def learn(prepared: FeatureLearner, X: Any, y: Any = None, sample_weight: Any = 
     >>> from kitchenette import Fastfood, KernelRegressor
     >>> from kitchenette.learning import learn, prepare
     >>> X = np.random.default_rng(0).normal(size=(300, 2))
-    >>> prepared = prepare(KernelRegressor(Fastfood(random_state=0)), X[:50], X[:50, 0])
+    >>> estimator = KernelRegressor(Fastfood(n_components=64, random_state=0))
+    >>> prepared = prepare(estimator, X[:50], X[:50, 0])
     >>> learn(prepared, X[:100], X[:100, 0]).n_rows
     100
     """
@@ -165,7 +168,8 @@ def finish(prepared: Estimator, summary: Summary, *, solve: bool = True) -> Esti
     >>> from kitchenette import Fastfood, KernelRegressor
     >>> from kitchenette.learning import finish, learn, prepare
     >>> X = np.random.default_rng(0).normal(size=(300, 2))
-    >>> prepared = prepare(KernelRegressor(Fastfood(random_state=0)), X[:50], X[:50, 0])
+    >>> estimator = KernelRegressor(Fastfood(n_components=64, random_state=0))
+    >>> prepared = prepare(estimator, X[:50], X[:50, 0])
     >>> finish(prepared, learn(prepared, X, X[:, 0])).predict(X[:3]).shape
     (3,)
     """
@@ -201,7 +205,7 @@ def summary_of(fitted: FeatureLearner) -> Summary:
     >>> from kitchenette import Fastfood, KernelRegressor
     >>> from kitchenette.learning import combine, finish, learn, summary_of
     >>> X = np.random.default_rng(0).normal(size=(300, 2))
-    >>> model = KernelRegressor(Fastfood(random_state=0)).fit(X[:100], X[:100, 0])
+    >>> model = KernelRegressor(Fastfood(n_components=64, random_state=0)).fit(X[:100], X[:100, 0])
     >>> more = combine(summary_of(model), learn(model, X[100:], X[100:, 0]))
     >>> finish(model, more).statistics_.n_rows, model.statistics_.n_rows
     (300, 100)

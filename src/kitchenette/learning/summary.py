@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kitchenette.files.registry import Budget, checked_state, storable
+from kitchenette.files.registry import Budget, checked_state, field_values, storable
 from kitchenette.learning.balancing import Parts, both, extended
+from kitchenette.learning.labels import are_sorted, union_of_classes
 from kitchenette.learning.least_squares import LeastSquares
 from kitchenette.learning.row_sample import RowSample
 from kitchenette.parameters import check_count
@@ -127,7 +128,7 @@ class Summary:
 
     def to_file(self) -> dict[str, Any]:
         """All values, for a model file."""
-        return {item.name: getattr(self, item.name) for item in fields(self)}
+        return field_values(self)
 
     @classmethod
     def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:
@@ -168,18 +169,34 @@ class Summary:
                 raise ValueError("there must be a target column for each class.")
             if self.by_class is not None and len(self.by_class) != self.classes.size:
                 raise ValueError("by_class must have an entry for each class.")
-            if not np.all(self.classes[1:] > self.classes[:-1]):
+            if not are_sorted(self.classes):
                 raise ValueError("classes must be sorted.")
         if self.target_dtype not in ("float32", "float64"):
             raise ValueError("target_dtype must be float32 or float64.")
 
 
-def union_of_classes(mine: NDArray[Any], theirs: NDArray[Any]) -> NDArray[Any]:
-    """The labels of both, sorted; the first array itself if it has all of them."""
-    if (mine.dtype.kind in "biuf") != (theirs.dtype.kind in "biuf"):
-        raise ValueError(
-            "Cannot merge models of which one has numbers for labels and the other has "
-            f"strings or objects: {mine[:3].tolist()} and {theirs[:3].tolist()}."
-        )
-    classes = np.union1d(mine, theirs)
-    return mine if classes.size == mine.size else classes
+@dataclass(frozen=True)
+class SummaryOf:
+    """The summary of the rows of a source, as a `kitchenette.data.reduction.Reduction`.
+
+    Attributes
+    ----------
+    prepared : FeatureLearner
+        The estimator, of which only what `prepare` made is used.
+    """
+
+    prepared: Any
+
+    @property
+    def n_bytes(self) -> int:
+        """About the size of a summary: a triangle of the Gram matrix, and a sample of features."""
+        n_features = int(self.prepared._fitted.n_features_out_)
+        n_sampled = getattr(self.prepared, "validation_rows", 0)
+        return 4 * n_features**2 + 8 * n_features * n_sampled
+
+    def of(self, block: Any) -> Summary:
+        found: Summary = self.prepared.summarised(block.X, block.y, block.weight)
+        return found
+
+    def combined(self, a: Summary, b: Summary) -> Summary:
+        return a.combined(b)
