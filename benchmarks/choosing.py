@@ -3,6 +3,7 @@
 python -m benchmarks.choosing            # letter, ijcnn1, mnist and covtype with up to 200,000 rows
 python -m benchmarks.choosing --quick    # at most 50,000 rows
 python -m benchmarks.choosing --text     # only hashed words in 2^18 columns, beside Fastfood
+python -m benchmarks.choosing --drawing  # only what drawing rows by hash values costs
 
 Times are of the clock, the better of a few runs, and in brackets those of the processor, summed
 over threads, which also make sense on a busy machine.
@@ -11,6 +12,7 @@ over threads, which also make sense on a busy machine.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from time import perf_counter, process_time
 from typing import Any, NamedTuple
 
@@ -20,7 +22,9 @@ from numpy.typing import NDArray
 from sklearn.frozen import FrozenEstimator
 
 from benchmarks.tables import Table, table
-from kitchenette import AutoMap, Fastfood, KernelClassifier
+from kitchenette import AutoMap, Fastfood, KernelClassifier, KernelRegressor
+from kitchenette.data.drawing import ARRAY_ROWS, Drawing
+from kitchenette.kernels import Gaussian
 
 CASES = (
     ("letter", 16_000),
@@ -31,6 +35,7 @@ CASES = (
 )
 QUICK_ROWS = 50_000
 RUNS = 3
+DRAWN_CASES = ((200_000, 20), (50_000, 784))  # rows and columns
 TEXT_ROWS, TEXT_TEST_ROWS, HASHED, WORDS, VOCABULARY = 10_000, 2000, 2**18, 80, 30_000
 TOPICS, OF_TOPIC = 20, 0.3  # classes, and the share of the words that depend on the class
 
@@ -85,23 +90,50 @@ def text() -> None:
         print(f"| {name} | {times} | {error:.4f} | {chosen['kernel']} |", flush=True)
 
 
-def fit_times(model: Any, data: Table) -> Times:
-    """The shortest times of a few fits."""
+def drawing() -> None:
+    """Times of drawing the rows to choose on, beside learning with 1024 features of a given map."""
+    print("| rows | columns | precision | drawing, s | ns for a number | learning, s | share |")
+    print("|---:|---:|---|---:|---:|---:|---:|")
+    for n_rows, n_columns in DRAWN_CASES:
+        for dtype in (np.float32, np.float64):
+            X = np.random.default_rng(0).normal(size=(n_rows, n_columns)).astype(dtype)
+            print(drawing_line(X, X[:, 0].copy()), flush=True)
+
+
+def drawing_line(X: NDArray[Any], y: NDArray[Any]) -> str:
+    drawn = shortest(lambda: Drawing(ARRAY_ROWS, 0).of_rows(X, y))
+    given = Fastfood(Gaussian(3.0), 1024, random_state=0).fit(X)
+    learned = shortest(lambda: KernelRegressor(FrozenEstimator(given)).fit(X, y))
+    return (
+        f"| {X.shape[0]} | {X.shape[1]} | {X.dtype.name} | {drawn} "
+        f"| {1e9 * drawn.processor / X.size:.2f} | {learned} "
+        f"| {drawn.processor / learned.processor:.4f} |"
+    )
+
+
+def shortest(action: Callable[[], object]) -> Times:
+    """The shortest times of a few calls."""
     runs = []
     for _ in range(RUNS):
         start = perf_counter(), process_time()
-        model.fit(data.X, data.y)
+        action()
         runs.append((perf_counter() - start[0], process_time() - start[1]))
     return Times(*map(min, zip(*runs, strict=True)))
+
+
+def fit_times(model: Any, data: Table) -> Times:
+    """The shortest times of a few fits."""
+    return shortest(lambda: model.fit(data.X, data.y))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="at most 50,000 rows")
     parser.add_argument("--text", action="store_true", help="only hashed words")
+    parser.add_argument("--drawing", action="store_true", help="only drawing rows")
     options = parser.parse_args()
-    if options.text:
-        text()
+    if options.text or options.drawing:
+        (text if options.text else drawing)()
         return
     print("| set | rows | columns | candidates | choosing, s | learning, s | ratio |")
     print("|---|---:|---:|---:|---:|---:|---:|")

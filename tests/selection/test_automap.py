@@ -142,6 +142,7 @@ def test_a_number_for_what_was_not_measured_is_moved_to_its_place(tmp_path):
     assert np.isfinite(model.feature_map_.length_scale_).all()
 
 
+@pytest.mark.slow
 def test_the_choice_is_repeatable(fitted):
     auto, X, y = fitted
     again = clone(auto).fit(X, y)
@@ -195,6 +196,7 @@ def test_noise_is_not_learned():
     assert model.score(fresh, truth) > -0.1
 
 
+@pytest.mark.slow
 def test_large_means_in_float32_do_no_harm():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(800, 3)) * 1000
@@ -212,14 +214,24 @@ def test_heavy_tails_are_compressed_or_ranked():
     assert "compressed" in auto.choice_.chosen["scales"] or "ranks" in auto.choice_.chosen["scales"]
 
 
-def test_classes_of_any_kind():
+@pytest.mark.parametrize(
+    "labels_of",
+    [
+        lambda x: np.where(x > 0, "yes", "no"),
+        pytest.param(lambda x: x > 0, marks=pytest.mark.slow),
+        pytest.param(lambda x: np.digitize(x, [-1, 1]), marks=pytest.mark.slow),
+    ],
+    ids=["strings", "booleans", "numbers"],
+)
+def test_classes_of_any_kind(labels_of):
     X = planted(300, 5, seed=4)[0]
-    for labels in (np.where(X[:, 1] > 0, "yes", "no"), X[:, 1] > 0, np.digitize(X[:, 1], [-1, 1])):
-        model = KernelClassifier(AutoMap(64, random_state=0), alpha="evidence").fit(X, labels)
-        assert model.score(X, labels) > 0.9
-        assert model.feature_map_.feature_importances_.argmax() == 1
+    labels = labels_of(X[:, 1])
+    model = KernelClassifier(AutoMap(64, random_state=0), alpha="evidence").fit(X, labels)
+    assert model.score(X, labels) > 0.9
+    assert model.feature_map_.feature_importances_.argmax() == 1
 
 
+@pytest.mark.slow
 def test_more_classes_than_columns_of_targets():
     X = np.random.default_rng(0).normal(size=(900, 3))
     labels = np.floor(15 * X[:, 0]).astype(int)
@@ -234,6 +246,7 @@ def test_several_targets():
     assert {*np.argsort(auto.feature_importances_)[-2:]} == {0, 2}
 
 
+@pytest.mark.slow
 def test_weights_matter_by_their_ratios_only():
     X, y = planted(300, 5, seed=6)
     weights = np.random.default_rng(0).integers(0, 3, size=300).astype(float)
@@ -248,6 +261,7 @@ def test_weights_matter_by_their_ratios_only():
     assert one.specification_ == other.specification_ == without.specification_
 
 
+@pytest.mark.slow
 def test_sparse_rows_are_not_centred():
     X = planted(300, 6, seed=7)[0]
     X[np.abs(X) < 0.8] = 0

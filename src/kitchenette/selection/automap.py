@@ -10,20 +10,14 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import Tags, check_array, check_consistent_length
 
-from kitchenette.data.rows import (
-    counting_rows,
-    is_table,
-    seeded_sample,
-    table,
-    take,
-    validated,
-)
+from kitchenette.data.collections import as_rows
+from kitchenette.data.drawing import Drawing, DrawnRows
+from kitchenette.data.keys import row_keys
+from kitchenette.data.rows import counting_rows, table, validated
 from kitchenette.data.source import Source
-from kitchenette.data.tables import plain_rows
 from kitchenette.files.registry import checked_state, storable
 from kitchenette.kernels import Kernel, ShiftInvariantKernel
-from kitchenette.learning.least_squares import checked_weights
-from kitchenette.learning.row_sample import row_keys
+from kitchenette.learning.checks import checked_weights
 from kitchenette.learning.threads import one_blas_thread
 from kitchenette.maps.base import RowMap
 from kitchenette.maps.preparation import (
@@ -40,7 +34,7 @@ from kitchenette.selection.choice import Choice
 from kitchenette.selection.choosing import decide
 from kitchenette.selection.columns import LEARNED, SCALES
 from kitchenette.selection.pilot import Pilot
-from kitchenette.selection.sizes import LARGEST, pilot_sizes
+from kitchenette.selection.sizes import LARGEST, PILOT_ROWS, pilot_sizes
 from kitchenette.selection.targets import TASKS, pilot_targets, task_of
 from kitchenette.sketching.random import seed_from
 
@@ -105,15 +99,19 @@ class AutoMap(RowMap):
 
     Notes
     -----
-    The sample has at most 8000 rows, of which some are held out (each row once, in folds, if there
-    are less than 2000). A more elaborate candidate replaces a simpler one if its squared error on
-    these rows is smaller by more than half a standard error of the difference (a whole one if
-    there are less than 500 rows). Learned length scales are one over the root mean square of the
-    derivative in the column, which follows from the statistics of the features (see
-    `kitchenette.learning.gradients`), a few times over. The linear map of "full" is the symmetric
-    root of the average outer product of gradients, of which these are the diagonal. It has a
-    number for each pair of columns, so it must win by three standard errors (one if it saves a
-    tenth of the loss) with no more wrong classes. Rows then cost n_columns^2 more operations.
+    The sample has at most 8000 distinct rows, those with the smallest hash values of columns and
+    targets for this seed, with the weights of all their copies. So the choice depends neither on
+    the order of the rows, nor on whether equal rows are repeated or weighted. Of a source of files
+    it is drawn by the places of the rows instead, unless ``passes=2``. Some of its rows are held
+    out (each row once, in folds, if there are less than 2000). A more elaborate candidate replaces
+    a simpler one if its squared error on these rows is smaller by more than half a standard error
+    of the difference (a whole one if there are less than 500 rows). Learned length scales are one
+    over the root mean square of the derivative in the column, which follows from the statistics of
+    the features (see `kitchenette.learning.gradients`), a few times over. The linear map of "full"
+    is the symmetric root of the average outer product of gradients, of which these are the
+    diagonal. It has a number for each pair of columns, so it must win by three standard errors (one
+    if it saves a tenth of the loss) with no more wrong classes. Rows then cost n_columns^2 more
+    operations.
 
     A number that many rows have in a column, far from all others, such as 100 among strengths of
     signals between -100 and 0, often stands for a missing one. It is moved beside the smallest or
@@ -184,12 +182,22 @@ class AutoMap(RowMap):
         """
         return self.fit_supervised(X, y)
 
-    def fit_rows(self, X: Any, sample_weight: NDArray[np.float64] | None = None) -> Self:
+    def fit_rows(
+        self,
+        X: Any,
+        sample_weight: NDArray[np.float64] | None = None,
+        drawn: DrawnRows | None = None,
+        everything: Any = None,
+    ) -> Self:
         """Not possible: this map needs targets; see `fit_supervised`."""
         return self.fit_supervised(X, None, sample_weight)
 
     def fit_supervised(
-        self, X: Any, y: Any, sample_weight: NDArray[np.float64] | None = None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: NDArray[np.float64] | None = None,
+        population: int | None = None,
     ) -> Self:
         """`fit` with sample weights.
 
@@ -201,14 +209,19 @@ class AutoMap(RowMap):
             What is to be predicted from the features.
         sample_weight : ndarray of shape (n_rows,), optional
             How often each row counts; rows of weight zero are ignored.
+        population : int, optional
+            The number of distinct rows of which these are a sample.
 
         Returns
         -------
         self : object
             The fitted map.
         """
+        X, y, sample_weight = as_rows(X, y, sample_weight)
         if isinstance(X, Source):
-            return self._fit_supervised_sample(X)
+            sample = X.drawn(seed_from(self.random_state))
+            of_sample = sample.y, sample.weight, sample.population
+            return self.fit_sample(X, sample, lambda rows: self.fit_supervised(rows, *of_sample))
         with unchanged_on_error(self):
             self.check_parameters()
             if y is None:
@@ -222,35 +235,24 @@ class AutoMap(RowMap):
                 sample_weight = checked_weights(sample_weight, X.shape[0])
             y = counting_rows(y, sample_weight)[0]
             X, sample_weight = counting_rows(X, sample_weight)
-            self._fit(X, y, sample_weight, seed_from(self.random_state))
+            self._fit(X, y, sample_weight, seed_from(self.random_state), population)
             self.specification_.operator(self.specification_.precision)
         return self
 
-    def _fit_supervised_sample(self, source: Source) -> Self:
-        """Fit on a sample of a source, whose columns are numbers."""
-        sample = source.sample(seed=seed_from(self.random_state))
-        with unchanged_on_error(self):
-            named = is_table(sample.X)
-            X = plain_rows(sample.X) if named else sample.X
-            self.fit_supervised(X, sample.y, sample.weight)
-            if named:
-                self.feature_names_in_ = np.array(source.features, dtype=object)
-        return self
-
-    def _fit(self, X: Any, y: Any, sample_weight: Array | None, seed: int) -> None:
+    def _fit(
+        self, X: Any, y: Any, sample_weight: Array | None, seed: int, population: int | None
+    ) -> None:
         n_components = None if self.n_components == "auto" else int(self.n_components)
-        n_rows, n_columns = X.shape
-        sizes = pilot_sizes(n_rows, n_columns, n_components or LARGEST, self.budget)
-        some = seeded_sample(n_rows, sizes.n_rows, seed)
-        rows = validated(self, take(X, some), reset=True)
-        weights = np.ones(some.size) if sample_weight is None else sample_weight[some]
-        distinct, weights = distinct_rows(rows, y[some], weights)
-        if some.size == n_rows:
-            sizes = pilot_sizes(distinct.size, n_columns, n_components or LARGEST, self.budget)
-        rows, task = rows[distinct], task_of(y) if self.task is None else self.task
-        targets = pilot_targets(y[some][distinct], task, seed)
+        drawn = Drawing(PILOT_ROWS, seed).of_rows(X, y, sample_weight)
+        n_rows = drawn.population if population is None else population
+        sizes = pilot_sizes(n_rows, X.shape[1], n_components or LARGEST, self.budget)
+        drawn = drawn.first(sizes.n_rows)
+        rows, labels = validated(self, drawn.X, reset=True), np.asarray(drawn.y)
+        order = own_order(rows, labels)
+        rows, task = rows[order], task_of(y) if self.task is None else self.task
+        targets = pilot_targets(labels[order], task, seed)
         kernel = None if isinstance(self.kernel, str) else with_unit_length(self.kernel)
-        pilot = Pilot(rows, targets, weights, seed)
+        pilot = Pilot(rows, targets, drawn.weights[order], seed)
         # The matrices are so small that the threads of a BLAS would mostly wait for each other.
         with one_blas_thread(sizes.n_final):
             decision = decide(pilot, sizes, kernel, self.scales, n_components, seed)
@@ -338,22 +340,17 @@ FITTED: dict[str, Any] = {
 register_automatic(AutoMap)
 
 
-def distinct_rows(rows: Any, y: NDArray[Any], weights: Array) -> tuple[NDArray[np.intp], Array]:
-    """The places of the distinct rows, in an order that only depends on them, and their weights.
+def own_order(rows: Any, y: NDArray[Any]) -> NDArray[np.intp]:
+    """The places of distinct rows in an order that depends on nothing but these rows.
 
-    So neither the order of the rows matters, nor whether equal ones are repeated or weighted. The
-    order is that of the targets and of the first columns, which scaling does not change.
+    It is that of the targets and of the first columns, which scaling does not change.
     """
     numbers = y if y.dtype.kind == "f" else np.unique(y, return_inverse=True)[1].reshape(y.shape)
     numbers = numbers.reshape(y.shape[0], -1).astype(np.float64)
-    keys = row_keys(rows, numbers)
-    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-    columns = [keys, *numbers.T[::-1]]
+    columns = [row_keys(rows, numbers), *numbers.T[::-1]]
     if isinstance(rows, np.ndarray):
         columns[1:1] = rows.T[:ORDERING_COLUMNS][::-1]
-    order = np.lexsort([column[first] for column in columns])
-    totals: Array = np.bincount(inverse, weights).astype(np.float64)
-    return first[order], totals[order]
+    return np.lexsort(columns)
 
 
 def with_unit_length(kernel: ShiftInvariantKernel) -> ShiftInvariantKernel:

@@ -7,9 +7,11 @@ from typing import Any
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_array
 
+from kitchenette.data.opening import source
 from kitchenette.data.rows import is_table
 from kitchenette.data.source import Source
-from kitchenette.data.tables import has_numbers_only, is_frame, schema_of, table_of
+from kitchenette.data.tables import has_numbers_only, is_frame
+from kitchenette.learning.checks import checked_weights
 from kitchenette.maps.table_map import TableMap
 from kitchenette.selection.automap import AutoMap
 from kitchenette.selection.choice import Choice
@@ -59,26 +61,28 @@ def choose(
     >>> model.score(X, y) > 0.95
     True
     """
+    seed = seed_from(random_state)
     auto = AutoMap(
-        n_components,
-        kernel=kernel,
-        scales=scales,
-        task=task,
-        budget=budget,
-        random_state=random_state,
+        n_components, kernel=kernel, scales=scales, task=task, budget=budget, random_state=seed
     )
-    schema, rules = None, None
-    if isinstance(X, Source):
-        schema, rules = X.schema.some(X.features), X.rules
-        sample = X.sample(seed=seed_from(random_state))
-        X, y, sample_weight = sample.X, sample.y, sample.weight
-    elif is_frame(X) and not has_numbers_only(X):
-        X = table_of(X)
-    if not is_table(X):
+    if is_table(X) or (is_frame(X) and not has_numbers_only(X)):
+        y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
+        if sample_weight is not None:
+            sample_weight = checked_weights(sample_weight, X.shape[0])
+        X = source(X, target=y, weight=sample_weight)
+    if not isinstance(X, Source) or not X.is_table:
         auto.fit_supervised(X, y, sample_weight)
         return auto.choice_.with_map(FrozenEstimator(auto))
-    schema = schema_of(X.schema, {}) if schema is None else schema
-    y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
-    fitted = TableMap.fitted_on(auto, schema, X, y, sample_weight, rules=rules)
+    sample = X.drawn(seed)
+    fitted = TableMap.fitted_on(
+        auto,
+        X.schema.some(X.features),
+        sample.X,
+        sample.y,
+        sample.weight,
+        rules=X.rules,
+        copies=sample.copies,
+        population=sample.population,
+    )
     assert isinstance(fitted.map_, AutoMap)
     return fitted.map_.choice_.with_map(FrozenEstimator(fitted))

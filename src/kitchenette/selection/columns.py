@@ -16,7 +16,7 @@ Array = NDArray[np.float64]
 SCALES = ("common", "columns", "compressed", "ranks")
 LEARNED = ("learned", "full")  # what follows from derivatives of a model
 KNOTS = 65  # the most knots of a column in "compressed" and "ranks"
-FAR = 10.0  # numbers this many robust spreads away count as if they were there
+FAR = 10.0  # robust spreads from the median, to which numbers further away are moved
 ROUNDING = 4.0  # spreads of so many units in the last place of a column are rounding errors
 TINY_SPREAD = {"float32": 1e-30, "float64": 1e-200}  # below, one over the spread could overflow
 WIDE = 4096  # sparse rows of more columns are not scaled column by column
@@ -155,7 +155,7 @@ def robust_spread(rows: NDArray[Any]) -> Array:
     with np.errstate(over="ignore", invalid="ignore"):
         near = np.clip(rows, middle - reach, middle + reach)
         size = np.abs(near).max(axis=0)
-        unit = np.where(size > 0, size, 1.0)  # squares of columns in units of their size are safe
+        unit = np.where(size > 0, size, 1.0)  # divided by it, numbers have squares that are finite
         spread = (near / unit).std(axis=0) * unit
     return _beyond_rounding(spread, size, precision)
 

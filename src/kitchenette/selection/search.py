@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,21 +26,21 @@ from kitchenette.selection.placeholders import find_placeholders
 
 Array = NDArray[np.float64]
 WIDTHS = (0.4, 1.0, 2.5)  # the first widths, in median distances
-FINER = (0.63, 1.58)
+FINER = (0.63, 1.58)  # tried beside the best of the first widths, relative to it
 LEARNED_WIDTHS = (0.6, 1.0, 1.6), (0.75, 1.2)  # of the first step and of the others
-NARROWER, MORE_WIDTHS = 0.6, 2  # tried as long as the smallest width is the best one
-LEAST_POWER = 0.4  # learning ends after steps smaller than half a step would follow
+NARROWER, MORE_WIDTHS = 0.6, 3  # tried as long as the smallest width is the best one
+LEAST_POWER = 0.4  # of a whole step; learning ends when the next step would be smaller
 LEARNING_STEPS, MIXING_STEPS, FEW_STEPS = 5, 3, 2
 LEAST_WEIGHT = 1e-3  # of a column, relative to the largest weight
-SMALL_GAIN = 0.005  # a relative gain below this ends learning
+SMALL_GAIN = 0.005  # after a smaller relative gain, steps are halved
 VERY_FEW_ROWS = 100  # with fewer rows, fewer candidates are compared
 FEW_ROWS = 500  # with fewer rows, even the scales must win by a standard error
 CAUTION = 0.5  # the standard errors by which a less simple candidate must win otherwise
 MIXING_CAUTION = 3.0  # the same for a linear map of the columns, unless it gains much
-MUCH = 0.1  # of the loss
+MUCH = 0.1  # the part of the loss that counts as a large gain
 MIXED_COLUMNS = 64  # with more columns a linear map costs more than the features, and is not tried
 LAPLACIAN_COLUMNS = 100  # its frequencies are dense, so that more columns are slow
-PIECEWISE_COLUMNS = 600  # more columns are scaled, not bent
+PIECEWISE_COLUMNS = 600  # with more columns, piecewise linear functions of them are not tried
 
 
 @dataclass(frozen=True)
@@ -184,33 +184,17 @@ class Search:
         return min(tried, finer, key=lambda t: t.loss)
 
     def _learned(self, starts: list[Tried]) -> Tried:
-        """Weights of columns from average squared derivatives, a few times over.
-
-        A step that does not help is followed by half a step from the best weights so far.
-        """
+        """Weights of columns from average squared derivatives, a few times over."""
         firsts = [self._step(start, 1.0, LEARNED_WIDTHS[0]) for start in starts]
         best = min((*starts, *firsts), key=lambda t: t.loss)
-        power = 1.0
-        for _ in range(1, FEW_STEPS if self.few else LEARNING_STEPS):
-            tried = self._step(best, power, LEARNED_WIDTHS[1])
-            if tried.loss > (1 - SMALL_GAIN) * best.loss:
-                power /= 2
-            best = min(best, tried, key=lambda t: t.loss)
-            if power < LEAST_POWER:
-                break
-        return best
+        n_steps = FEW_STEPS if self.few else LEARNING_STEPS
+        return _improved(
+            best, lambda t, power: self._step(t, power, LEARNED_WIDTHS[1]), n_steps - 1
+        )
 
     def _mixed(self, start: Tried) -> Tried:
         """A linear map of the columns from average outer products of gradients, as `_learned`."""
-        best, power = start, 1.0
-        for _ in range(FEW_STEPS if self.few else MIXING_STEPS):
-            tried = self._mixing_step(best, power)
-            if tried.loss > (1 - SMALL_GAIN) * best.loss:
-                power /= 2
-            best = min(best, tried, key=lambda t: t.loss)
-            if power < LEAST_POWER:
-                break
-        return best
+        return _improved(start, self._mixing_step, FEW_STEPS if self.few else MIXING_STEPS)
 
     def _may_mix(self) -> bool:
         """Whether a linear map of the columns is worth trying."""
@@ -261,7 +245,7 @@ class Search:
         rougher = self.best_of(self._with_kernel(tried, KERNELS["Matern 1/2"], (1.0, 2.0)))
         names = ["Matern 5/2", "rational quadratic"]
         if rougher.loss < smoother.loss:
-            # The distance of the Laplacian kernel belongs to the columns as they are.
+            # The Laplacian kernel adds distances column by column, so mixed columns do not suit it.
             narrow = self.pilot.rows.shape[1] <= LAPLACIAN_COLUMNS
             names = ["Laplacian"] if narrow and not is_mixed(tried.candidate) else []
         others = [
@@ -358,3 +342,16 @@ def bounded_weights(derivatives: Array, spread: Array) -> Array:
         return np.zeros_like(size)
     size = np.where(spread > 0, np.maximum(size / largest, LEAST_WEIGHT), 0.0)
     return np.divide(size, spread, out=np.zeros_like(size), where=spread > 0)
+
+
+def _improved(best: Tried, step: Callable[[Tried, float], Tried], n_steps: int) -> Tried:
+    """The best of some steps; one that does not help is followed by half a step from the best."""
+    power = 1.0
+    for _ in range(n_steps):
+        tried = step(best, power)
+        if tried.loss > (1 - SMALL_GAIN) * best.loss:
+            power /= 2
+        best = min(best, tried, key=lambda t: t.loss)
+        if power < LEAST_POWER:
+            break
+    return best
