@@ -1,0 +1,52 @@
+"""Engines that run Kitchenette on more than one machine: Dask and Spark.
+
+Nothing is imported from them before it is needed.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from importlib import import_module
+from typing import Any
+
+from kitchenette.data.collections import register_backend
+
+SCHEDULERS = {"tcp": "dask", "tls": "dask", "local-processes": "dask", "spark": "spark"}
+
+
+def register_engines() -> None:
+    """Let the estimators know the collections of the engines."""
+    register_backend("dask", "kitchenette.backends.dask")
+
+
+def scheduled(source: Any, scheduler: str) -> AbstractContextManager[Any]:
+    """The rows of files as a source whose computations run on a cluster.
+
+    Parameters
+    ----------
+    source : Source
+        The files, which all workers must see under the same names.
+    scheduler : str
+        The address of a Dask scheduler, tcp://..., or of a Spark master, spark://..., or
+        "local-processes=4" for processes of this machine.
+
+    Returns
+    -------
+    context : context manager
+        Gives a `PartitionedSource`, and disconnects at the end.
+    """
+    name = scheduler.partition("=")[0].partition(":")[0]
+    if name not in SCHEDULERS:
+        raise ValueError(
+            "A scheduler is tcp://... of Dask, spark://... of Spark, or local-processes=4 for "
+            f"processes of this machine; got {scheduler!r}."
+        )
+    engine = SCHEDULERS[name]
+    try:
+        module = import_module(f"kitchenette.backends.{engine}")
+    except ImportError as error:
+        raise ValueError(
+            f"The scheduler {scheduler} needs {error.name}: pip install 'kitchenette[{engine}]'."
+        ) from error
+    made: AbstractContextManager[Any] = module.over_files(source, scheduler)
+    return made

@@ -1,0 +1,86 @@
+"""Files that the executors of Spark read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from kitchenette.backends.plan import number_of_partitions
+from kitchenette.backends.spark_rows import SparkSource
+from kitchenette.backends.spark_tree import Batches
+from kitchenette.data import Source
+from kitchenette.data.reader import Reader
+
+
+@dataclass(frozen=True)
+class FileChunks:
+    """The rows of a partition, which are those of a reader."""
+
+    readers: Sequence[Reader]
+
+    def __call__(self, number: int, batches: Batches) -> Iterator[Any]:
+        yield self.readers[number]
+
+
+class StoredSource(SparkSource):
+    """The rows of files, which every executor reads for itself.
+
+    Parameters
+    ----------
+    files : Source
+        The files.
+    session : SparkSession
+        The session.
+    """
+
+    def __init__(self, files: Source, session: SparkSession):
+        readers = files.readers(number_of_partitions(files.count()))
+        lengths = [int(reader.n_rows or 0) for reader in readers]
+        # A row for each partition, whose number says which rows of the files are read.
+        numbers = session.range(0, len(readers), 1, len(readers))
+        super().__init__(files, numbers, FileChunks(readers), lengths=lengths, stable=True)
+        self._files = files
+
+    def fingerprint(self) -> str:
+        return self._files.fingerprint()
+
+
+@contextmanager
+def over_files(files: Source, scheduler: str) -> Iterator[StoredSource]:
+    """The rows of files as a source whose computations run on a Spark cluster.
+
+    Parameters
+    ----------
+    files : Source
+        The files, which all executors must see under the same names.
+    scheduler : str
+        The address of a master of Spark, such as spark://host:7077 or local[2].
+
+    Yields
+    ------
+    source : StoredSource
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import kitchenette
+    >>> from kitchenette.spark import over_files
+    >>> path = os.path.join(tempfile.mkdtemp(), "rows")
+    >>> spark.range(1000).selectExpr("id / 100 as x", "sin(id / 100) as y").write.parquet(path)
+    >>> files = kitchenette.data.source(path, target="y")
+    >>> with over_files(files, "local[2]") as source:
+    ...     model = kitchenette.KernelRegressor(random_state=0).fit(source)
+    >>> model.statistics_.n_rows
+    1000
+    """
+    before = SparkSession.getActiveSession()
+    session = SparkSession.builder.appName("kitchenette").master(scheduler).getOrCreate()
+    try:
+        yield StoredSource(files, session)
+    finally:
+        if before is None:
+            session.stop()
