@@ -32,6 +32,30 @@ def run(
     )
 
 
+def run_in_a_terminal(command: list[str], *arguments: str, **variables: str) -> str:
+    """All that the command writes to a terminal, of which the test holds the other end."""
+    import pty  # on Unix only
+
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [*command, *map(str, arguments)],
+        env={**environment(), "TERM": "xterm-256color", **variables},
+        stdout=theirs,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    written = b""
+    try:
+        while part := os.read(ours, 1 << 16):
+            written += part
+    except OSError:  # Linux says so when the other end is closed
+        pass
+    finally:
+        os.close(ours)
+    assert process.wait() == 0, written
+    return written.decode()
+
+
 def environment(path_first: Path | None = None) -> dict[str, str]:
     """The environment of the command: a wide terminal, and one thread for linear algebra."""
     variables = {**os.environ, "COLUMNS": "160"}

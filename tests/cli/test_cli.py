@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 
 import numpy as np
 import pytest
-from command import COMMAND, MODULE, run
+from command import COMMAND, MODULE, run, run_in_a_terminal
 from sklearn.datasets import load_digits
 from sklearn.frozen import FrozenEstimator
 from typer.testing import CliRunner
@@ -57,17 +59,25 @@ def test_the_help_of_every_command_has_an_example(name):
     [
         (["demo", "--n-components", "0"], ["--n-components", "Invalid value"]),
         (["demo", "--seed", str(2**32)], ["--seed"]),
-        (["dmeo"], ["No such command"]),
-        (["merge", "a"], ["--out"]),
+        (["dmeo"], ["No such command", "Did you mean 'demo'?"]),
+        (["merge", "a"], ["--out", "kitchenette merge --help tells more"]),
+        (["fit", "a.csv", "--traget", "y", "--out", "m"], ["No such option", "--target"]),
     ],
     ids=str,
 )
 def test_mistakes_are_explained(arguments, sentences):
-    done = CliRunner(env={"COLUMNS": "120"}).invoke(app, arguments)
+    done = CliRunner(env={"COLUMNS": "120"}).invoke(app, arguments, prog_name="kitchenette")
     assert done.exit_code == ExitCode.USAGE
+    assert len(done.output.splitlines()) == 1
     assert isinstance(done.exception, SystemExit)
     for sentence in sentences:
         assert sentence in done.output
+
+
+def test_no_arguments_give_the_help():
+    done = CliRunner().invoke(app, [])
+    assert done.exit_code == ExitCode.USAGE
+    assert "Commands" in done.output
 
 
 def test_without_its_libraries_the_command_says_what_to_install(tmp_path):
@@ -128,6 +138,15 @@ def test_inspect_tells_what_a_model_is(models):
         assert text in done.stdout
     assert "█" in done.stdout
     assert "\x1b[" not in done.stdout  # no colours, as it is not a terminal
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="terminals are made with pty, on Unix only")
+def test_colours_on_a_terminal_obey_no_color(models):
+    coloured = re.compile(r"\x1b\[[0-9;]*[349][0-7]m")
+    arguments = ("inspect", str(models / "a"))
+    assert coloured.search(run_in_a_terminal(MODULE, *arguments))
+    assert not coloured.search(run_in_a_terminal(MODULE, *arguments, NO_COLOR="1"))
 
 
 @pytest.mark.slow

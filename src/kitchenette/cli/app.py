@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.metadata import version as installed_version
 from pathlib import Path
 from typing import Annotated
@@ -9,14 +10,18 @@ from typing import Annotated
 import typer
 from threadpoolctl import threadpool_limits
 
-from kitchenette.cli.outcome import EXPLANATIONS, explained
+from kitchenette.cli.clusters import ClusterOptions
+from kitchenette.cli.groups import with_groups
+from kitchenette.cli.outcome import EXPLANATIONS, OneSentence, as_usage, explained
 from kitchenette.cli.quantities import number_of_bytes, number_of_seconds
-from kitchenette.cli.rows import RowOptions
+from kitchenette.cli.rows import FileOptions, RowOptions
 from kitchenette.cli.terminal import Terminal
+from kitchenette.parameters import check_choice
 
 CODES = "\n\n".join(f"{int(code)}: {text}." for code, text in EXPLANATIONS.items())
 
 app = typer.Typer(
+    cls=OneSentence,
     help="Kitchenette: compact random features for kernel machines.",
     epilog=f"Exit codes: {CODES}",
     no_args_is_help=True,
@@ -43,23 +48,12 @@ Target = Annotated[
         "--target", metavar="NAME", help="The column to be predicted; several are allowed."
     ),
 ]
-Ignore = Annotated[
-    list[str], typer.Option("--ignore", metavar="NAME", help="A column that is left out.")
+KnownTarget = Annotated[
+    list[str],
+    typer.Option(
+        "--target", metavar="NAME", help="The column to compare with; by default as the model says."
+    ),
 ]
-Missing = Annotated[
-    str, typer.Option(metavar="WHAT", help="What to do with missing values: median or refuse.")
-]
-Dates = Annotated[
-    str, typer.Option(metavar="WHAT", help="What to do with dates: refuse, or days since 1970.")
-]
-Format = Annotated[
-    str | None,
-    typer.Option("--format", metavar="NAME", help="The format, if the names do not tell."),
-]
-Delimiter = Annotated[
-    str | None, typer.Option(metavar="SIGN", help="The sign between the values of CSV files.")
-]
-Decimal = Annotated[str, typer.Option(metavar="SIGN", help="The decimal sign of CSV files.")]
 Passes = Annotated[
     int,
     typer.Option(min=1, max=2, help="2 looks up categories in all rows first, not in a sample."),
@@ -83,7 +77,7 @@ def _print_version(wanted: bool) -> None:
 
 
 @app.callback()
-def options(
+def general(
     version: Annotated[
         bool,
         typer.Option(
@@ -95,6 +89,7 @@ def options(
 
 
 @app.command(epilog="Example: kitchenette fit rides.parquet --target fare --out fare.safetensors")
+@with_groups
 def fit(
     data: Data,
     target: Target,
@@ -102,7 +97,6 @@ def fit(
     weight: Annotated[
         str | None, typer.Option(metavar="NAME", help="The column of weights.")
     ] = None,
-    ignore: Ignore = [],  # noqa: B006 - it is never changed
     task: Task = None,
     test: Annotated[
         str,
@@ -117,7 +111,8 @@ def fit(
         typer.Option(
             "--map",
             metavar="NAME",
-            help="auto, Fastfood, RandomKitchenSinks, RandomMaclaurin or TensorSketch.",
+            help="auto, which learns scales of the columns; or Fastfood, RandomKitchenSinks, "
+            "RandomMaclaurin or TensorSketch of the columns as they are.",
         ),
     ] = "auto",
     kernel: Annotated[
@@ -149,12 +144,8 @@ def fit(
     ] = None,
     time: Time = None,
     threads: Threads = None,
-    missing: Missing = "median",
-    dates: Dates = "refuse",
+    options: RowOptions = RowOptions(),
     passes: Passes = 1,
-    file_format: Format = None,
-    delimiter: Delimiter = None,
-    decimal: Decimal = ".",
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on from the checkpoint of the same command.")
     ] = False,
@@ -165,6 +156,14 @@ def fit(
             help="Time between checkpoints; by default they take at most 5 % of the time.",
         ),
     ] = None,
+    like: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="MODEL",
+            help="Take the map of this model instead of choosing one, so that both can be merged.",
+        ),
+    ] = None,
+    clusters: ClusterOptions = ClusterOptions(),
     small: Annotated[
         bool,
         typer.Option("--small", help="A small file that only predicts, and cannot learn or merge."),
@@ -175,40 +174,52 @@ def fit(
 ) -> None:
     """Learn from files of any size and write a model. Killed? Run it again with --resume."""
     with explained(debug):
+        from kitchenette.cli.clusters import write_shard
         from kitchenette.cli.fitting import fit_files
+        from kitchenette.cli.outcome import predicting
         from kitchenette.jobs import FitSettings
+        from kitchenette.jobs.settings import MAPS
 
-        options = RowOptions(ignore, missing, dates, file_format, delimiter, decimal, passes)
         share = _number(test)
-        settings = FitSettings(
-            task=task,
-            map=feature_map,
-            kernel=kernel,
-            components=components,
-            alpha=alpha if _number(alpha) is None else float(alpha),
-            loss=loss,
-            solver=solver,
-            test=0.0 if share is None else share,
-            memory=None if memory is None else number_of_bytes(memory),
-            seconds=None if time is None else number_of_seconds(time),
-            seed=seed,
-        )
-        with threadpool_limits(threads):
-            fit_files(
-                options.opened(data, target, weight),
-                out,
-                settings,
-                options.opened([test], target) if share is None else None,
-                resume,
-                not small,
-                None if checkpoint_every is None else number_of_seconds(checkpoint_every),
-                Terminal(as_json),
+        with as_usage():
+            settings = FitSettings(
+                task=task,
+                map=_spelled(feature_map, MAPS),
+                kernel=kernel.lower(),
+                components=components,
+                alpha=alpha if _number(alpha) is None else float(alpha),
+                loss=loss,
+                solver=solver,
+                test=0.0 if share is None else share,
+                memory=None if memory is None else number_of_bytes(memory),
+                seconds=None if time is None else number_of_seconds(time),
+                seed=seed,
             )
+            settings.check()
+            clusters.check(like, resume)
+        with threadpool_limits(threads):
+            rows = options.opened(data, target, weight=weight, passes=passes)
+            if clusters.statistics_only:
+                write_shard(rows, out, settings, clusters, share is not None, Terminal(as_json))
+                return
+            with clusters.placed(rows) as placed:
+                fit_files(
+                    placed,
+                    out,
+                    settings,
+                    options.opened([test], target) if share is None else None,
+                    None if like is None else predicting(like),
+                    resume,
+                    not small,
+                    None if checkpoint_every is None else number_of_seconds(checkpoint_every),
+                    Terminal(as_json),
+                )
 
 
 @app.command(
     epilog="Example: kitchenette predict fare.safetensors new.csv --out fares.csv --std --keep id"
 )
+@with_groups
 def predict(
     model: Model,
     data: Data,
@@ -221,9 +232,7 @@ def predict(
         str, typer.Option(metavar="NAME,...", help="Columns that are copied to the predictions.")
     ] = "",
     threads: Threads = None,
-    file_format: Format = None,
-    delimiter: Delimiter = None,
-    decimal: Decimal = ".",
+    options: FileOptions = FileOptions(),
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
@@ -231,21 +240,19 @@ def predict(
     with explained(debug):
         from kitchenette.cli.using import predict_files
 
-        options = RowOptions(dates="days", format=file_format, delimiter=delimiter, decimal=decimal)
         kept = [name for name in keep.split(",") if name]
         with threadpool_limits(threads):
             predict_files(model, data, options, out, std, proba, kept, Terminal(as_json))
 
 
-@app.command(epilog="Example: kitchenette evaluate fare.safetensors may.parquet --target fare")
+@app.command(epilog="Example: kitchenette evaluate fare.safetensors may.parquet")
+@with_groups
 def evaluate(
     model: Model,
     data: Data,
-    target: Target,
+    target: KnownTarget = [],  # noqa: B006 - it is never changed
     threads: Threads = None,
-    file_format: Format = None,
-    delimiter: Delimiter = None,
-    decimal: Decimal = ".",
+    options: FileOptions = FileOptions(),
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
@@ -253,12 +260,12 @@ def evaluate(
     with explained(debug):
         from kitchenette.cli.using import evaluate_files
 
-        options = RowOptions(dates="days", format=file_format, delimiter=delimiter, decimal=decimal)
         with threadpool_limits(threads):
             evaluate_files(model, data, target, options, Terminal(as_json))
 
 
 @app.command(epilog="Example: kitchenette compare rides.parquet --target fare --out page.html")
+@with_groups
 def compare(
     data: Data,
     target: Target,
@@ -266,14 +273,11 @@ def compare(
     rows: Annotated[
         int, typer.Option(min=20, metavar="N", help="The largest number of rows, a sample.")
     ] = 20_000,
-    ignore: Ignore = [],  # noqa: B006 - it is never changed
     task: Task = None,
-    time: Time = "60s",
-    missing: Missing = "median",
-    dates: Dates = "refuse",
-    file_format: Format = None,
-    delimiter: Delimiter = None,
-    decimal: Decimal = ".",
+    time: Annotated[
+        str, typer.Option("--time", metavar="1m", help="About how long it may take.")
+    ] = "1m",
+    options: RowOptions = RowOptions(),
     seed: Seed = 0,
     as_json: AsJson = False,
     debug: Debug = False,
@@ -282,13 +286,13 @@ def compare(
     with explained(debug):
         from kitchenette.cli.using import compare_files
 
-        options = RowOptions(ignore, missing, dates, file_format, delimiter, decimal)
+        _check_task(task)
         compare_files(
             options.opened(data, target),
             rows,
             out,
             task,
-            number_of_seconds(time or "60s"),
+            number_of_seconds(time),
             seed,
             f"{', '.join(target)} of {Path(data[0]).name}: which map to take",
             Terminal(as_json),
@@ -296,20 +300,16 @@ def compare(
 
 
 @app.command(epilog="Example: kitchenette choose rides.parquet --target fare")
+@with_groups
 def choose(
     data: Data,
     target: Target,
-    ignore: Ignore = [],  # noqa: B006 - it is never changed
     task: Task = None,
     components: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Number of features; chosen by default.")
     ] = None,
     time: Time = None,
-    missing: Missing = "median",
-    dates: Dates = "refuse",
-    file_format: Format = None,
-    delimiter: Delimiter = None,
-    decimal: Decimal = ".",
+    options: RowOptions = RowOptions(),
     seed: Seed = 0,
     as_json: AsJson = False,
     debug: Debug = False,
@@ -318,7 +318,7 @@ def choose(
     with explained(debug):
         from kitchenette.cli.using import choose_files
 
-        options = RowOptions(ignore, missing, dates, file_format, delimiter, decimal)
+        _check_task(task)
         seconds = None if time is None else number_of_seconds(time)
         choose_files(
             options.opened(data, target), task, components, seconds, seed, Terminal(as_json)
@@ -374,9 +374,21 @@ def demo(
         run_demo(rows, n_components, seed, page, Terminal(as_json))
 
 
+def _check_task(task: str | None) -> None:
+    """Refuse a task that does not exist."""
+    with as_usage():
+        if task is not None:
+            check_choice("task", task, ("classification", "regression"))
+
+
 def _number(text: str) -> float | None:
     """A number, if the text is one."""
     try:
         return float(text)
     except ValueError:
         return None
+
+
+def _spelled(name: str, names: Sequence[str]) -> str:
+    """A name with the capital letters that it has, if it is one of some names."""
+    return next((known for known in names if known.lower() == name.lower()), name)

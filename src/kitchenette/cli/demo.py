@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from sklearn.frozen import FrozenEstimator
 from sklearn.svm import SVC
 
-from kitchenette.cli.terminal import Terminal
+from kitchenette.cli.terminal import Terminal, Watch, checked_output
+from kitchenette.cli.using import write_page
 from kitchenette.learning import KernelClassifier, KernelRegressor
-from kitchenette.report import Measurement, compare, page
+from kitchenette.report import Measurement, compare
 from kitchenette.report.comparing import extrapolation
 from kitchenette.report.measuring import cost_of, error_of, resident, stored_size
 from kitchenette.report.words import of_bytes, of_seconds
@@ -56,6 +57,7 @@ def stream(n_rows: int, seed: int) -> Iterator[Rows]:
 
 def run_demo(n_rows: int, n_components: int, seed: int, path: Path, terminal: Terminal) -> None:
     """Stream, merge, predict, compare, and print what came of it."""
+    checked_output(path)
     begin = perf_counter()
     test = generated(0, TEST_ROWS, seed)
     terminal.line(
@@ -96,7 +98,7 @@ def run_demo(n_rows: int, n_components: int, seed: int, path: Path, terminal: Te
         title="Kitchenette's demonstration: which map to take",
         random_state=seed,
     )
-    path.write_text(page(found), encoding="utf-8")
+    write_page(found, path)
     terminal.line(f"{path} is the page of that comparison. {found.advice[0]}")
     terminal.document(
         {
@@ -122,14 +124,13 @@ def streamed(
     halves = [KernelClassifier(shared, random_state=seed) for _ in range(2)]
     regressor = KernelRegressor(shared, random_state=seed)
     with terminal.progress() as shown:
-        task = shown.add_task("learning", total=n_rows, rate="")
+        task, watch = shown.add_task("learning", total=n_rows, rate=""), Watch()
         for number, block in enumerate(stream(n_rows, seed)):
             halves[number % 2].partial_fit(block.X, block.labels, classes=CLASSES)
             if number == 0:
                 regressor.partial_fit(block.X, block.values)
             done = number * BLOCK_ROWS + len(block.X)
-            rate = done / (perf_counter() - start)
-            shown.update(task, completed=done, rate=f"{rate:,.0f} rows/s")
+            shown.update(task, completed=done, rate=watch.rate(done))
     first, second = halves
     if hasattr(second, "statistics_"):
         first.merge(second)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from time import perf_counter
-from typing import Any
 
-from kitchenette.cli.terminal import Terminal
+from kitchenette.cli.terminal import Terminal, checked_output
 from kitchenette.data import Source
 from kitchenette.jobs import FitSettings, Fitted, fit_rows
-from kitchenette.report.words import of_bytes, of_seconds
+from kitchenette.jobs.checkpoint import checkpoint_path
+from kitchenette.learning import KernelClassifier, KernelRegressor
+from kitchenette.report.words import of_bytes, of_seconds, of_share
 
 
 def fit_files(
@@ -17,30 +17,23 @@ def fit_files(
     out: Path,
     settings: FitSettings,
     test: Source | None,
+    like: KernelClassifier | KernelRegressor | None,
     resume: bool,
     statistics: bool,
     checkpoint_every: float | None,
     terminal: Terminal,
 ) -> None:
     """Fit and print a summary."""
-    with terminal.progress() as shown:
-        task = shown.add_task("", total=None, rate="")
-        watch = _Watch()
-
-        def progress(what: str, done: int, total: int) -> None:
-            shown.update(
-                task,
-                description=what,
-                completed=done,
-                total=total or None,
-                rate=watch.rate(done) if what == "learning" else "",
-            )
-
+    checked_output(out)
+    if resume and not checkpoint_path(out).exists():
+        terminal.note(f"note: there is no checkpoint of {out}, so this is a fit from the beginning")
+    with terminal.fit_progress() as progress:
         fitted = fit_rows(
             rows,
             out,
             settings,
             test=test,
+            like=like,
             resume=resume,
             statistics=statistics,
             checkpoint_every=checkpoint_every,
@@ -50,27 +43,12 @@ def fit_files(
     print_summary(fitted, terminal)
 
 
-class _Watch:
-    """Rows per second since the first rows."""
-
-    def __init__(self) -> None:
-        self._start: tuple[float, int] | None = None
-
-    def rate(self, done: int) -> str:
-        if self._start is None:
-            self._start = perf_counter(), done
-        seconds, rows = perf_counter() - self._start[0], done - self._start[1]
-        return f"{rows / seconds:,.0f} rows/s" if rows else ""
-
-
 def print_summary(fitted: Fitted, terminal: Terminal) -> None:
     """What was learned, how well, and what it took."""
     resumed = f", of which {fitted.resumed_at:,} before" if fitted.resumed_at else ""
+    why = fitted.why_task if fitted.why_task == "as told" else f"because {fitted.why_task}"
     terminal.line(
-        f"{fitted.task.capitalize()}, because {fitted.why_task}; {fitted.n_rows:,} rows learned"
-        f"{resumed}, {fitted.n_columns} columns, {fitted.n_components:,} features."
-        if fitted.why_task != "as told"
-        else f"{fitted.task.capitalize()}, as told; {fitted.n_rows:,} rows learned{resumed}, "
+        f"{fitted.task.capitalize()}, {why}; {fitted.n_rows:,} rows learned{resumed}, "
         f"{fitted.n_columns} columns, {fitted.n_components:,} features."
     )
     terminal.line(f"Chosen: {fitted.choice}")
@@ -81,7 +59,9 @@ def print_summary(fitted: Fitted, terminal: Terminal) -> None:
             "linear": "linear model of a sample",
             "trivial": "trivial model",
         }
-        rows = [[names[name], _error(fitted, value)] for name, value in fitted.errors.items()]
+        rows = [
+            [names[name], of_share(value, fitted.task)] for name, value in fitted.errors.items()
+        ]
         title = f"Error on {fitted.n_test_rows:,} rows that were not learned"
         terminal.table(("model", fitted.error_name), rows, title=title)
     peak = "" if fitted.peak_bytes is None else f", {of_bytes(fitted.peak_bytes)} of memory at most"
@@ -89,7 +69,3 @@ def print_summary(fitted: Fitted, terminal: Terminal) -> None:
         f"{of_seconds(fitted.seconds)}, {fitted.rows_per_second:,.0f} rows/s{peak}; "
         f"{fitted.out} has {of_bytes(fitted.model_bytes)}."
     )
-
-
-def _error(fitted: Fitted, value: Any) -> str:
-    return f"{value:.2%}" if fitted.task == "classification" else f"{value:.4f}"

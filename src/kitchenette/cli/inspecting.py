@@ -43,11 +43,12 @@ def described(model: Any) -> dict[str, Any]:
     found: dict[str, Any] = {"kind": type(model).__name__}
     if not isinstance(model, FeatureLearner) or not hasattr(model, "n_features_in_"):
         return found | {"parameters": repr(model)}
-    names = vars(model).get("feature_names_in_")
+    names, targets = (vars(model).get(name) for name in ("feature_names_in_", "target_names_"))
     feature_map = thawed(model.feature_map_)
     inner = getattr(feature_map, "map_", None) or feature_map
     found |= {
         "task": getattr(model, "task", "components"),
+        "target": None if targets is None else [str(name) for name in targets],
         "columns": model.n_features_in_,
         "column_names": None if names is None else [str(name) for name in names],
         "map": type(inner).__name__,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 import sys
 import traceback
 import warnings
@@ -13,9 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import typer
+from typer.core import TyperGroup
 
 from kitchenette.files import ModelFileError, load
 from kitchenette.jobs import CheckpointError
+from kitchenette.learning import KernelClassifier, KernelRegressor
+
+UsageError: Any = typer.BadParameter.__base__  # of typer's parser, whichever version it has
 
 
 class ExitCode(IntEnum):
@@ -34,7 +39,9 @@ class ExitCode(IntEnum):
 EXPLANATIONS = {
     ExitCode.DONE: "done",
     ExitCode.UNEXPECTED: "an error of the program: please report it, with the output of --debug",
-    ExitCode.USAGE: "options or arguments that do not exist or do not fit together",
+    ExitCode.USAGE: (
+        "options or arguments that do not exist, are not allowed or do not fit together"
+    ),
     ExitCode.DATA: "data that cannot be read, learned from or predicted for",
     ExitCode.MODEL: "a model file that is missing, damaged or of another kind",
     ExitCode.RESOURCES: "not enough memory, a full disk, or an output that cannot be written",
@@ -59,6 +66,36 @@ class Problem(Exception):  # noqa: N818 - it is shown to users, who did nothing 
         self.code = code
 
 
+class OneSentence(TyperGroup):
+    """Commands that answer wrong options and arguments by one sentence, too."""
+
+    def main(self, args: Any = None, **options: Any) -> Any:  # type: ignore[override]
+        """Parse the arguments and run a command."""
+        if not options.pop("standalone_mode", True):
+            return super().main(args, **options, standalone_mode=False)
+        try:
+            code = super().main(args, **options, standalone_mode=False)
+        except UsageError as error:
+            if type(error).__name__ == "NoArgsIsHelpError":
+                sys.exit(int(ExitCode.USAGE))  # the help was printed
+            asked = "kitchenette" if error.ctx is None else error.ctx.command_path
+            sentence = " ".join(error.format_message().split()).rstrip(".")
+            print(f"kitchenette: {sentence} ({asked} --help tells more).", file=sys.stderr)
+            sys.exit(int(ExitCode.USAGE))
+        except BrokenPipeError:
+            sys.exit(int(ExitCode.UNEXPECTED))  # who read the output has gone
+        sys.exit(code or 0)
+
+
+@contextmanager
+def as_usage() -> Iterator[None]:
+    """Let values that are not allowed count as wrong options."""
+    try:
+        yield
+    except ValueError as error:
+        raise Problem(in_options(str(error)), ExitCode.USAGE) from error
+
+
 @contextmanager
 def explained(debug: bool) -> Iterator[None]:
     """Turn errors into one sentence on the standard error stream, and an exit status.
@@ -72,7 +109,7 @@ def explained(debug: bool) -> Iterator[None]:
         warnings.showwarning = _shown
         try:
             yield
-        except (typer.Exit, typer.BadParameter):
+        except (typer.Exit, typer.BadParameter, BrokenPipeError):
             raise
         except KeyboardInterrupt as interrupt:
             end = Problem(str(interrupt) or "Interrupted.", ExitCode.INTERRUPTED)
@@ -90,7 +127,7 @@ def explained(debug: bool) -> Iterator[None]:
 
 def problem_of(error: Exception) -> Problem:
     """The sentence and the exit status for an error."""
-    sentence = " ".join(str(error).split())
+    sentence = in_options(" ".join(str(error).split()))
     if isinstance(error, Problem):
         return error
     if isinstance(error, CheckpointError):
@@ -105,6 +142,34 @@ def problem_of(error: Exception) -> Problem:
         return Problem(sentence, ExitCode.DATA)
     what = f"{type(error).__name__}: {sentence}"
     return Problem(f"An unexpected error, {what} (--debug tells more)", ExitCode.UNEXPECTED)
+
+
+# Options of the command as sentences for users of Python write them.
+KEYWORD = re.compile(
+    r"\b(alpha|array|dates|decimal|delimiter|format|header|ignore|kinds|loss|missing|newlines|solver)"
+    r"=(\[?'[^']*'\]?|\{'[^']*': '[^']*'\}|True|False|\.\.\.)"
+)
+
+
+def in_options(sentence: str) -> str:
+    """A sentence with the options of the command instead of the parameters of Python.
+
+    Examples
+    --------
+    >>> from kitchenette.cli.outcome import in_options
+    >>> in_options("Leave it out by ignore=['when'], or use dates='days'.")
+    'Leave it out by --ignore when, or use --dates days.'
+    >>> in_options("Line breaks need newlines=True, or kinds={'zip': 'category'}.")
+    'Line breaks need --newlines, or --kind zip=category.'
+    """
+    return KEYWORD.sub(_option, sentence)
+
+
+def _option(found: re.Match[str]) -> str:
+    name, value = found[1].replace("kinds", "kind"), found[2].strip("[]{}'").replace("': '", "=")
+    if value in ("True", "False"):
+        return f"--{name}" if value == "True" else f"--no-{name}"
+    return f"--{name} {value}"
 
 
 def _about_files(error: OSError, sentence: str) -> str:
@@ -126,3 +191,11 @@ def loaded(path: Path) -> Any:
         return load(path, max_bytes=float("inf"), max_operations=float("inf"))
     except OSError as error:
         raise Problem(f"Cannot load {path}: {error.strerror}.", ExitCode.MODEL) from error
+
+
+def predicting(path: Path) -> KernelClassifier | KernelRegressor:
+    """The model in a file, which must predict targets."""
+    model = loaded(path)
+    if not isinstance(model, KernelClassifier | KernelRegressor):
+        raise Problem(f"{path} is not a model that predicts targets.", ExitCode.MODEL)
+    return model

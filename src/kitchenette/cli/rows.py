@@ -3,52 +3,87 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Annotated, Any
 
-from kitchenette.data import DataError, Source, source
+import typer
+
+from kitchenette.cli.outcome import as_usage
+from kitchenette.data import ColumnRules, DataError, Source, source
+from kitchenette.data.formats import Csv
+from kitchenette.data.listing import FORMATS
+from kitchenette.data.schema import checked_kinds
+from kitchenette.parameters import check_choice
+
+option = partial(typer.Option, rich_help_panel="Files and their columns")
 
 
 @dataclass(frozen=True)
-class RowOptions:
-    """How files are read.
+class FileOptions:
+    """How files are read; the fields are options of commands."""
 
-    Attributes
-    ----------
-    ignore : sequence of str
-        Columns that are left out.
-    missing, dates : str
-        What becomes of missing values and of dates.
-    format, delimiter, decimal : str or None
-        Of files.
-    passes : int
-        Whether categories are looked up in all rows first.
-    """
+    format: Annotated[
+        str | None,
+        option(
+            "--format",
+            metavar="NAME",
+            help="parquet, arrow, csv, svmlight or numpy, if the names do not tell.",
+        ),
+    ] = None
+    array: Annotated[
+        str | None,
+        option(metavar="NAME", help="The array of a .npz file that has the rows."),
+    ] = None
+    delimiter: Annotated[
+        str | None,
+        option(metavar="SIGN", help="The sign between the values of CSV files."),
+    ] = None
+    decimal: Annotated[
+        str,
+        option(metavar="SIGN", help="The decimal sign of CSV files."),
+    ] = "."
+    header: Annotated[
+        bool,
+        option(
+            "--header/--no-header",
+            help="Whether CSV files begin with the names of their columns; else they are f0, f1, "
+            "and so on.",
+        ),
+    ] = True
+    newlines: Annotated[
+        bool,
+        option("--newlines", help="Values of CSV files have line breaks inside quotes."),
+    ] = False
 
-    ignore: Sequence[str] = ()
-    missing: str = "median"
-    dates: str = "refuse"
-    format: str | None = None
-    delimiter: str | None = None
-    decimal: str = "."
-    passes: int = 1
+    precision: Annotated[
+        str | None,
+        option(
+            metavar="NAME",
+            help="float32 halves time and memory; float64. By default as files have numbers, and "
+            "float64 for CSV.",
+        ),
+    ] = None
 
-    def opened(
-        self, data: Sequence[str], target: Sequence[str] = (), weight: str | None = None
-    ) -> Source:
-        """The source of some files."""
+    def opened(self, data: Sequence[str], target: Sequence[str] = (), **others: Any) -> Source:
+        """The source of some files.
+
+        Parameters
+        ----------
+        data : sequence of str
+            Files, folders or patterns.
+        target : sequence of str
+            The columns to be predicted.
+        **others : dict
+            Further options of `kitchenette.data.source`.
+        """
+        with as_usage():
+            self.check()
         try:
-            made = source(
+            return source(
                 data[0] if len(data) == 1 else [*data],
                 target=_one_or_several(target),
-                weight=weight,
-                ignore=[*self.ignore],
-                missing=self.missing,
-                dates=self.dates,
-                format=self.format,
-                delimiter=self.delimiter,
-                decimal=self.decimal,
-                passes=self.passes,
+                **(self.as_keywords() | others),
             )
         except OSError as error:
             raise DataError(f"{error.filename or data[0]}: {error.strerror or error}.") from error
@@ -56,7 +91,63 @@ class RowOptions:
             raise DataError(
                 f"Reading these files needs {error.name}, which is not installed."
             ) from error
-        return made
+
+    def check(self) -> None:
+        """Refuse values that are not allowed, before any file is opened."""
+        if self.format is not None:
+            check_choice("format", self.format, tuple(sorted({*FORMATS.values()})))
+        if self.precision is not None:
+            check_choice("precision", self.precision, ("float32", "float64"))
+        Csv(delimiter=self.delimiter, decimal=self.decimal)
+
+    def as_keywords(self) -> dict[str, Any]:
+        """The same for `kitchenette.data.source`; a model knows what to do with its columns."""
+        names = ("format", "array", "delimiter", "decimal", "header", "newlines", "precision")
+        return {"dates": "days", **{name: getattr(self, name) for name in names}}
+
+
+@dataclass(frozen=True)
+class RowOptions(FileOptions):
+    """How files are read and what becomes of their columns, to learn from them."""
+
+    ignore: Annotated[
+        list[str],
+        option("--ignore", metavar="NAME", help="A column that is left out."),
+    ] = field(default_factory=list)
+    kind: Annotated[
+        list[str],
+        option(
+            "--kind",
+            metavar="NAME=KIND",
+            help="What a column is where its type says something else: number, boolean, category "
+            "or date.",
+        ),
+    ] = field(default_factory=list)
+    missing: Annotated[
+        str,
+        option(metavar="WHAT", help="What to do with missing values: median or refuse."),
+    ] = "median"
+    dates: Annotated[
+        str,
+        option(metavar="WHAT", help="What to do with dates: refuse, or days since 1970."),
+    ] = "refuse"
+
+    def check(self) -> None:
+        super().check()
+        ColumnRules(self.missing, self.dates).check()
+        checked_kinds(self.kinds())
+
+    def kinds(self) -> dict[str, str]:
+        """The kinds of columns by name."""
+        pairs = [text.rpartition("=") for text in self.kind]
+        for name, _, kind in pairs:
+            if not name:
+                raise ValueError(f"--kind has a name and a kind, such as zip=category; got {kind}.")
+        return {name: kind for name, _, kind in pairs}
+
+    def as_keywords(self) -> dict[str, Any]:
+        of_columns = {"ignore": [*self.ignore], "kinds": self.kinds()}
+        return super().as_keywords() | of_columns | {"missing": self.missing, "dates": self.dates}
 
 
 def _one_or_several(names: Sequence[str]) -> Any:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 from rich.console import Console
@@ -94,6 +96,45 @@ class Terminal:
         hidden = self.as_json or not self.err.is_terminal
         with Progress(*columns, console=self.err, transient=True, disable=hidden) as shown:
             yield shown
+
+    @contextmanager
+    def fit_progress(self) -> Iterator[Callable[[str, int, int], None]]:
+        """A bar for a fit: to be called with what is done, the rows done, and all rows."""
+        with self.progress() as shown:
+            task, watch = shown.add_task("", total=None, rate=""), Watch()
+
+            def progress(what: str, done: int, total: int) -> None:
+                shown.update(
+                    task,
+                    description=what,
+                    completed=done,
+                    total=total or None,
+                    rate=watch.rate(done) if what == "learning" else "",
+                )
+
+            yield progress
+
+
+class Watch:
+    """Rows per second since the first call."""
+
+    def __init__(self) -> None:
+        self._start: tuple[float, int] | None = None
+
+    def rate(self, done: int) -> str:
+        """The rate when so many rows are done, in words; nothing at first."""
+        if self._start is None:
+            self._start = perf_counter(), done
+        seconds, rows = perf_counter() - self._start[0], done - self._start[1]
+        return f"{rows / seconds:,.0f} rows/s" if rows else ""
+
+
+def checked_output(path: Path) -> None:
+    """Refuse a file that cannot be written, before the work is done."""
+    if not path.absolute().parent.is_dir():
+        raise FileNotFoundError(f"Cannot write {path}: there is no folder {path.parent}.")
+    if path.is_dir():
+        raise IsADirectoryError(f"Cannot write {path}: it is a folder.")
 
 
 def bar(share: float) -> str:

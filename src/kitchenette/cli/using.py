@@ -8,10 +8,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from kitchenette.cli.outcome import ExitCode, Problem, loaded
-from kitchenette.cli.rows import RowOptions
-from kitchenette.cli.terminal import Terminal
+from kitchenette.cli.outcome import ExitCode, Problem, predicting
+from kitchenette.cli.rows import FileOptions
+from kitchenette.cli.terminal import Terminal, Watch, checked_output
 from kitchenette.data import Source
+from kitchenette.files.container import replacement
 from kitchenette.jobs import (
     Evaluation,
     choose_rows,
@@ -19,9 +20,8 @@ from kitchenette.jobs import (
     predict_rows,
     prepared_sample,
 )
-from kitchenette.learning import KernelClassifier, KernelRegressor
 from kitchenette.report import Comparison, compare, page
-from kitchenette.report.words import of_bytes, of_error, of_seconds
+from kitchenette.report.words import of_bytes, of_error, of_seconds, of_share
 
 MOST_CLASSES = 12  # whose confusions are printed
 
@@ -29,7 +29,7 @@ MOST_CLASSES = 12  # whose confusions are printed
 def predict_files(
     model: Path,
     data: Sequence[str],
-    options: RowOptions,
+    options: FileOptions,
     out: Path,
     std: bool,
     proba: bool,
@@ -37,10 +37,10 @@ def predict_files(
     terminal: Terminal,
 ) -> None:
     """Write predictions and say how many."""
-    fitted, rows = _predicting(model), options.opened(data)
-    _note_others(fitted, rows, keep, terminal)
+    fitted, rows = predicting(model), options.opened(data)
     with counted(terminal, "predicting", rows) as progress:
         n_rows = predict_rows(fitted, rows, out, std=std, proba=proba, keep=keep, progress=progress)
+    _note_others(fitted, rows, keep, terminal)
     terminal.document({"out": str(out), "rows": n_rows})
     terminal.line(f"{out}: {n_rows:,} predictions.")
 
@@ -49,11 +49,12 @@ def evaluate_files(
     model: Path,
     data: Sequence[str],
     target: Sequence[str],
-    options: RowOptions,
+    options: FileOptions,
     terminal: Terminal,
 ) -> None:
     """Print the errors of a model."""
-    fitted, rows = _predicting(model), options.opened(data, target)
+    fitted = predicting(model)
+    rows = options.opened(data, target or target_names(fitted, model))
     with counted(terminal, "predicting", rows) as progress:
         found = evaluate_rows(fitted, rows, progress=progress)
     terminal.document(found.to_json())
@@ -67,6 +68,18 @@ def evaluate_files(
         terminal.table(("true \\ predicted", *map(str, labels)), table)
 
 
+def target_names(fitted: Any, path: Path) -> list[str]:
+    """The names of the columns that a model predicts, if it knows them."""
+    names = vars(fitted).get("target_names_")
+    if names is None:
+        raise Problem(
+            f"{path} does not tell the name of its target: name the column to compare with by "
+            "--target.",
+            ExitCode.USAGE,
+        )
+    return [str(name) for name in names]
+
+
 def compare_files(
     rows: Source,
     n_rows: int,
@@ -78,6 +91,7 @@ def compare_files(
     terminal: Terminal,
 ) -> None:
     """Compare models on a sample, write the page, and print the table."""
+    checked_output(out)
     sample = prepared_sample(rows, n_rows, seed)
     with terminal.progress() as shown:
         bar = shown.add_task("comparing", total=None, rate="")
@@ -91,10 +105,16 @@ def compare_files(
             progress=lambda name: shown.update(bar, description=name),
             random_state=seed,
         )
-    out.write_text(page(found), encoding="utf-8")
+    write_page(found, out)
     terminal.document({**found.to_json(), "page": str(out)})
     _print_comparison(found, terminal)
     terminal.line(f"{out} has the pictures and tables.")
+
+
+def write_page(found: Comparison, out: Path) -> None:
+    """Write the page of a comparison, in one step."""
+    with replacement(out) as file:
+        file.write(page(found).encode())
 
 
 def _print_comparison(found: Comparison, terminal: Terminal) -> None:
@@ -145,23 +165,18 @@ def choose_files(
 def counted(terminal: Terminal, what: str, rows: Source) -> Iterator[Callable[[int], None]]:
     """A progress bar for rows."""
     with terminal.progress() as shown:
-        task = shown.add_task(what, total=rows.n_rows, rate="")
-        yield lambda done: shown.update(task, completed=done)
-
-
-def _predicting(path: Path) -> Any:
-    model = loaded(path)
-    if not isinstance(model, KernelClassifier | KernelRegressor):
-        raise Problem(f"{path} is not a model that predicts targets.", ExitCode.MODEL)
-    return model
+        task, watch = shown.add_task(what, total=rows.n_rows, rate=""), Watch()
+        yield lambda done: shown.update(task, completed=done, rate=watch.rate(done))
 
 
 def _note_others(model: Any, rows: Source, keep: Sequence[str], terminal: Terminal) -> None:
     """Say in one line which columns are not used."""
-    names = vars(model).get("feature_names_in_")
+    own = vars(model)
+    names = own.get("feature_names_in_")
     if names is None or not rows.is_table:
         return
-    others = [name for name in rows.schema.names if name not in {*map(str, names), *keep}]
+    known = {*map(str, names), *own.get("target_names_", ()), own.get("weight_name_"), *keep}
+    others = [name for name in rows.schema.names if name not in known]
     if others:
         some = ", ".join(others[:5]) + (", ..." if len(others) > 5 else "")
         terminal.note(f"note: columns that the model does not know are ignored: {some}")
@@ -170,13 +185,13 @@ def _note_others(model: Any, rows: Source, keep: Sequence[str], terminal: Termin
 def _measures(found: Evaluation) -> list[list[str]]:
     if found.task == "classification":
         rows = [
-            ["share of wrong predictions", f"{found.error:.2%}"],
-            ["the same of the most frequent class", f"{found.trivial_error:.2%}"],
+            ["share of wrong predictions", of_share(found.error, found.task)],
+            ["the same of the most frequent class", of_share(found.trivial_error, found.task)],
         ]
         if found.log_loss is not None:
             rows.append(["log loss", f"{found.log_loss:.4f}"])
         return rows
-    rows = [["root mean square error / standard deviation", f"{found.error:.4f}"]]
+    rows = [["root mean square error / standard deviation", of_share(found.error, found.task)]]
     for name in ("rmse", "mae", "r2"):
         values = getattr(found, name)
         if values is not None:

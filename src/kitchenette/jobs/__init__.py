@@ -6,6 +6,7 @@ from kitchenette.jobs.evaluation import Evaluation, evaluate_rows
 from kitchenette.jobs.fitting import Fitted, fit_rows
 from kitchenette.jobs.prediction import predict_rows
 from kitchenette.jobs.settings import FitSettings
+from kitchenette.jobs.shards import learn_shard, merge_shards
 
 __all__ = [
     "Checkpoint",
@@ -16,6 +17,8 @@ __all__ = [
     "choose_rows",
     "evaluate_rows",
     "fit_rows",
+    "learn_shard",
+    "merge_shards",
     "predict_rows",
     "prepared_sample",
 ]

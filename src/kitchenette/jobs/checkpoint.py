@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from kitchenette.files import ModelFileError, load, save
 from kitchenette.files.container import temporary_files
-from kitchenette.files.registry import Budget, checked_state, storable
+from kitchenette.files.registry import Budget, checked_state, field_values, storable
 from kitchenette.learning import Summary
 from kitchenette.learning.machine import KernelMachine
 from kitchenette.parameters import check_count
@@ -123,7 +123,7 @@ class Checkpoint:
 
     def to_file(self) -> dict[str, Any]:
         """All values, for a file."""
-        return {name: getattr(self, name) for name in STORED}
+        return field_values(self)
 
     @classmethod
     def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:
@@ -200,12 +200,12 @@ class Keeper:
     def remove(self) -> None:
         """Delete the checkpoint of a fit that is finished."""
         self.path.unlink(missing_ok=True)
-        self.clean()
 
-    def clean(self) -> None:
-        """Delete what a process left that was killed while it wrote a checkpoint."""
-        for left in temporary_files(self.path):
-            left.unlink(missing_ok=True)
+
+def remove_leftovers(path: Path) -> None:
+    """Delete what processes left that were killed while they wrote a file."""
+    for left in temporary_files(path):
+        left.unlink(missing_ok=True)
 
 
 def size_of(checkpoint: Checkpoint) -> int:

@@ -43,11 +43,11 @@ class Evaluation:
     Examples
     --------
     >>> import numpy as np
-    >>> from kitchenette import KernelRegressor
+    >>> from kitchenette import Fastfood, KernelRegressor
     >>> from kitchenette.data import source
     >>> from kitchenette.jobs import evaluate_rows
     >>> X = np.random.default_rng(0).normal(size=(500, 2))
-    >>> model = KernelRegressor(random_state=0).fit(X, X[:, 0])
+    >>> model = KernelRegressor(Fastfood(n_components=64, random_state=0)).fit(X, X[:, 0])
     >>> evaluate_rows(model, source(X, target=X[:, 0])).r2[0] > 0.99
     True
     """
@@ -89,11 +89,11 @@ def evaluate_rows(
     Examples
     --------
     >>> import numpy as np
-    >>> from kitchenette import KernelClassifier
+    >>> from kitchenette import Fastfood, KernelClassifier
     >>> from kitchenette.data import source
     >>> from kitchenette.jobs import evaluate_rows
     >>> X = np.random.default_rng(0).normal(size=(500, 2))
-    >>> model = KernelClassifier(random_state=0).fit(X, X[:, 0] > 0)
+    >>> model = KernelClassifier(Fastfood(n_components=64, random_state=0)).fit(X, X[:, 0] > 0)
     >>> evaluate_rows(model, source(X, target=X[:, 0] > 0)).error < 0.1
     True
     """
@@ -126,8 +126,8 @@ class _Classes:
         classes = self._model.classes_
         if (y.dtype.kind in "OUS") != (classes.dtype.kind in "OUS"):
             raise DataError(
-                f"The model has labels such as {classes[0]!r}, but the target has values such as "
-                f"{y[0]!r}."
+                f"The model has labels such as {classes.tolist()[0]!r}, but the target has values "
+                f"such as {y.tolist()[0]!r}."
             )
         if self._probabilities:
             probabilities = self._model.predict_proba(X)

@@ -14,21 +14,23 @@ from numpy.typing import NDArray
 from sklearn.frozen import FrozenEstimator
 
 from kitchenette.data import Block, DataError, Source, sampled_rows
-from kitchenette.data.rows import take
 from kitchenette.files import save
-from kitchenette.jobs.checkpoint import Checkpoint, Keeper, checkpoint_path, loaded_checkpoint
+from kitchenette.jobs.checkpoint import (
+    Checkpoint,
+    Keeper,
+    checkpoint_path,
+    loaded_checkpoint,
+    remove_leftovers,
+)
+from kitchenette.jobs.held_out import HeldOut, Without, test_rows, without
 from kitchenette.jobs.settings import FitSettings, refuse_too_much
 from kitchenette.learning import finish, learn, prepare
 from kitchenette.learning.machine import KernelMachine
+from kitchenette.learning.summary import SummaryOf
 from kitchenette.maps.protocol import thawed
 from kitchenette.maps.table_map import TableMap
-from kitchenette.report.contestants import linear, trivial
-from kitchenette.report.measuring import error_of, resident
+from kitchenette.report.measuring import resident
 from kitchenette.selection.targets import likely_task
-
-MOST_TEST_ROWS = 20_000
-TEST_SEED = 1  # added to the seed, so that test rows are not those of the sample
-MOST_COLUMNS_OF_LINEAR = 2000
 
 Progress = Callable[[str, int, int], None]  # what is done, the rows that are done, all rows
 
@@ -81,12 +83,12 @@ class Fitted:
     >>> from pathlib import Path
     >>> import numpy as np
     >>> from kitchenette.data import source
-    >>> from kitchenette.jobs import fit_rows
-    >>> X = np.random.default_rng(0).normal(size=(2000, 2))
-    >>> rows = source(X, target=np.sin(X[:, 0]))
-    >>> fitted = fit_rows(rows, Path(tempfile.mkdtemp(), "model.safetensors"))
+    >>> from kitchenette.jobs import FitSettings, fit_rows
+    >>> X = np.random.default_rng(0).normal(size=(500, 2))
+    >>> rows, out = source(X, target=np.sin(X[:, 0])), Path(tempfile.mkdtemp(), "model.safetensors")
+    >>> fitted = fit_rows(rows, out, FitSettings(components=64))
     >>> fitted.task, fitted.n_rows, fitted.errors["model"] < fitted.errors["linear"]
-    ('regression', 1800, True)
+    ('regression', 450, True)
     """
 
     model: KernelMachine = field(repr=False)
@@ -123,6 +125,7 @@ def fit_rows(
     settings: FitSettings | None = None,
     *,
     test: Source | None = None,
+    like: KernelMachine | None = None,
     resume: bool = False,
     statistics: bool = True,
     checkpoint_every: float | None = None,
@@ -137,13 +140,17 @@ def fit_rows(
     Parameters
     ----------
     source : Source
-        The rows, with targets.
+        The rows, with targets. Those of a cluster (`kitchenette.backends.scheduled`) are learned
+        by its workers, without checkpoints.
     out : str or path-like
         The model file. An existing one is replaced at the end, in one step.
     settings : FitSettings, optional
         How to learn.
     test : Source, optional
         Other rows to measure the error on, instead of some that are held out.
+    like : KernelClassifier or KernelRegressor, optional
+        A fitted model whose map and columns are taken, instead of choosing a map, so that both
+        models can be merged.
     resume : bool, default=False
         Whether to go on from the checkpoint, if there is one. It must be of the same source and
         settings.
@@ -178,10 +185,10 @@ def fit_rows(
     >>> import kitchenette
     >>> from kitchenette.data import source
     >>> from kitchenette.jobs import FitSettings, fit_rows
-    >>> X = np.random.default_rng(0).normal(size=(2000, 2))
+    >>> X = np.random.default_rng(0).normal(size=(1000, 2))
     >>> rows = source(X, target=X[:, 0] * X[:, 1] > 0)
     >>> out = Path(tempfile.mkdtemp(), "model.safetensors")
-    >>> fitted = fit_rows(rows, out, FitSettings(components=256))
+    >>> fitted = fit_rows(rows, out, FitSettings(components=128))
     >>> fitted.errors["model"] < 0.1 < fitted.errors["linear"]
     True
     >>> kitchenette.load(out).predict([[1.0, 2.0]])
@@ -190,31 +197,45 @@ def fit_rows(
     start, out = perf_counter(), Path(out)
     settings = FitSettings() if settings is None else settings
     settings.check()
+    if like is not None:
+        _check_targets_of(like, source)
+        source, test = (_with_columns_of(like, rows) for rows in (source, test))
     if not out.absolute().parent.is_dir():
         raise FileNotFoundError(f"Cannot save to {out}: there is no folder {out.parent}.")
     show = progress or (lambda what, done, total: None)
     keeper = Keeper(checkpoint_path(out), checkpoint_every)
-    keeper.clean()
+    for path in (out, keeper.path):
+        remove_leftovers(path)
     inputs = source.fingerprint()
-    state = loaded_checkpoint(keeper.path) if resume else None
+    state, sample = loaded_checkpoint(keeper.path) if resume else None, None
     if state is not None:
-        state.check_belongs(inputs, settings.to_json(), keeper.path)
+        state.check_belongs(inputs, described(settings, like), keeper.path)
     else:
         show("choosing a map", 0, source.n_rows or 0)
-        state = begun(source, settings, inputs, held_out=test is None)
+        state, sample = begun(source, settings, inputs, like, held_out=test is None)
     resumed_at = state.stop
+    tests = HeldOut(source, test, state, settings)
+    tests.fit_others(sample)
+    del sample
     if state.facts["iterates"]:
-        model: Any = _iterated(source, state, settings)
+        model: Any = _iterated(source, state, tests.rows)
+        save(model, out, statistics=statistics)
     else:
-        state = _learned(source, state, keeper, show, settings)
+        if source.in_parts:
+            state = _learned_in_parts(source, state, show, tests)
+        else:
+            state = _learned(source, state, keeper, show, tests)
         assert state.summary is not None
         show("solving", state.n_rows, state.n_rows)
-        model = finish(state.prepared, state.summary)
-    save(model, out, statistics=statistics)
+        try:
+            model = finish(state.prepared, state.summary)
+            save(model, out, statistics=statistics)
+        except KeyboardInterrupt:
+            raise _interrupted(state, keeper) from None
     keeper.remove()
     show("testing", state.n_rows, state.n_rows)
     facts = state.facts
-    errors, n_test_rows = _errors(source, test, state, model, settings)
+    errors, n_test_rows = tests.errors(model)
     seconds = perf_counter() - start
     return Fitted(
         model,
@@ -247,8 +268,20 @@ ERROR_NAMES = {
 }
 
 
-def begun(source: Source, settings: FitSettings, inputs: str, *, held_out: bool) -> Checkpoint:
-    """The state of a fit that has chosen its map and learned no rows."""
+def described(settings: FitSettings, like: KernelMachine | None) -> dict[str, Any]:
+    """All that a fit depends on apart from its rows, as JSON."""
+    return {**settings.to_json(), "like": None if like is None else like.origin()}
+
+
+def begun(
+    source: Source,
+    settings: FitSettings,
+    inputs: str,
+    like: KernelMachine | None,
+    *,
+    held_out: bool,
+) -> tuple[Checkpoint, Block]:
+    """The state of a fit that has chosen its map and learned no rows, and its sample."""
     whole = source.sample(seed=settings.seed)
     n_rows = source.n_rows
     assert n_rows is not None  # known after a sample was taken
@@ -259,32 +292,24 @@ def begun(source: Source, settings: FitSettings, inputs: str, *, held_out: bool)
     sample = without(whole, np.isin(numbers, tested, assume_unique=True))
     if sample.n_rows == 0 or sample.y is None:
         raise DataError(f"{n_rows} rows are too few: none is left after holding some out.")
-    task, why = _task_of(sample.y, settings)
+    task, why = _task_of(sample.y, settings, like)
     _check_targets(sample.y, task)
-    n_components = settings.n_components(n_rows)
-    refuse_too_much(n_components)
-    feature_map = settings.feature_map(task, n_components)
-    if source.is_table:
-        tables = None
-        if source.passes == 2:
-            tables = (block.X for block in source.without_targets().blocks())
-        schema = source.schema.some(source.features)
-        fitted = TableMap.fitted_on(
-            feature_map,
-            schema,
-            sample.X,
-            sample.y,
-            sample.weight,
-            rules=source.rules,
-            tables=tables,
-        )
-        feature_map = FrozenEstimator(fitted)
+    if like is None:
+        n_components = settings.n_components(n_rows)
+        refuse_too_much(n_components)
+        feature_map = _chosen_map(source, sample, settings.feature_map(task, n_components))
+    else:
+        feature_map = FrozenEstimator(thawed(like.feature_map_))
+        n_components = int(thawed(feature_map).n_features_out_)
+        refuse_too_much(n_components)
     estimator = settings.estimator(task, feature_map)
     iterates = estimator.iterates(n_components)
     if iterates:
         prepared: Any = estimator
     else:
-        prepared = prepare(estimator, sample.X, sample.y, sample.weight)
+        classes = None if like is None else getattr(like, "classes_", None)
+        prepared = prepare(estimator, sample.X, sample.y, sample.weight, classes=classes)
+        prepared.remember_names(source)
         feature_map = prepared.feature_map_
     facts = {
         "task": task,
@@ -294,49 +319,57 @@ def begun(source: Source, settings: FitSettings, inputs: str, *, held_out: bool)
         "held_out": held_out,
     }
     facts["n_sample"] = whole.n_rows
-    return Checkpoint(inputs, settings.to_json(), prepared, facts, n_rows)
+    return Checkpoint(inputs, described(settings, like), prepared, facts, n_rows), sample
 
 
-def test_rows(n_rows: int, settings: FitSettings) -> NDArray[np.int64]:
-    """The numbers of the rows that are held out."""
-    size = min(MOST_TEST_ROWS, int(settings.test * n_rows))
-    if size == 0:
-        return np.empty(0, np.int64)
-    return sampled_rows(n_rows, size, settings.seed + TEST_SEED)
+def _chosen_map(source: Source, sample: Block, feature_map: Any) -> Any:
+    """A map for the columns of a source; those of a table are prepared first."""
+    if not source.is_table:
+        return feature_map
+    fitted = TableMap.fitted_on(
+        feature_map,
+        source.schema.some(source.features),
+        sample.X,
+        sample.y,
+        sample.weight,
+        rules=source.rules,
+        everything=source if source.passes == 2 else None,
+    )
+    return FrozenEstimator(fitted)
 
 
-def without(block: Block, left_out: NDArray[np.bool_]) -> Block:
-    """A block without some of its rows."""
-    if not left_out.any():
-        return block
-    kept = np.flatnonzero(~left_out)
-    y, weight = (None if part is None else part[kept] for part in (block.y, block.weight))
-    return Block(take(block.X, kept), y, weight, block.start)
+def _check_targets_of(like: KernelMachine, source: Source) -> None:
+    """Refuse other targets than those of a model, if it knows them."""
+    theirs = [str(name) for name in vars(like).get("target_names_", ())]
+    if theirs and source.target_names and theirs != source.target_names:
+        raise DataError(
+            f"The model to be like predicts {', '.join(theirs)}, not "
+            f"{', '.join(source.target_names)}."
+        )
+
+
+def _with_columns_of(like: KernelMachine, source: Any) -> Any:
+    """A source with the columns that a model knows alone."""
+    names = vars(like).get("feature_names_in_")
+    if source is None or names is None or not source.is_table:
+        return source
+    return source.with_columns([str(name) for name in names])
 
 
 def _learned(
-    source: Source, state: Checkpoint, keeper: Keeper, show: Progress, settings: FitSettings
+    source: Source, state: Checkpoint, keeper: Keeper, show: Progress, tests: HeldOut
 ) -> Checkpoint:
     """The state after all rows."""
-    tested = test_rows(state.n_rows, settings) if state.facts["held_out"] else np.empty(0, np.int64)
     show("learning", state.stop, state.n_rows)
     try:
         for block in source.blocks(start=state.stop):
-            stop = block.stop
-            mask = np.zeros(block.n_rows, bool)
-            low, high = np.searchsorted(tested, [block.start, stop])
-            mask[tested[low:high] - block.start] = True
-            rows = without(block, mask)
+            stop, rows = block.stop, tests.keep_some(block)
             state = state.after(learn(state.prepared, rows.X, rows.y, rows.weight), stop)
             show("learning", stop, state.n_rows)
             if stop < state.n_rows:
                 keeper.maybe(state)
     except KeyboardInterrupt:
-        keeper.store(state)
-        raise KeyboardInterrupt(
-            f"Interrupted after {state.stop:,} of {state.n_rows:,} rows, which are kept in "
-            f"{keeper.path}: run the same command with --resume to go on."
-        ) from None
+        raise _interrupted(state, keeper) from None
     if state.stop != state.n_rows:
         raise DataError(
             f"There were {state.n_rows:,} rows when the fit began, but {state.stop:,} could be "
@@ -347,9 +380,37 @@ def _learned(
     return state
 
 
-def _iterated(source: Source, state: Checkpoint, settings: FitSettings) -> KernelMachine:
+def _learned_in_parts(source: Any, state: Checkpoint, show: Progress, tests: HeldOut) -> Checkpoint:
+    """The state after all rows of a `PartitionedSource`, for which there are no checkpoints."""
+    done: set[int] = set()
+    lengths = source.lengths()
+
+    def part_is_done(number: int) -> None:
+        done.add(number)  # it may be done twice, if a worker was lost
+        show("learning", sum(lengths[part] for part in done), state.n_rows)
+
+    show("learning", 0, state.n_rows)
+    source.progress = part_is_done
+    try:
+        summary = source.reduced(Without(SummaryOf(state.prepared), tests.rows))
+    finally:
+        source.progress = None
+    if summary is None or summary.n_rows == 0:
+        raise DataError("There is no row of positive weight to learn from.")
+    return state.after(summary, state.n_rows)
+
+
+def _interrupted(state: Checkpoint, keeper: Keeper) -> KeyboardInterrupt:
+    """Store a checkpoint, and say where it is."""
+    keeper.store(state)
+    return KeyboardInterrupt(
+        f"Interrupted after {state.stop:,} of {state.n_rows:,} rows, which are kept in "
+        f"{keeper.path}: run the same command with --resume to go on."
+    )
+
+
+def _iterated(source: Source, state: Checkpoint, tested: NDArray[np.int64]) -> KernelMachine:
     """The model of an iterative solver, which goes through the rows many times."""
-    tested = test_rows(state.n_rows, settings) if state.facts["held_out"] else np.empty(0, np.int64)
     if tested.size:
         weights = source.targets()[1]
         weights = np.ones(state.n_rows) if weights is None else weights.copy()
@@ -358,37 +419,11 @@ def _iterated(source: Source, state: Checkpoint, settings: FitSettings) -> Kerne
     return state.prepared.fit(source)
 
 
-def _errors(
-    source: Source, test: Source | None, state: Checkpoint, model: Any, settings: FitSettings
-) -> tuple[dict[str, float], int]:
-    """Errors on rows that were not learned, beside those of simple models of a sample."""
-    task = state.facts["task"]
-    if test is not None:
-        rows = test.sample(MOST_TEST_ROWS, settings.seed)
-    else:
-        tested = test_rows(state.n_rows, settings)
-        if tested.size == 0:
-            return {}, 0
-        rows = source.take(tested)
-    if rows.y is None:
-        raise DataError("The test rows have no target.")
-    errors = {"model": error_of(model.predict(rows.X), rows.y, task)[0]}
-    numbers = sampled_rows(state.n_rows, state.facts["n_sample"], settings.seed)
-    sample = source.take(np.setdiff1d(numbers, [] if test is not None else tested))
-    fitted = thawed(model.feature_map_)
-    prepared = [
-        fitted.prepared_rows(part.X) if source.is_table else part.X for part in (sample, rows)
-    ]
-    for name, other in (("linear", linear(task)), ("trivial", trivial(task))):
-        dense = isinstance(prepared[0], np.ndarray)
-        if name == "linear" and not (dense and prepared[0].shape[1] <= MOST_COLUMNS_OF_LINEAR):
-            continue
-        other.fit(prepared[0], sample.y)
-        errors[name] = error_of(other.predict(prepared[1]), rows.y, task)[0]
-    return errors, rows.n_rows
-
-
-def _task_of(y: NDArray[Any], settings: FitSettings) -> tuple[str, str]:
+def _task_of(y: NDArray[Any], settings: FitSettings, like: KernelMachine | None) -> tuple[str, str]:
+    if like is not None:
+        if settings.task not in (None, like.task):
+            raise ValueError(f"The model to be like is for {like.task}, not {settings.task}.")
+        return like.task, "it is to be like another model"
     if settings.task is not None:
         return settings.task, "as told"
     task = likely_task(y)

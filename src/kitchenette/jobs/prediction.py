@@ -59,11 +59,11 @@ def predict_rows(
     >>> import tempfile
     >>> from pathlib import Path
     >>> import numpy as np
-    >>> from kitchenette import KernelRegressor
+    >>> from kitchenette import Fastfood, KernelRegressor
     >>> from kitchenette.data import source
     >>> from kitchenette.jobs import predict_rows
     >>> X = np.random.default_rng(0).normal(size=(500, 2))
-    >>> model = KernelRegressor(random_state=0).fit(X, X[:, 0])
+    >>> model = KernelRegressor(Fastfood(n_components=64, random_state=0)).fit(X, X[:, 0])
     >>> out = Path(tempfile.mkdtemp(), "predictions.csv")
     >>> predict_rows(model, source(X), out, std=True)
     500
@@ -81,7 +81,10 @@ def predict_rows(
     with writer(Path(out)) as write:
         for block in source.without_targets().blocks(BLOCK_ROWS):
             kept = {name: block.X.column(name) for name in keep}
-            write({**kept, **predicted_columns(model, block.X, std=std, proba=proba)})
+            predicted = predicted_columns(model, block.X, std=std, proba=proba)
+            if kept.keys() & predicted.keys():
+                raise DataError(f"{min(kept.keys() & predicted.keys())!r} is a column already.")
+            write({**kept, **predicted})
             done += block.n_rows
             if progress is not None:
                 progress(done)
@@ -99,17 +102,19 @@ def predicted_columns(model: Any, X: Any, *, std: bool, proba: bool) -> dict[str
         for label, column in zip(model.classes_.tolist(), probabilities.T, strict=True):
             found[f"probability_{label}"] = column
         return found
+    targets = vars(model).get("target_names_")
     if std:
         mean, deviation = model.predict(X, return_std=True)
-        return {**_numbered("prediction", mean), **_numbered("std", deviation)}
-    return _numbered("prediction", model.predict(X))
+        return {**_named("prediction", mean, targets), **_named("std", deviation, targets)}
+    return _named("prediction", model.predict(X), targets)
 
 
-def _numbered(name: str, values: Any) -> dict[str, Any]:
-    """A column, or several with numbers."""
+def _named(name: str, values: Any, targets: Any) -> dict[str, Any]:
+    """A column, or one for each target, with its name or its number."""
     if values.ndim == 1:
         return {name: values}
-    return {f"{name}_{i + 1}": column for i, column in enumerate(values.T)}
+    labels = range(1, values.shape[1] + 1) if targets is None else targets
+    return {f"{name}_{label}": column for label, column in zip(labels, values.T, strict=True)}
 
 
 def _check_wanted(model: Any, std: bool, proba: bool) -> None:

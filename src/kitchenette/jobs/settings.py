@@ -8,6 +8,7 @@ from typing import Any
 from kitchenette import kernels
 from kitchenette.kernels import Kernel
 from kitchenette.learning import KernelClassifier, KernelRegressor
+from kitchenette.learning.machine_parameters import check_machine_parameters
 from kitchenette.learning.memory import check_memory, in_words
 from kitchenette.maps.registry import default_map, make_map
 from kitchenette.parameters import check_choice, check_count
@@ -23,6 +24,10 @@ VALIDATION_ROWS = 2000
 KERNELS = {
     name.lower(): getattr(kernels, name)
     for name in ("Gaussian", "Laplacian", "Cauchy", "Matern", "RationalQuadratic", "Polynomial")
+}
+ESTIMATORS: dict[str, Any] = {
+    "classification": KernelClassifier,
+    "regression": KernelRegressor,
 }
 MAPS = ("auto", "Fastfood", "RandomKitchenSinks", "RandomMaclaurin", "TensorSketch")
 
@@ -84,6 +89,7 @@ class FitSettings:
             check_choice("task", self.task, TASKS)
         check_choice("map", self.map, MAPS)
         check_choice("kernel", self.kernel, ("auto", *KERNELS))
+        self._check_estimators()
         if self.components is not None:
             check_count("components", self.components)
         if not 0 <= self.test < 1:
@@ -94,6 +100,13 @@ class FitSettings:
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise ValueError(f"{name} must be positive; got {value!r}.")
+
+    def _check_estimators(self) -> None:
+        """Refuse values that no estimator of the task takes, which may still be unknown."""
+        tasks = TASKS if self.task is None else (self.task,)
+        losses = {loss: task for task in tasks for loss in ESTIMATORS[task].losses}
+        check_choice("loss", self.loss, tuple(losses))
+        check_machine_parameters(self.estimator(losses[self.loss], None))
 
     def to_json(self) -> dict[str, Any]:
         """The same as a dictionary."""
@@ -142,8 +155,7 @@ class FitSettings:
 
     def estimator(self, task: str, feature_map: Any) -> KernelClassifier | KernelRegressor:
         """The estimator, not fitted."""
-        kind = KernelClassifier if task == "classification" else KernelRegressor
-        made: KernelClassifier | KernelRegressor = kind(
+        made: KernelClassifier | KernelRegressor = ESTIMATORS[task](
             feature_map,
             alpha=self.alpha,
             loss=self.loss,

@@ -1,0 +1,182 @@
+"""Parts of a fit that separate processes compute, to be merged from files.
+
+For people with nothing but a batch queue: each job learns one shard of the rows and writes its
+statistics, and `merge_shards` makes the model of them. All jobs choose the same map, because they
+choose it on the same sample of all rows.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kitchenette.backends.plan import tree
+from kitchenette.data import DataError, Source
+from kitchenette.files import ModelFileError, load, save
+from kitchenette.jobs.checkpoint import Checkpoint, CheckpointError
+from kitchenette.jobs.fitting import Progress, begun, described
+from kitchenette.jobs.held_out import Without, test_rows
+from kitchenette.jobs.settings import FitSettings
+from kitchenette.learning import finish
+from kitchenette.learning.machine import KernelMachine
+from kitchenette.learning.summary import SummaryOf
+
+
+def learn_shard(
+    source: Source,
+    out: str | os.PathLike[str],
+    settings: FitSettings | None = None,
+    *,
+    shard: tuple[int, int] = (1, 1),
+    held_out: bool = True,
+    prepared: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+) -> Checkpoint:
+    """Learn one of several shards of the rows of a source, and write its statistics to a file.
+
+    Parameters
+    ----------
+    source : Source
+        All rows, also those of other shards, with targets.
+    out : str or path-like
+        The file of statistics.
+    settings : FitSettings, optional
+        How to learn, the same for all shards.
+    shard : pair of int, default=(1, 1)
+        Which shard this is, counted from one, and how many there are.
+    held_out : bool, default=True
+        Whether some rows are not learned, so that the error can be measured on them.
+    prepared : str or path-like, optional
+        The statistics of another shard, whose map is taken instead of choosing it again. Both ways
+        give the same map.
+    progress : callable, optional
+        Called with what is done, the number of rows done and that of all rows of the shard.
+
+    Returns
+    -------
+    statistics : Checkpoint
+        What is in the file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from kitchenette.data import source
+    >>> from kitchenette.jobs import learn_shard, merge_shards
+    >>> X = np.random.default_rng(0).normal(size=(1000, 2))
+    >>> rows = source(X, target=np.sin(X[:, 0]))
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> for number in (1, 2, 3):
+    ...     _ = learn_shard(rows, folder / f"{number}.shard", shard=(number, 3))
+    >>> merge_shards(sorted(folder.glob("*.shard"))).statistics_.n_rows
+    900
+    """
+    settings = FitSettings() if settings is None else settings
+    settings.check()
+    number, n_shards = shard
+    if not 1 <= number <= n_shards:
+        raise ValueError(f"A shard is one from 1 to {n_shards} of {n_shards}; got {number}.")
+    out, show = Path(out), progress or (lambda what, done, total: None)
+    if not out.absolute().parent.is_dir():
+        raise FileNotFoundError(f"Cannot save to {out}: there is no folder {out.parent}.")
+    inputs, options = source.fingerprint(), described(settings, None)
+    if prepared is None:
+        show("choosing a map", 0, source.n_rows or 0)
+        state, _ = begun(source, settings, inputs, None, held_out=held_out)
+    else:
+        state = loaded_statistics(prepared)
+        state.check_belongs(inputs, options, Path(prepared))
+        state = replace(state, summary=None, stop=0)
+    if state.facts["iterates"]:
+        raise ValueError(
+            "A shard has the statistics of one pass, which exist for loss='squared' and "
+            "solver='onepass' or 'auto' with at most 8192 features."
+        )
+    if source.count() != state.n_rows:
+        raise DataError(f"There are {source.count():,} rows, but {state.n_rows:,} were expected.")
+    rows = test_rows(state.n_rows, settings) if state.facts["held_out"] else np.empty(0, np.int64)
+    reduction = Without(SummaryOf(state.prepared), rows)
+    start, stop = (state.n_rows * part // n_shards for part in (number - 1, number))
+    given = (None if array is None else array[start:stop] for array in source.given_values())
+    part = source.with_reader(source.readers(n_shards)[number - 1], *given)
+    summary = None
+    for block in part.blocks():
+        learned = reduction.of(replace(block, start=start + block.start))
+        summary = learned if summary is None else reduction.combined(summary, learned)
+        show("learning", block.stop, stop - start)
+    if summary is None:
+        summary = replace(state.prepared.empty_summary(), origin=state.prepared.origin())
+    facts = {**state.facts, "shard": number, "n_shards": n_shards}
+    found = replace(state, summary=summary, stop=stop, facts=facts)
+    save(found, out)
+    return found
+
+
+def merge_shards(paths: Sequence[str | os.PathLike[str]]) -> KernelMachine:
+    """The model of all shards of a fit.
+
+    Parameters
+    ----------
+    paths : sequence of str or path-like
+        The files that `learn_shard` wrote, in any order.
+
+    Returns
+    -------
+    model : KernelClassifier or KernelRegressor
+        The model that a fit of all rows in one process gives, up to rounding errors.
+
+    Raises
+    ------
+    CheckpointError
+        If shards are missing, there twice, or of different rows or settings.
+
+    Examples
+    --------
+    See `learn_shard`.
+
+    >>> from kitchenette.jobs import merge_shards
+    >>> merge_shards([])
+    Traceback (most recent call last):
+    kitchenette.jobs.checkpoint.CheckpointError: There are no shards to merge.
+    """
+    states = [loaded_statistics(path) for path in paths]
+    if not states:
+        raise CheckpointError("There are no shards to merge.")
+    first = states[0]
+    found: dict[int, tuple[Any, Checkpoint]] = {}
+    for path, state in zip(paths, states, strict=True):
+        state.check_belongs(first.inputs, first.settings, Path(path))
+        if state.facts["n_shards"] != first.facts["n_shards"]:
+            raise CheckpointError(
+                f"{path} is one of {state.facts['n_shards']} shards, and {paths[0]} one of "
+                f"{first.facts['n_shards']}."
+            )
+        number = state.facts["shard"]
+        if number in found:
+            raise CheckpointError(
+                f"{path} and {found[number][0]} are both shard {number}: its rows would count "
+                "twice."
+            )
+        found[number] = path, state
+    missing = [n for n in range(1, first.facts["n_shards"] + 1) if n not in found]
+    if missing:
+        some = ", ".join(map(str, missing[:10]))
+        raise CheckpointError(f"Shards are missing, whose rows would be lost: {some}.")
+    summaries: list[Any] = [found[number][1].summary for number in sorted(found)]
+    summary = tree(summaries, lambda a, b: a.combined(b))
+    assert summary is not None
+    return finish(first.prepared, summary)
+
+
+def loaded_statistics(path: str | os.PathLike[str]) -> Checkpoint:
+    """The statistics of a shard in a file."""
+    found = load(path, max_bytes=float("inf"), max_operations=float("inf"))
+    if not isinstance(found, Checkpoint) or "shard" not in found.facts:
+        raise ModelFileError(f"{path} is a model file, but has no statistics of a shard.")
+    return found

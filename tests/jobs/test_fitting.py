@@ -1,0 +1,93 @@
+"""Fits of small sources, with what can happen to them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kitchenette import load
+from kitchenette.data import DataError, source
+from kitchenette.jobs import FitSettings, checkpoint, fit_rows, fitting
+from kitchenette.jobs.checkpoint import checkpoint_path
+
+X = np.random.default_rng(0).normal(size=(600, 3))
+SETTINGS = FitSettings(map="Fastfood", components=32)
+
+
+def rows(part=slice(None)):
+    return source(X[part], target=np.sin(X[part, 0]))
+
+
+def test_an_interrupt_while_it_solves_leaves_all_rows_in_the_checkpoint(tmp_path, monkeypatch):
+    out, expected = tmp_path / "model", tmp_path / "expected"
+    fit_rows(rows(), expected, SETTINGS)
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(fitting, "finish", interrupted)
+        with pytest.raises(KeyboardInterrupt, match="600 of 600 rows, which are kept in"):
+            fit_rows(rows(), out, SETTINGS)
+    assert not out.exists()
+    assert load(checkpoint_path(out)).stop == 600
+    fitted = fit_rows(rows(), out, SETTINGS, resume=True)
+    assert (fitted.resumed_at, fitted.n_rows, fitted.n_test_rows) == (600, 540, 60)
+    assert out.read_bytes() == expected.read_bytes()
+    assert not checkpoint_path(out).exists()
+
+
+def test_errors_do_not_depend_on_a_resumption(tmp_path, monkeypatch):
+    """Test rows are kept while rows are learned, or read again if some were learned before."""
+    narrow = source(X, target=np.sin(X[:, 0]))
+    monkeypatch.setattr(type(narrow), "block_rows", lambda self: 100)
+    whole = fit_rows(narrow, tmp_path / "whole", SETTINGS)
+    after = checkpoint.Checkpoint.after
+
+    def stopped(self, part, stop):
+        if stop > 300:
+            raise KeyboardInterrupt
+        return after(self, part, stop)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint.Checkpoint, "after", stopped)
+        with pytest.raises(KeyboardInterrupt, match="300 of 600"):
+            fit_rows(narrow, tmp_path / "model", SETTINGS)
+    resumed = fit_rows(narrow, tmp_path / "model", SETTINGS, resume=True)
+    assert resumed.resumed_at == 300
+    assert resumed.errors == whole.errors
+    assert {*resumed.errors} == {"model", "linear", "trivial"}
+
+
+def test_a_fit_like_another_has_its_map(tmp_path):
+    first = fit_rows(rows(slice(0, 300)), tmp_path / "a", SETTINGS).model
+    second = fit_rows(rows(slice(300, None)), tmp_path / "b", SETTINGS, like=first).model
+    assert second.feature_map_.estimator.specification_ == first.feature_map_.specification_
+    assert first.merge(second).statistics_.n_rows == 540
+
+
+def test_a_fit_like_a_model_of_other_targets_is_refused(tmp_path):
+    frame = {"a": X[:, 0], "b": X[:, 1], "y": X[:, 2]}
+    model = fit_rows(source(frame, target="y"), tmp_path / "a", SETTINGS).model
+    assert model.target_names_.tolist() == ["y"]
+    with pytest.raises(DataError, match="predicts y, not b"):
+        fit_rows(source(frame, target="b"), tmp_path / "b", SETTINGS, like=model)
+    told = FitSettings(task="classification", components=32)
+    with pytest.raises(ValueError, match="is for regression, not classification"):
+        fit_rows(source(frame, target="y"), tmp_path / "b", told, like=model)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"loss": "cubic"}, "loss must be one of 'squared', 'logistic'"),
+        ({"loss": "logistic", "task": "regression"}, "loss must be one of 'squared', 'huber'"),
+        ({"loss": "logistic", "solver": "onepass"}, "solver='onepass' is for loss='squared'"),
+        ({"alpha": "best"}, "alpha must be one of"),
+        ({"alpha": -1.0}, "alpha must be finite"),
+    ],
+    ids=str,
+)
+def test_settings_are_checked_before_any_row_is_read(options, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        FitSettings(**options).check()
