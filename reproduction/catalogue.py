@@ -2,10 +2,30 @@
 
 from __future__ import annotations
 
-from reproduction import craftmaps, fastfood, guide, random_maclaurin, tefm, tensor_sketch
+from reproduction import (
+    craftmaps_figures,
+    craftmaps_stream,
+    craftmaps_tables,
+    craftmaps_variants,
+    fastfood,
+    guide,
+    random_maclaurin,
+    tefm,
+    tensor_sketch,
+)
 from reproduction.experiment import Experiment, check_experiments
 
-MODULES = (random_maclaurin, tensor_sketch, craftmaps, fastfood, tefm, guide)
+MODULES = (
+    random_maclaurin,
+    tensor_sketch,
+    craftmaps_figures,
+    craftmaps_stream,
+    craftmaps_tables,
+    craftmaps_variants,
+    fastfood,
+    tefm,
+    guide,
+)
 EXPERIMENTS: tuple[Experiment, ...] = tuple(
     experiment for module in MODULES for experiment in module.EXPERIMENTS
 )

@@ -64,10 +64,10 @@ def show_percent(share: Sample, n_test: Sample, digits: int = 2) -> str:
 def clearly_less(a: Sample, b: Sample, errors: float = 3.0) -> bool:
     """Whether the mean of a lies below that of b by several standard errors of the difference.
 
-    With one seed for both, whose spread is unknown, whether it lies below.
+    A sample of one value, such as a constant, adds nothing to the error: its spread is unknown.
     """
-    margin = errors * math.hypot(a.standard_error, b.standard_error)
-    return a.mean + (0.0 if math.isnan(margin) else margin) < b.mean
+    known = [error for error in (a.standard_error, b.standard_error) if not math.isnan(error)]
+    return a.mean + errors * math.hypot(*known) < b.mean
 
 
 def not_clearly_more(a: Sample, b: Sample, tolerance: float = 0.0, errors: float = 3.0) -> bool:

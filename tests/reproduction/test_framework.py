@@ -144,8 +144,14 @@ def test_samples_know_their_spread():
     assert show_percent(Sample([0.5, 0.5]), Sample([100.0])) == "50.00 ± 0.00 (5.00)"
     assert clearly_less(sample, Sample([5.0, 6.0, 7.0]))
     assert not clearly_less(sample, Sample([2.5, 3.5, 4.5]))
+    assert not clearly_less(sample, Sample([2.5]))  # which is below 2 + 3 / sqrt(3)
+    assert clearly_less(Sample([2.0]), Sample([2.5]))
     assert not_clearly_more(Sample([2.5, 3.5, 4.5]), sample)
     assert not not_clearly_more(Sample([5.0, 6.0, 7.0]), sample)
+    assert clearly_less(sample, Sample([4.0]))  # a constant; the standard error of the mean is 0.58
+    assert not clearly_less(sample, Sample([3.0]))
+    assert not_clearly_more(sample, Sample([1.0]))
+    assert clearly_less(Sample([1.0]), Sample([1.5]))
     assert not_clearly_more(Sample([5.0, 6.0, 7.0]), sample, tolerance=4.0)
 
 
