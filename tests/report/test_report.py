@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from browser import CHROMIUM, opened
 from sklearn.datasets import load_diabetes, load_digits
 
@@ -23,7 +26,7 @@ from kitchenette.report import (
 )
 from kitchenette.report.advice import recommended
 from kitchenette.report.comparing import extrapolation, reliability
-from kitchenette.report.measuring import cost_of, error_of
+from kitchenette.report.measuring import error_of
 from kitchenette.report.pictures import Axis
 
 VOID = {"meta", "br", "line", "rect", "circle", "polygon", "polyline", "link", "img"}
@@ -208,9 +211,15 @@ def test_axes_have_a_few_ticks_for_any_values(values, logarithmic):
 
 
 def test_memory_of_a_fit_is_measured_where_the_system_tells():
-    # Of this size on, memory always comes from the system, never from what was freed before.
-    cost = cost_of(lambda: np.ones(10_000_000).sum())
-    assert cost.n_bytes is None or cost.n_bytes > 70_000_000
+    # In a process of its own: here, what other tests have left may be freed at the same time.
+    script = (
+        "import numpy as np\n"
+        "from kitchenette.report.measuring import cost_of\n"
+        "print(cost_of(lambda: np.ones(10_000_000).sum()).n_bytes)\n"
+    )
+    command = [sys.executable, "-c", script]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    assert printed == "None" or 70_000_000 < int(printed) < 200_000_000
 
 
 @pytest.mark.slow
@@ -240,6 +249,18 @@ def test_compare_on_numbers_of_a_data_frame_with_given_test_rows():
     assert sum(column.importance for column in found.columns) == pytest.approx(1)
     assert 0.85 < found.residuals.coverage <= 1
     assert sum(found.residuals.counts) == 142
+
+
+def test_compare_on_sparse_rows():
+    X = sp.random(400, 30, density=0.2, format="csr", random_state=0)
+    y = np.asarray((X[:, 0] + X[:, 1]).todense()).ravel()
+    found = compare(X, y, maps=("AutoMap", "Fastfood", "TensorSketch"), sizes=(32,), budget=1)
+    assert {row.family for row in found.measurements} == {
+        *("trivial", "linear", "exact kernel"),
+        *("AutoMap", "Fastfood", "TensorSketch"),
+    }
+    assert found.left_out == ("Gradient-boosted trees: they do not take sparse rows.",)
+    assert found.advice[1].startswith("In Python it is `KernelRegressor(")
 
 
 def test_what_the_budget_does_not_allow_is_left_out_and_said_so():
