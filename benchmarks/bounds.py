@@ -3,6 +3,7 @@
 python -m benchmarks.bounds             # in a few minutes
 python -m benchmarks.bounds --seeds 20  # faster and less exact
 python -m benchmarks.bounds --certificates  # how often certificates contain the error
+python -m benchmarks.bounds --constants     # theorems from elsewhere, simulated
 
 For each theorem: the number of features for an error of 0.1 with probability 0.95 as printed in
 the paper (where it has constants), as in `kitchenette.bounds`, and the smallest number for which
@@ -13,6 +14,7 @@ at a number of features and scaling it like D^-1/2, twice; it is known to about 
 from __future__ import annotations
 
 import argparse
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -324,15 +326,49 @@ def certificates(seeds: int) -> None:
         print(f"| {name} | {100 * np.mean(inside):.0f} % | {np.median(widths):.2f} |", flush=True)
 
 
+def constants(seeds: int) -> None:
+    """Halko et al., Theorem 10.8, and the two halves of its proof: violations and looseness."""
+    rng = np.random.default_rng(0)
+    print("| case | violated | bound / quantile |")
+    print("|---|---:|---:|")
+
+    def line(case: str, errors: Array, bound: float) -> None:
+        looseness = bound / np.quantile(errors, 1 - DELTA)
+        print(f"| {case} | {np.mean(errors > bound):.4f} | {looseness:.2f} |", flush=True)
+
+    for k, p in itertools.product((2, 8, 32), (4, 8, 16, 32)):
+        G = rng.normal(size=(25 * seeds, k, k + p))
+        inverses = 1 / np.linalg.svd(G, compute_uv=False)
+        bound = DELTA ** (-1 / p) * np.sqrt(3 * k / (p + 1))
+        line(f"Frobenius norm, k = {k}, p = {p}", np.sqrt((inverses**2).sum(axis=1)), bound)
+        bound = DELTA ** (-1 / (p + 1)) * np.e * np.sqrt(k + p) / (p + 1)
+        line(f"spectral norm, k = {k}, p = {p}", inverses.max(axis=1), bound)
+    t_power, u = 4 / DELTA, np.sqrt(2 * np.log(2 / DELTA))
+    for decay, k in itertools.product((0.0, 0.5, 1.0), (5, 10, 20)):
+        p, values = k, np.arange(1.0, 201.0) ** -decay
+        scale = np.e * np.sqrt(k + p) / (p + 1)
+        rest = np.sqrt(3 * k / (p + 1)) * values[k] + scale * np.linalg.norm(values[k:])
+        bound = values[k] + t_power ** (1 / p) * (rest + u * scale * values[k])
+        errors = []
+        for _ in range(3 * seeds):
+            Q = np.linalg.qr(values[:, None] * rng.normal(size=(200, k + p)))[0]
+            errors.append(np.linalg.norm(np.diag(values) - Q @ (Q.T * values), 2))
+        line(f"Theorem 10.8, values j^-{decay}, k = p = {k}", np.array(errors), bound)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=60)
     parser.add_argument("--only", default="", help="cases whose names begin like this")
     parser.add_argument("--certificates", action="store_true", help="measure certificates instead")
+    parser.add_argument("--constants", action="store_true", help="simulate borrowed theorems")
     arguments = parser.parse_args()
     seeds, only = arguments.seeds, arguments.only
     if arguments.certificates:
         certificates(5 * seeds)
+        return
+    if arguments.constants:
+        constants(seeds)
         return
     print("| theorem and case | as printed | kitchenette.bounds | needed | bound / needed |")
     print("|---|---:|---:|---:|---:|")

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.random_projection import GaussianRandomProjection
 
-import kitchenette
-from benchmarks.timing import Action, best_times, fastfood, options_parser, print_figures
+from benchmarks.timing import Action, begun, best_times, fastfood, options_parser
 from kitchenette import SRHT, TEFM, CRAFTMap, RandomMaclaurin, TensorSketch
 from kitchenette.kernels import Gaussian, Polynomial
 from reproduction.data import directory, sample_rows
@@ -148,12 +147,9 @@ def figures() -> dict[str, Action]:
 
 
 def main() -> None:
-    options = options_parser(__doc__).parse_args()
-    if options.json:
-        print_figures(figures())
+    options = begun(options_parser(__doc__), figures)
+    if options is None:
         return
-    kitchenette.show_config()
-    print()
     n = 256 if options.quick else 2048
     craft(n)
     memory(n)

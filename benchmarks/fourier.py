@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.kernel_approximation import RBFSampler
 
-import kitchenette
-from benchmarks.timing import Action, best_times, fastfood, options_parser, print_figures
+from benchmarks.timing import Action, begun, best_times, draw_curves, fastfood, options_parser
 from kitchenette import RandomKitchenSinks, fwht
 from kitchenette.kernels import Gaussian
 
@@ -123,25 +122,6 @@ def growth() -> dict[str, dict[str, list[tuple[int, float]]]]:
     return curves
 
 
-def draw(curves: dict[str, dict[str, list[tuple[int, float]]]], path: str) -> None:
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, panels = plt.subplots(1, 3, figsize=(12, 3.8), sharey=False, layout="constrained")
-    for panel, (axis, by_map) in zip(panels, curves.items(), strict=True):
-        for name, points in by_map.items():
-            x, y = zip(*points, strict=True)
-            panel.loglog(x, 1e6 * np.array(y), "o-", label=name, markersize=4)
-        panel.set_xlabel(axis)
-        panel.grid(alpha=0.3)
-    panels[0].set_ylabel("microseconds per row")
-    panels[0].legend()
-    figure.savefig(path, dpi=130)
-    print(f"wrote {path}")
-
-
 def figures() -> dict[str, Action]:
     """A few cases whose times tell versions apart."""
     actions: dict[str, Action] = {}
@@ -163,12 +143,9 @@ def figures() -> dict[str, Action]:
 def main() -> None:
     parser = options_parser(__doc__)
     parser.add_argument("--picture", metavar="FILE", help="draw how the cost grows")
-    options = parser.parse_args()
-    if options.json:
-        print_figures(figures())
+    options = begun(parser, figures)
+    if options is None:
         return
-    kitchenette.show_config()
-    print()
     large = [] if options.quick else [(8192, 65536, 64), (8192, 65536, 256)]
     batches([(64, 1024, 4096), (64, 1024, 16384), (784, 4096, 1024), (784, 4096, 4096), *large])
     one_row([(1024, 16384), (4096, 32768)] + ([] if options.quick else [(8192, 65536)]))
@@ -176,7 +153,7 @@ def main() -> None:
     if not options.quick:
         curves = growth()
         if options.picture:
-            draw(curves, options.picture)
+            draw_curves(curves, "microseconds per row", 1e6, options.picture)
 
 
 if __name__ == "__main__":

@@ -21,14 +21,13 @@ from scipy.linalg import eigh
 from sklearn.decomposition import KernelPCA as ExactKernelPCA
 from threadpoolctl import threadpool_limits
 
-import kitchenette
 from benchmarks.timing import (
     Action,
+    begun,
     fastfood,
     forget_peak,
     options_parser,
     peak_memory,
-    print_figures,
 )
 from kitchenette import KernelPCA
 from kitchenette.kernels import Gaussian
@@ -192,12 +191,9 @@ def figures() -> dict[str, Action]:
 
 
 def main() -> None:
-    options = options_parser(__doc__).parse_args()
-    if options.json:
-        print_figures(figures())
+    options = begun(options_parser(__doc__), figures)
+    if options is None:
         return
-    kitchenette.show_config()
-    print()
     against_exact([2000] if options.quick else [2000, 5000, 10_000])
     solving([1024] if options.quick else [1024, 4096])
     a_million(100_000 if options.quick else 1_000_000)

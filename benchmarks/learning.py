@@ -25,15 +25,14 @@ from sklearn.linear_model import Ridge, RidgeClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
 
-import kitchenette
 from benchmarks.timing import (
     Action,
+    begun,
     best_times,
     fastfood,
     forget_peak,
     options_parser,
     peak_memory,
-    print_figures,
 )
 from kitchenette import KernelClassifier, LeastSquares
 from kitchenette.kernels import Gaussian
@@ -236,12 +235,9 @@ def main() -> None:
     parser.add_argument(
         "--svc-rows", type=int, default=SVC_ROWS, metavar="N", help="rows that an SVC learns"
     )
-    options = parser.parse_args()
-    if options.json:
-        print_figures(figures())
+    options = begun(parser, figures)
+    if options is None:
         return
-    kitchenette.show_config()
-    print()
     if options.mnist:
         learning_mnist(options.svc_rows)
         return

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import kitchenette
-from benchmarks.timing import Action, fastfood, options_parser, print_figures
+from benchmarks.timing import Action, draw_curves, fastfood, options_parser, print_figures
 from kitchenette import CRAFTMap, RandomKitchenSinks, RandomMaclaurin, TensorSketch, _core
 from kitchenette.kernels import Gaussian, Polynomial
 from kitchenette.sketching.operators import WIDE_BYTES, Operator
@@ -136,32 +136,13 @@ def growth() -> Curves:
     return curves
 
 
-def draw(curves: Curves, path: str) -> None:
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, panels = plt.subplots(1, 3, figsize=(12, 3.8), layout="constrained")
-    for panel, (axis, by_pass) in zip(panels, curves.items(), strict=True):
-        for name, points in by_pass.items():
-            x, y = zip(*points, strict=True)
-            panel.loglog(x, 1e3 * np.array(y), "o-", label=name, markersize=4)
-        panel.set_xlabel(axis)
-        panel.grid(alpha=0.3)
-    panels[0].set_ylabel("processor milliseconds of a pass")
-    panels[0].legend()
-    figure.savefig(path, dpi=130)
-    print(f"wrote {path}")
-
-
 def main() -> None:
     parser = options_parser(__doc__)
     parser.add_argument("--picture", metavar="FILE", help="draw how the cost of a pass grows")
     options = parser.parse_args()
     if options.picture:
         kitchenette.show_config()
-        draw(growth(), options.picture)
+        draw_curves(growth(), "processor milliseconds of a pass", 1e3, options.picture)
         return
     if options.json:
         X = rows(ROWS)

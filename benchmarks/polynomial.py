@@ -16,8 +16,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.kernel_approximation import PolynomialCountSketch
 
-import kitchenette
-from benchmarks.timing import Action, best_times, fastfood, options_parser, print_figures
+from benchmarks.timing import Action, begun, best_times, fastfood, options_parser
 from kitchenette import Fastfood, RandomMaclaurin, TensorSketch
 from kitchenette.kernels import Gaussian, Polynomial
 
@@ -174,12 +173,9 @@ def figures() -> dict[str, Action]:
 
 
 def main() -> None:
-    options = options_parser(__doc__).parse_args()
-    if options.json:
-        print_figures(figures())
+    options = begun(options_parser(__doc__), figures)
+    if options is None:
         return
-    kitchenette.show_config()
-    print()
     tensor_sketch(options.quick)
     lengths()
     random_maclaurin(options.quick)

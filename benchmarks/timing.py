@@ -5,12 +5,15 @@ from __future__ import annotations
 import argparse
 import inspect
 import json
+import os
+import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
+import kitchenette
 from kitchenette import Fastfood
 
 Action = Callable[[], object]
@@ -29,6 +32,41 @@ def options_parser(description: str | None) -> argparse.ArgumentParser:
 def print_figures(actions: Mapping[str, Action]) -> None:
     """The best time of each action, in seconds, as one line of JSON."""
     print(json.dumps(best_times(actions)))
+
+
+def begun(
+    parser: argparse.ArgumentParser, figures: Callable[[], Mapping[str, Action]]
+) -> argparse.Namespace | None:
+    """The options of a benchmark that has begun; None if it only had to print figures."""
+    options = parser.parse_args()
+    if options.json:
+        print_figures(figures())
+        return None
+    kitchenette.show_config()
+    print()
+    return options
+
+
+def draw_curves(
+    curves: Mapping[str, Mapping[str, list[tuple[int, float]]]], label: str, unit: float, path: str
+) -> None:
+    """Draw a panel for each axis with a curve of seconds for each name, in units per second."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, panels = plt.subplots(1, 3, figsize=(12, 3.8), layout="constrained")
+    for panel, (axis, by_name) in zip(panels, curves.items(), strict=True):
+        for name, points in by_name.items():
+            x, y = zip(*points, strict=True)
+            panel.loglog(x, [unit * seconds for seconds in y], "o-", label=name, markersize=4)
+        panel.set_xlabel(axis)
+        panel.grid(alpha=0.3)
+    panels[0].set_ylabel(label)
+    panels[0].legend()
+    figure.savefig(path, dpi=130)
+    print(f"wrote {path}")
 
 
 def fastfood(kernel: Any, n_components: int, projection: str = "orthogonal") -> Fastfood:
@@ -81,3 +119,26 @@ def peak_memory() -> float:
 
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**20
+
+
+class Ran(NamedTuple):
+    """A command that has run: what it printed, and what the whole process took."""
+
+    document: dict[str, Any]
+    seconds: float
+    processor_seconds: float
+
+
+def command(*arguments: object) -> Ran:
+    """Run the command `kitchenette` in a process of its own."""
+    before, start = os.times(), perf_counter()
+    done = subprocess.run(
+        [sys.executable, "-m", "kitchenette", *map(str, arguments), "--json"],
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    seconds, after = perf_counter() - start, os.times()
+    work = after.children_user + after.children_system
+    work -= before.children_user + before.children_system
+    return Ran(json.loads(done.stdout), seconds, work)

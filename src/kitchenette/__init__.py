@@ -17,6 +17,7 @@ from importlib.metadata import version
 
 from kitchenette import bounds, data, kernels, metrics
 from kitchenette._config import choose_instruction_set, show_config
+from kitchenette.backends import register_engines
 from kitchenette.files import ModelFileError, load, save
 from kitchenette.learning import KernelClassifier, KernelPCA, KernelRegressor, LeastSquares
 from kitchenette.maps import (
@@ -32,6 +33,7 @@ from kitchenette.selection import AutoMap, choose
 from kitchenette.sketching import fwht
 
 choose_instruction_set()
+register_engines()
 
 __version__ = version("kitchenette")
 

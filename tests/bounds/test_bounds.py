@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import special, stats
 from scipy.linalg import hadamard
 from sklearn.random_projection import GaussianRandomProjection
 from unbiased import assert_spread, close_pairs, estimates, leaning_pairs
@@ -348,6 +348,28 @@ def test_the_spectral_errors_of_kitchen_sinks_and_tefm():
     assert_bound(errors, bound.error(64, delta=DELTA), loosest=10.0)
     assert bound.error(256) == pytest.approx(KitchenSinksSpectralError().error(256, delta=0.025))
     assert TEFMSpectralError(256).error(5) <= 1 + bound.error(256)
+
+
+def test_the_moment_behind_the_frobenius_constant_of_the_range_finder():
+    # The squared Frobenius norm of the pseudo-inverse of a k x (k + p) normal matrix is a sum of k
+    # inverse chi-squared variables with p + 1 degrees of freedom. The root of order p / 2 of the
+    # moment of that order is at most 3 / (p + 1) for each, so by Markov's inequality the norm
+    # exceeds t sqrt(3 k / (p + 1)) with a probability of at most t^-p.
+    p = np.arange(4, 100_000)
+    log_moment = -p / 2 * np.log(2) + special.gammaln(0.5) - special.gammaln((p + 1) / 2)
+    root = np.exp(2 * log_moment / p) * (p + 1)
+    assert root.max() < 3
+    assert root.max() > 2.8  # it is not much smaller either
+
+
+@pytest.mark.parametrize(("k", "p"), [(2, 4), (8, 8), (20, 8)])
+def test_pseudo_inverses_of_normal_matrices_are_as_small_as_the_range_finder_needs(k, p):
+    G = np.random.default_rng(0).normal(size=(2000, k, k + p))
+    inverses = 1 / np.linalg.svd(G, compute_uv=False)
+    frobenius, spectral = np.sqrt((inverses**2).sum(axis=1)), inverses.max(axis=1)
+    assert_bound(frobenius, DELTA ** (-1 / p) * np.sqrt(3 * k / (p + 1)), loosest=2.2)
+    bound = DELTA ** (-1 / (p + 1)) * np.e * np.sqrt(k + p) / (p + 1)
+    assert_bound(spectral, bound, loosest=2.4)
 
 
 @pytest.mark.parametrize(("down", "loosest"), [("gaussian", 7.0), ("srht", 8.0)])

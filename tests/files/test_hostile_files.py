@@ -10,22 +10,41 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import mutations
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.random_projection import GaussianRandomProjection
 
-from kitchenette import ModelFileError, load
-from kitchenette.files import container
+from kitchenette import (
+    SRHT,
+    AutoMap,
+    CRAFTMap,
+    Fastfood,
+    KernelClassifier,
+    KernelPCA,
+    KernelRegressor,
+    ModelFileError,
+    load,
+    save,
+)
+from kitchenette.data import source
+from kitchenette.files import container, registry
 from kitchenette.files.codec import encode
+from kitchenette.jobs import Checkpoint
 from kitchenette.kernels import (
     BesselMatern,
     Composition,
     Exponential,
     Gaussian,
+    Kernel,
     Laplacian,
     Matern,
     Polynomial,
     VovkPolynomial,
 )
+from kitchenette.learning import learn, prepare, summary_of
+from kitchenette.maps.codings import HashedWords
 from kitchenette.maps.craft import CRAFTSpecification
 from kitchenette.maps.fastfood import FastfoodSpecification
 from kitchenette.maps.kitchen_sinks import KitchenSinksSpecification
@@ -189,7 +208,7 @@ def write(
 LOADING = """
 import json, resource, sys
 resource.setrlimit(resource.RLIMIT_AS, (2**32, 2**32))
-import kitchenette
+import kitchenette, kitchenette.jobs
 from peak_memory import peak
 before, start = peak(), resource.getrusage(resource.RUSAGE_SELF)
 answers = {}
@@ -281,3 +300,94 @@ def test_objects_that_refer_to_each_other_do_not_multiply(tmp_path):
         container.write(file, {"objects": entries}, {})
     with pytest.raises(ModelFileError, match="refer to each other too often"):
         load(path)
+
+
+# ---------------------------------------------------------------- every number of a small file
+
+
+def small_models() -> dict[str, Any]:
+    """Objects of all classes that are stored beside maps, in files of less than ten kilobytes."""
+    rng = np.random.default_rng(0)
+    X, feature_map = rng.normal(size=(24, 3)), Fastfood(n_components=4, random_state=0)
+    regressor = KernelRegressor(feature_map, alpha=1.0, validation_rows=8).fit(X, X[:, 0])
+    balanced = KernelClassifier(feature_map, alpha=1.0, class_weight="balanced")
+    balanced.fit(X, np.arange(24) % 2)
+    frame = pd.DataFrame(
+        {
+            "city": np.array(["Oslo", "Rome"])[np.arange(24) % 2],
+            "day": pd.date_range("2020-01-01", periods=24),
+            "size": np.where(np.arange(24) % 5, X[:, 0], np.nan),
+            "y": X[:, 1],
+        }
+    )
+    rows = source(frame, target="y", dates="days")
+    prepared = prepare(KernelRegressor(feature_map, validation_rows=8), rows)
+    projections = CRAFTMap(feature_map, 2, down=GaussianRandomProjection(2), random_state=0)
+    checkpoint = Checkpoint("a fingerprint", {"seed": 0}, prepared, {"n_sample": 24}, 24)
+    return {
+        "regressor": regressor,
+        "summary": summary_of(regressor),
+        "classifier": balanced,
+        "summary of classes": summary_of(balanced),
+        "iterative": KernelRegressor(feature_map, solver="iterative").fit(X, X[:, 0]),
+        "components": KernelPCA(2, feature_map).fit(X),
+        "projections": projections.fit(X).specification_,
+        "transform": SRHT(2, random_state=0).fit(X),
+        "automatic map": AutoMap(4, random_state=0).fit(X, X[:, 0]),
+        "table": prepared,
+        "checkpoint": checkpoint.after(learn(prepared, rows), 24),
+        "hashed words": HashedWords(0, 8),
+    }
+
+
+def with_huge_numbers(content: bytes) -> list[bytes]:
+    """Files in each of which one whole number is huge."""
+    header, document, data = mutations.split(content)
+    found = []
+    for holder, key in mutations.places(document):
+        value = holder[key]
+        if type(value) is not int:
+            continue
+        for huge in (10**6, 2 * 10**7, 2**62):
+            holder[key] = huge
+            found.append(mutations.joined(header, document, data))
+        holder[key] = value
+    return found
+
+
+def _is_of_the_package(cls: type) -> bool:
+    """Whether a class is neither from a test nor from an example in a docstring that has run."""
+    module = sys.modules.get(cls.__module__)
+    return cls.__module__.startswith("kitchenette.") and getattr(module, cls.__name__, None) is cls
+
+
+def test_all_classes_that_files_have_are_tried():
+    """A class that is new in files needs a case in this module or in `mutations`."""
+    specifications = [given for given, _ in (*TOO_MUCH.values(), *NEAR_THE_LIMIT.values())]
+    tried = set()
+    for model in (*specifications, *small_models().values(), *mutations.models()):
+        tried |= {entry["class"] for entry in encode(model)[0]["objects"]}
+    stored = {
+        name
+        for name, storage in registry._BY_NAME.items()
+        if not issubclass(storage.cls, Kernel) and _is_of_the_package(storage.cls)
+    }
+    assert stored - tried == set()
+
+
+@pytest.mark.slow
+def test_no_number_of_a_small_file_makes_loading_expensive(tmp_path):
+    paths = []
+    for name, model in small_models().items():
+        path = tmp_path / name
+        save(model, path)
+        assert path.stat().st_size < 10_000
+        for number, content in enumerate(with_huge_numbers(path.read_bytes())):
+            paths.append(tmp_path / f"{name} {number}")
+            paths[-1].write_bytes(content)
+    found = loaded_elsewhere(*paths)
+    assert len(found["answers"]) == len(paths) > 200
+    refused = [answer for answer in found["answers"].values() if answer]
+    assert len(refused) > len(paths) / 2
+    assert found["grown"] < BYTES
+    assert found["seconds"] < SECONDS

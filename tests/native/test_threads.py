@@ -97,7 +97,7 @@ threads = [threading.Thread(target=work) for _ in range(2)]
 for thread in threads:
     thread.start()
 results = []
-for _ in range(30):
+for _ in range(15):
     child = os.fork()
     if child == 0:
         os._exit(0 if np.array_equal(fwht(X), expected) else 1)
@@ -118,7 +118,7 @@ def test_a_child_forked_during_an_update_is_told_so_and_does_not_wait_for_ever()
         run(
             """
 from kitchenette import LeastSquares
-Z = np.random.default_rng(0).normal(size=(20_000, 512))
+Z = np.random.default_rng(0).normal(size=(40_000, 512))
 changing, others = LeastSquares(512), LeastSquares(512)
 thread = threading.Thread(target=changing.update, args=[Z, Z[:, 0]])
 thread.start()
@@ -139,7 +139,7 @@ thread.join()
 print(changing.n_rows)  # the parent is not affected
 """
         )
-        == "20000"
+        == "40000"
     )
 
 

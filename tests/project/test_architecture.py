@@ -27,8 +27,10 @@ MAY_IMPORT["metrics"] = {"maps"} | MAY_IMPORT["maps"]
 MAY_IMPORT["learning"] = {"maps"} | MAY_IMPORT["maps"]
 MAY_IMPORT["selection"] = {"learning"} | MAY_IMPORT["learning"]
 MAY_IMPORT["report"] = {"metrics", "selection"} | MAY_IMPORT["selection"]
+MAY_IMPORT["backends"] = {"selection"} | MAY_IMPORT["selection"]
+MAY_IMPORT["dask"] = MAY_IMPORT["spark"] = {"backends"} | MAY_IMPORT["backends"]
 MAY_IMPORT["_config"] = set()
-MAY_IMPORT["jobs"] = {"report"} | MAY_IMPORT["report"]
+MAY_IMPORT["jobs"] = {"backends", "report"} | MAY_IMPORT["report"]
 MAY_IMPORT["cli"] = {"_config", "jobs"} | MAY_IMPORT["jobs"]
 
 ENTRANCES = {"__init__", "__main__"}  # may import everything, and nothing imports them

@@ -11,16 +11,19 @@ from pathlib import Path
 import pytest
 
 import kitchenette
+import kitchenette.dask
 import kitchenette.jobs
 import kitchenette.report
 
 README = Path(__file__).parents[2] / "README.md"
 DATA = README.parent / "docs" / "data.md"
+CLUSTERS = README.parent / "docs" / "clusters.md"
 COMMAND = README.parent / "docs" / "command.md"
 MODULES = ["kitchenette"] + [
     module.name
     for module in pkgutil.walk_packages(kitchenette.__path__, "kitchenette.")
     if not module.name.endswith(("._core", ".__main__"))
+    and "spark" not in module.name  # tests/backends/test_spark.py has a session for them
 ]
 
 
@@ -30,7 +33,7 @@ def test_examples_in_docstrings(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", [README, DATA, COMMAND], ids=["README", "data", "command"])
+@pytest.mark.parametrize("page", [README, DATA, CLUSTERS, COMMAND], ids=lambda page: page.stem)
 def test_examples_on_pages(page):
     result = doctest.testfile(str(page), module_relative=False)
     assert result.failed == 0
@@ -40,6 +43,7 @@ def test_examples_on_pages(page):
 NAMESPACES = (
     kitchenette,
     kitchenette.bounds,
+    kitchenette.dask,
     kitchenette.data,
     kitchenette.files,
     kitchenette.jobs,

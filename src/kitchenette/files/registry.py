@@ -13,7 +13,7 @@ No other class is ever looked up, so a file cannot name code to run.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from inspect import signature
 from typing import Any, TypeVar
 
@@ -214,6 +214,11 @@ def checked_state(state: dict[str, Any], types: dict[str, Any]) -> dict[str, Any
         ):
             raise ValueError(f"{name} cannot be {value!r:.80}.")
     return {name: state.get(name) for name in types}
+
+
+def field_values(value: Any) -> dict[str, Any]:
+    """The values of the fields of a dataclass, by name."""
+    return {field.name: getattr(value, field.name) for field in fields(value)}
 
 
 def constructed(cls: type[Made], parameters: dict[str, Any]) -> Made:

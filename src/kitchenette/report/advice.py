@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from kitchenette.report.comparison import Measurement
 from kitchenette.report.words import of_bytes, of_error, of_seconds
@@ -35,15 +36,24 @@ def recommended(measurements: Sequence[Measurement], maps: Sequence[str]) -> Mea
 
 
 def advised(
-    measurements: Sequence[Measurement], best: Measurement, maps: Sequence[str], task: str
+    measurements: Sequence[Measurement],
+    best: Measurement,
+    maps: Sequence[str],
+    task: str,
+    call: str,
 ) -> tuple[str, ...]:
-    """Sentences: the recommendation, and how it compares with the other models."""
+    """Sentences: the recommendation, and how it compares with the other models.
+
+    ``call`` makes the recommended model in Python.
+    """
     rows = [row for row in measurements if row.family in maps and row.error is not None]
-    lowest = min(rows, key=_error)
+    lowest, automatic = min(rows, key=_error), best.family == "AutoMap"
     sentences = [
         f"Take {best.name}: its error on the test rows is {of_error(best, task)}, it learns in "
         f"{of_seconds(best.fit_seconds)} and predicts a row in {of_seconds(best.predict_seconds)}, "
-        f"and the model takes {of_bytes(best.model_bytes)}."
+        f"and the model takes {of_bytes(best.model_bytes)}.",
+        f"In Python it is `{call}`"
+        + (f", and for the command `--components {best.n_components}`." if automatic else "."),
     ]
     if lowest.name != best.name:
         sentences.append(
@@ -54,6 +64,34 @@ def advised(
         if row.family in ("linear", "trees", "exact kernel"):
             sentences.append(_beside(row, best, task))
     return tuple(sentences)
+
+
+def in_python(model: Any) -> str:
+    """The call that makes a model.
+
+    Parameters
+    ----------
+    model : KernelClassifier or KernelRegressor
+        With a map of this package, or a pipeline that ends with one.
+
+    Returns
+    -------
+    call : str
+
+    Examples
+    --------
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from kitchenette import Fastfood, KernelRegressor
+    >>> from kitchenette.report.advice import in_python
+    >>> in_python(KernelRegressor(make_pipeline(StandardScaler(), Fastfood(n_components=64))))
+    'KernelRegressor(make_pipeline(StandardScaler(), Fastfood(n_components=64)))'
+    """
+    steps = getattr(model.feature_map, "steps", None)
+    call = repr(model.feature_map)
+    if steps is not None:
+        call = f"make_pipeline({', '.join(repr(step) for _, step in steps)})"
+    return f"{type(model).__name__}({' '.join(call.split())})"
 
 
 def _beside(row: Measurement, best: Measurement, task: str) -> str:

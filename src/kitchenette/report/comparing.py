@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from kitchenette.data.rows import table, take
 from kitchenette.parameters import check_choice
-from kitchenette.report.advice import advised, recommended
+from kitchenette.report.advice import advised, in_python, recommended
 from kitchenette.report.comparison import (
     Comparison,
     Confusion,
@@ -45,6 +45,7 @@ from kitchenette.selection.targets import TASKS, likely_task
 from kitchenette.sketching.random import Stream, seed_from
 
 KERNEL_ROWS = 500  # rows whose inner products are compared with the kernel
+KERNEL_NUMBERS = 1 << 25  # numbers in these rows at most, which become dense
 FIRST_ROWS = 500  # that models start with whose time grows faster than the rows
 THREADED_ROWS = 10_000  # from which on trees use several threads
 MOST_CLASSES = 30  # in a table of confusions
@@ -167,7 +168,9 @@ def compare(
         n_columns=X.shape[1],
         measurements=tuple(contest.measurements),
         recommended=best.name,
-        advice=advised(contest.measurements, best, maps, task),
+        advice=advised(
+            contest.measurements, best, maps, task, in_python(contest.models[best.name])
+        ),
         data=described_data(X, y, task, described),
         columns=described,
         left_out=tuple(contest.left_out),
@@ -196,6 +199,11 @@ class _Contest:
     left_out: list[str] = field(default_factory=list)
 
     @property
+    def sparse(self) -> bool:
+        """Whether rows are sparse."""
+        return not isinstance(self.X, np.ndarray)
+
+    @property
     def remaining(self) -> float:
         """The seconds that are left."""
         return self.budget - (perf_counter() - self.start)
@@ -203,8 +211,11 @@ class _Contest:
     def run(self, maps: Sequence[str], sizes: Sequence[int]) -> None:
         n_targets = 1 if self.y.ndim == 1 else self.y.shape[1]
         self.measure("trivial model", "trivial", trivial(self.task))
-        self.measure("linear model", "linear", linear(self.task))
-        self.grow("gradient-boosted trees", "trees", TREES_SHARE, 1.0, n_targets)
+        self.measure("linear model", "linear", linear(self.task, self.sparse))
+        if self.sparse:
+            self.left_out.append("Gradient-boosted trees: they do not take sparse rows.")
+        else:
+            self.grow("gradient-boosted trees", "trees", TREES_SHARE, 1.0, n_targets)
         self.grow("exact kernel machine", "exact kernel", EXACT_SHARE, 2.0, n_targets)
         for position, size in enumerate(sizes):
             for name in maps:
@@ -224,7 +235,7 @@ class _Contest:
             if expected > self.remaining:
                 self.left_out.append(f"{label}: it would take about {expected:.0f} s.")
                 return
-        model = with_map(self.task, name, size, self.seed)
+        model = with_map(self.task, name, size, self.seed, self.sparse)
         try:
             self.measure(label, name, model, size)
         except (ValueError, MemoryError) as error:
@@ -240,7 +251,7 @@ class _Contest:
             model = (
                 trees(self.task, n_targets, self.seed)
                 if family == "trees"
-                else exact(self.task, n_targets)
+                else exact(self.task, n_targets, self.sparse)
             )
             some = np.sort(order[:size])
             row = self.measured(name, family, model, take(self.X, some), self.y[some])
@@ -272,7 +283,7 @@ class _Contest:
         row = self.measured(name, family, model, self.X, self.y)
         error = None
         if n_components is not None:
-            rows = self.X_test[:KERNEL_ROWS]
+            rows = self.X_test[: max(2, min(KERNEL_ROWS, KERNEL_NUMBERS // self.X.shape[1]))]
             error = map_error(model.feature_map_, _dense(rows))
         self.keep(replace(row, n_components=n_components, kernel_error=error), model)
 

@@ -7,14 +7,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.compose import TransformedTargetRegressor
 from sklearn.dummy import DummyClassifier, DummyRegressor
-from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.linear_model import Ridge, RidgeClassifier
-from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
-from sklearn.svm import SVC, SVR
 
 from kitchenette.kernels import Gaussian, Polynomial
 from kitchenette.learning import KernelClassifier, KernelRegressor
@@ -34,19 +30,26 @@ WIDER = 4  # times as many features has the wide map of a compact one
 PENALTY_OF_SUPPORT_VECTORS = 10.0  # the parameter C
 
 
-def _of_distances(make: Callable[[int, int], Any]) -> Callable[[str, int, int], Any]:
+def _of_distances(make: Callable[[int, int], Any]) -> Callable[[str, int, int, bool], Any]:
     """Maps of kernels of distances, for columns of equal spread."""
-    return lambda task, size, seed: make_pipeline(StandardScaler(), make(size, seed))
+    return lambda task, size, seed, sparse: make_pipeline(_scaler(sparse), make(size, seed))
 
 
-def _of_products(make: Callable[[int, int], Any]) -> Callable[[str, int, int], Any]:
+def _of_products(make: Callable[[int, int], Any]) -> Callable[[str, int, int, bool], Any]:
     """Maps of kernels of inner products, for rows of unit length."""
-    return lambda task, size, seed: make_pipeline(StandardScaler(), Normalizer(), make(size, seed))
+    return lambda task, size, seed, sparse: make_pipeline(
+        _scaler(sparse), Normalizer(), make(size, seed)
+    )
 
 
-# By name: a function of the task, the number of features and the seed.
-MAPS: dict[str, Callable[[str, int, int], Any]] = {
-    "AutoMap": lambda task, size, seed: AutoMap(size, task=task, random_state=seed),
+def _scaler(sparse: bool) -> StandardScaler:
+    """Columns of unit spread; those of sparse rows are not centred, and so stay sparse."""
+    return StandardScaler(with_mean=not sparse)
+
+
+# By name: a function of the task, the number of features, the seed and whether rows are sparse.
+MAPS: dict[str, Callable[[str, int, int, bool], Any]] = {
+    "AutoMap": lambda task, size, seed, sparse: AutoMap(size, task=task, random_state=seed),
     "Fastfood": _of_distances(lambda size, seed: Fastfood(Gaussian(), size, random_state=seed)),
     "RandomKitchenSinks": _of_distances(
         lambda size, seed: RandomKitchenSinks(
@@ -74,10 +77,10 @@ MAPS: dict[str, Callable[[str, int, int], Any]] = {
 }
 
 
-def with_map(task: str, name: str, size: int, seed: int) -> Any:
+def with_map(task: str, name: str, size: int, seed: int, sparse: bool = False) -> Any:
     """A kernel machine with a map of some size."""
     estimator = KernelClassifier if task == "classification" else KernelRegressor
-    return estimator(MAPS[name](task, size, seed), random_state=seed)
+    return estimator(MAPS[name](task, size, seed, sparse), random_state=seed)
 
 
 def trivial(task: str) -> Any:
@@ -85,29 +88,37 @@ def trivial(task: str) -> Any:
     return DummyClassifier() if task == "classification" else DummyRegressor()
 
 
-def linear(task: str) -> Any:
+def linear(task: str, sparse: bool = False) -> Any:
     """Least squares of the columns themselves."""
     model = RidgeClassifier() if task == "classification" else Ridge()
-    return make_pipeline(StandardScaler(), model)
+    return make_pipeline(_scaler(sparse), model)
 
 
 def trees(task: str, n_targets: int, seed: int) -> Any:
     """Gradient-boosted trees with their default parameters."""
+    # Imported here, because `kitchenette fit` needs only the simple models.
+    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+    from sklearn.multioutput import MultiOutputRegressor
+
     if task == "classification":
         return HistGradientBoostingClassifier(random_state=seed)
     model = HistGradientBoostingRegressor(random_state=seed)
     return model if n_targets == 1 else MultiOutputRegressor(model)
 
 
-def exact(task: str, n_targets: int) -> Any:
+def exact(task: str, n_targets: int, sparse: bool = False) -> Any:
     """A support vector machine with the exact Gaussian kernel."""
+    from sklearn.compose import TransformedTargetRegressor
+    from sklearn.multioutput import MultiOutputRegressor
+    from sklearn.svm import SVC, SVR
+
     if task == "classification":
-        return make_pipeline(StandardScaler(), SVC(C=PENALTY_OF_SUPPORT_VECTORS))
+        return make_pipeline(_scaler(sparse), SVC(C=PENALTY_OF_SUPPORT_VECTORS))
     machine: Any = SVR(C=PENALTY_OF_SUPPORT_VECTORS)
     if n_targets > 1:
         machine = MultiOutputRegressor(machine)
     scaled = TransformedTargetRegressor(machine, transformer=StandardScaler())
-    return make_pipeline(StandardScaler(), scaled)
+    return make_pipeline(_scaler(sparse), scaled)
 
 
 def map_error(feature_map: Any, X: NDArray[Any]) -> float | None:

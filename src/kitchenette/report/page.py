@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from html import escape
 from importlib.resources import files
 
 from kitchenette.report.comparison import Comparison, Measurement
 from kitchenette.report.pictures import Series, bars, chart, histogram, shades
-from kitchenette.report.words import of_bytes, of_error, of_seconds
+from kitchenette.report.words import of_bytes, of_error, of_seconds, of_share
 
+CODE = re.compile("`([^`]+)`")  # in sentences
 MOST_BARS = 20
 MOST_COLUMNS = 40
 OTHERS = ("linear", "trees", "exact kernel")  # families that are not maps and not trivial
 # A page may load nothing and run nothing; the style is part of it.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+NOT_THERE = "What is not in the table, or not of all rows; more time allows more:"
 HEADINGS = (
     "model",
     "rows",
@@ -58,8 +61,8 @@ def page(comparison: Comparison) -> str:
     sections = [
         _advice(comparison),
         _models(comparison),
-        _error_against_time(comparison),
-        _error_against_size(comparison),
+        _error_against(comparison, "fit_seconds", "the time of the fit", of_seconds),
+        _error_against(comparison, "model_bytes", "the size of the model", of_bytes),
         _predictions(comparison),
         _importances(comparison),
         _data(comparison),
@@ -96,7 +99,7 @@ def _models(comparison: Comparison) -> str:
         rows.append(f'<tr{kind}><th scope="row">{name}</th>{cells}</tr>')
     head = "".join(f'<th scope="col">{heading}</th>' for heading in HEADINGS)
     notes = "".join(f"<li>{escape(note)}</li>" for note in comparison.left_out)
-    notes = f"<p>What the time did not allow:</p><ul>{notes}</ul>" if notes else ""
+    notes = f"<p>{NOT_THERE}</p><ul>{notes}</ul>" if notes else ""
     return (
         "<section><h2>All models</h2>"
         f"<p>The error is the {escape(comparison.error_name)}, on {comparison.n_test_rows:,} rows "
@@ -112,8 +115,7 @@ def _models(comparison: Comparison) -> str:
 def _figures(row: Measurement, task: str) -> list[str]:
     error = "" if row.error is None else of_error(row, task)
     if error and row.standard_error is not None:
-        spread = row.standard_error
-        error += f" ± {spread:.2%}" if task == "classification" else f" ± {spread:.4f}"
+        error += f" ± {of_share(row.standard_error, task)}"
     about = "about " if row.extrapolated else ""
     return [
         f"{row.n_rows:,}",
@@ -126,48 +128,27 @@ def _figures(row: Measurement, task: str) -> list[str]:
     ]
 
 
-def _error_against_time(comparison: Comparison) -> str:
+def _error_against(
+    comparison: Comparison, quantity: str, name: str, text: Callable[[float | None], str]
+) -> str:
+    """The picture and the table of errors against something that models take."""
     svg = chart(
-        _series(comparison, "fit_seconds"),
-        title="Error against the time of the fit",
+        _series(comparison, quantity),
+        title=f"Error against {name}",
         description="Each point is a model; the lower and the further left, the better. "
         + _best_in_words(comparison),
-        x_label="time of the fit",
+        x_label=name.removeprefix("the "),
         y_label="error",
-        x_text=of_seconds,
+        x_text=text,
         y_text=_error_text(comparison.task),
         x_logarithmic=True,
     )
-    table = _table(
-        ("model", "time of the fit", "error"),
-        [
-            (row.name, of_seconds(row.fit_seconds), of_error(row, comparison.task))
-            for row in _shown(comparison)
-        ],
-    )
-    return _figure("Error against time", svg, table)
-
-
-def _error_against_size(comparison: Comparison) -> str:
-    svg = chart(
-        _series(comparison, "model_bytes"),
-        title="Error against the size of the model",
-        description="Each point is a model; the lower and the further left, the better. "
-        + _best_in_words(comparison),
-        x_label="size of the model for predictions",
-        y_label="error",
-        x_text=of_bytes,
-        y_text=_error_text(comparison.task),
-        x_logarithmic=True,
-    )
-    table = _table(
-        ("model", "model size", "error"),
-        [
-            (row.name, of_bytes(row.model_bytes), of_error(row, comparison.task))
-            for row in _shown(comparison)
-        ],
-    )
-    return _figure("Error against model size", svg, table)
+    rows = [
+        (row.name, text(getattr(row, quantity)), of_error(row, comparison.task))
+        for row in _shown(comparison)
+    ]
+    headings = ("model", name.removeprefix("the "), "error")
+    return _figure(f"Error against {name}", svg, _table(headings, rows))
 
 
 def _predictions(comparison: Comparison) -> str:
@@ -347,7 +328,8 @@ def _percent(value: float) -> str:
 
 
 def _paragraph(sentences: Sequence[str]) -> str:
-    return f"<p>{escape(' '.join(sentences))}</p>" if sentences else ""
+    text = CODE.sub(r"<code>\1</code>", escape(" ".join(sentences)))
+    return f"<p>{text}</p>" if sentences else ""
 
 
 def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -6,6 +6,7 @@ from kitchenette.report.comparison import Measurement
 
 TIMES = (("years", 31_557_600.0), ("days", 86_400.0), ("h", 3600.0), ("min", 60.0), ("s", 1.0))
 SMALL_TIMES = (("ms", 1e-3), ("µs", 1e-6))
+SMALL_ERROR = 0.001  # below which an error of numbers has two digits, wherever they are
 SIZES = (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
 
 
@@ -48,9 +49,21 @@ def of_bytes(size: float | None) -> str:
 
 def of_error(row: Measurement, task: str) -> str:
     """An error: a percentage of wrong classes, or a number."""
-    if row.error is None:
-        return "unknown"
-    return f"{row.error:.2%}" if task == "classification" else f"{row.error:.4f}"
+    return "unknown" if row.error is None else of_share(row.error, task)
+
+
+def of_share(error: float, task: str) -> str:
+    """The value of an error: a percentage of wrong classes, or a number.
+
+    Examples
+    --------
+    >>> from kitchenette.report.words import of_share
+    >>> of_share(0.0123, "classification"), of_share(0.25, "regression")
+    ('1.23%', '0.2500')
+    """
+    if task == "classification":
+        return f"{error:.2%}"
+    return f"{error:.4f}" if error >= SMALL_ERROR or error == 0 else f"{error:.2g}"
 
 
 def _three(value: float) -> str:
