@@ -20,6 +20,10 @@ pytestmark = pytest.mark.native
 SHAPES = [(1, 1), (3, 2), (7, 511), (8, 513), (33, 1030), (2049, 70)]
 
 
+NEEDS_REFUSALS = pytest.mark.skipif(
+    "asan" in os.environ.get("LD_PRELOAD", ""),
+    reason="the sanitizer's allocator ends the process where others refuse",
+)
 ARRAYS = ("gram", "cross", "target_gram", "feature_mean", "target_mean")
 
 
@@ -265,10 +269,7 @@ def test_what_is_wrong_with_a_batch_gets_a_sentence_and_changes_nothing(simd):
     assert statistics.version == 1
 
 
-@pytest.mark.skipif(
-    "asan" in os.environ.get("LD_PRELOAD", ""),
-    reason="the sanitizer's allocator ends the process where others refuse",
-)
+@NEEDS_REFUSALS
 def test_sizes_that_make_no_sense_are_refused():
     for sizes in ((0, 1), (1, 0), (-3, 1), (1 << 31, 1), (1, 1 << 40)):
         with pytest.raises(ValueError, match="feature"):
@@ -277,8 +278,16 @@ def test_sizes_that_make_no_sense_are_refused():
             _core.Accumulator(*sizes, 10, in_float32=True)
     with pytest.raises(MemoryError):
         _core.Statistics((1 << 31) - 1, 1)
+
     with pytest.raises(ValueError, match="At least one row"):
         _core.Accumulator(3, 1, 0, in_float32=True)
+
+
+@NEEDS_REFUSALS
+def test_errors_are_pythons_own_beside_other_extensions_made_with_nanobind():
+    pytest.importorskip("duckdb")  # has its own error for a lack of memory
+    with pytest.raises(MemoryError):
+        _core.Statistics((1 << 31) - 1, 1)
 
 
 def test_adopted_arrays_are_those_that_were_given():
