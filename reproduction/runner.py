@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
@@ -15,6 +16,7 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from sklearn.exceptions import ConvergenceWarning
 
 from reproduction import store
 from reproduction.data import MissingData
@@ -69,7 +71,10 @@ def run(
 
 def measure(experiment: Experiment, cell: Cell, run: int) -> Measured:
     start = perf_counter()
-    numbers = experiment.run(cell)
+    with warnings.catch_warnings():
+        # An interrupted fit keeps its best model and warns; its figures must not be stored.
+        warnings.filterwarnings("error", "Interrupted after", ConvergenceWarning)
+        numbers = experiment.run(cell)
     return Measured(cell, store.compact(numbers), perf_counter() - start, run)
 
 

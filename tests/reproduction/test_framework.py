@@ -6,6 +6,10 @@ import json
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from kitchenette import Fastfood, KernelRegressor
+from kitchenette.learning.squared_learner import SquaredLearner
 
 pytest.importorskip("matplotlib", reason="pictures of the experiments need matplotlib")
 
@@ -89,6 +93,27 @@ def test_cells_are_stored_one_by_one_and_not_measured_again(squares, tmp_path):
     assert [one.numbers["square"] for one in results.measured] == [1, 2, 4, 5, 9, 10]
     assert [one.run for one in store.load(squares, "quick", tmp_path).measured] == [0, 0] + 4 * [1]
     assert not list(tmp_path.rglob("*.partial"))
+
+
+def test_what_an_interrupted_fit_has_learned_is_not_stored(squares, tmp_path, monkeypatch):
+    X = np.random.default_rng(0).normal(size=(300, 3))
+    steps = []
+
+    def interrupt_at_third(learner, *reported):
+        steps.append(reported)
+        if len(steps) == 3:
+            raise KeyboardInterrupt
+
+    def run(cell):
+        model = KernelRegressor(Fastfood(n_components=32), alpha=1e-6, solver="iterative", tol=1e-9)
+        return {"square": model.fit(X, X[:, 0] ** 2).score(X, X[:, 0] ** 2)}
+
+    monkeypatch.setattr(SquaredLearner, "report", interrupt_at_third)
+    monkeypatch.setattr(squares, "run", run)
+    with pytest.raises(ConvergenceWarning, match="Interrupted after"):
+        runner.run(squares, "quick", tmp_path)
+    assert len(steps) == 3
+    assert not store.load(squares, "quick", tmp_path)
 
 
 def test_a_cell_that_was_forgotten_is_measured_alone_and_keeps_its_place(squares, tmp_path):
