@@ -92,6 +92,20 @@ def test_partitions_give_the_model_of_one_machine(case, chunks):
     assert_allclose(outputs(found, X), expected, rtol=1e-9, atol=1e-9)
 
 
+def test_chunks_that_rows_targets_and_weights_share_are_computed_once_in_a_pass(tmp_path):
+    log = tmp_path / "computed"  # a file, because tasks have copies of all objects
+
+    def computed(number):
+        with log.open("a") as lines:
+            lines.write(f"{number}\n")
+        return np.random.default_rng(number).normal(size=(100, 5))
+
+    blocks = [da.from_delayed(dask.delayed(computed)(i), (100, 5), dtype=float) for i in range(3)]
+    whole = da.concatenate(blocks)
+    KernelRegressor(fastfood()).fit(whole[:, :-1], whole[:, -1], sample_weight=abs(whole[:, 0]))
+    assert sorted(log.read_text().split()) == [*"001122"]  # for the sample, and to be learned
+
+
 def test_the_order_of_partitions_does_not_matter():
     order = [slice(600, 900), slice(0, 10), slice(10, 600)]
     moved = da.concatenate([da.from_array(X[part]) for part in order])

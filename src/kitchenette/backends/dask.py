@@ -247,8 +247,18 @@ class Parts:
     @classmethod
     def of(cls, *collections: Any) -> Self:
         """The partitions of rows, targets and weights, of which the last two may be None."""
+        if all(each is None or isinstance(each, da.Array) for each in collections):
+            # Rows and targets often are parts of the same chunk. In optimised graphs each of them
+            # computes that chunk for itself.
+            made = cls._of(collections, optimize_graph=False)
+            if all(isinstance(each, Inlined) for each in made.inputs):
+                return made
+        return cls._of(collections, optimize_graph=True)
+
+    @classmethod
+    def _of(cls, collections: Sequence[Any], *, optimize_graph: bool) -> Self:
         n_partitions = collections[0].npartitions
-        columns = [_delayed_parts(collection, n_partitions) for collection in collections]
+        columns = [_delayed_parts(each, n_partitions, optimize_graph) for each in collections]
         triples = [list(parts) for parts in zip(*columns, strict=True)]
         whole: dict[int, Any] = {}
         graphs = [_graph_of(triple, whole) for triple in triples]
@@ -267,12 +277,14 @@ class Parts:
         return type(self)([_rows_only(given) for given in self.inputs], self.owners)
 
 
-def _delayed_parts(collection: Any, n_partitions: int) -> list[Delayed | None]:
+def _delayed_parts(
+    collection: Any, n_partitions: int, optimize_graph: bool
+) -> list[Delayed | None]:
     if collection is None:
         return [None] * n_partitions
     # Optimising a graph loses the futures of a persisted collection.
     persisted = any(map(_future_in, collection.__dask_graph__().values()))
-    parts = collection.to_delayed(optimize_graph=not persisted)
+    parts = collection.to_delayed(optimize_graph=optimize_graph and not persisted)
     return [*np.ravel(np.asarray(parts, dtype=object))]
 
 
