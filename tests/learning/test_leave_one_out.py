@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -54,6 +55,23 @@ def test_predictions_for_several_penalties_are_those_for_each(columns, monkeypat
     expected = [found.outputs(alpha) for alpha in alphas]  # by a Cholesky factor for each
     found.chosen()
     np.testing.assert_allclose(list(found._by_eigenvectors(alphas)), expected, rtol=1e-9)
+
+
+def test_heavy_tails_do_not_hide_that_most_rows_are_predicted_better():
+    rng = np.random.default_rng(0)
+    found = left_out(*problem(400))
+    found.rows = replace(found.rows, weights=np.ones(found.rows.n_sampled))
+    # Two rows have most of the error, so the difference is within one standard error.
+    others = rng.uniform(0.5, 1.5, size=found.rows.n_sampled)
+    others[:2] = 10_000.0, 5000.0
+    most, few = 0.4 * others, others.copy()
+    most[1] = 1.05 * others[1]
+    few[:2] = most[:2]
+    mean, deviation = found.difference(others, most)
+    assert 0.25 * others.mean() < mean < deviation
+    assert found._clearly_less(most, others)
+    assert not found._clearly_less(few, others)
+    assert not found._clearly_less(others, most)
 
 
 def test_equal_rows_are_left_out_together():

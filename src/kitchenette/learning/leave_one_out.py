@@ -7,11 +7,12 @@ exact, so one factor of the Gram matrix predicts every sampled row by a model th
 nor any row equal to it (see `row_sample`).
 
 The penalty "auto" is that of the largest evidence, unless another penalty predicts the sampled rows
-better by more than two standard errors of the difference. One standard error suffices if the error
-falls by a quarter, because errors with heavy tails have large standard errors even where much is
-gained. The evidence assumes that the kernel is right and the noise Gaussian; the sampled rows need
-no assumption, but they are few. Generalised cross-validation assumes that all rows have the same
-leverage, so it fails with outlying or repeated rows.
+better by more than two standard errors of the difference. Errors with heavy tails have large
+standard errors even where much is gained. So if the error falls by a quarter, one standard error
+suffices, or that clearly more than half of the rows are predicted better, which a few large errors
+cannot bring about. The evidence assumes that the kernel is right and the noise Gaussian; the
+sampled rows need no assumption, but they are few. Generalised cross-validation assumes that all
+rows have the same leverage, so it fails with outlying or repeated rows.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ PER_DECADE = 4  # penalties whose evidence is computed
 SPARSER = 2  # errors on the sampled rows are computed for every second one of these
 CONVINCING = 2.0  # standard errors by which another penalty must be better than the evidence's
 MUCH = 0.25  # if the error falls by this fraction, half as many standard errors suffice
+MOST = 3.0  # standard errors by which the share of rows that are predicted better is above a half
 CONTRADICTED = 2.0, 0.05  # standard errors, and part of the error, that are worth a warning
 FURTHEST = 8  # decades from the penalty of the largest evidence that are searched
 LARGEST_PRODUCT = 256  # columns of a product that gives the outputs for several penalties
@@ -200,7 +202,14 @@ class LeaveOneOut:
     def _clearly_less(self, errors: Array, others: Array) -> bool:
         mean, deviation = self.difference(others, errors)
         total = float(self.rows.weights @ others) / float(self.rows.weights.sum())
-        return mean > (CONVINCING / 2 if mean > MUCH * total else CONVINCING) * deviation
+        if mean > MUCH * total:
+            return mean > CONVINCING / 2 * deviation or self._mostly_less(errors, others)
+        return mean > CONVINCING * deviation
+
+    def _mostly_less(self, errors: Array, others: Array) -> bool:
+        """A sign test: whether more than half of the rows have less error, beyond chance."""
+        shares = self.rows.weights / self.rows.weights.sum()
+        return bool(shares @ np.sign(others - errors) > MOST * np.sqrt(shares @ shares))
 
     def _chosen_by_steps(self) -> float:
         """From the penalty of the largest evidence by whole decades, while the error falls.
