@@ -23,7 +23,7 @@ from kitchenette.jobs.checkpoint import (
     remove_leftovers,
 )
 from kitchenette.jobs.held_out import HeldOut, Without, test_rows, without
-from kitchenette.jobs.settings import FitSettings, refuse_too_much
+from kitchenette.jobs.settings import FitSettings, limits_of_map, refuse_too_much
 from kitchenette.learning import finish, learn, prepare
 from kitchenette.learning.machine import KernelMachine
 from kitchenette.learning.summary import SummaryOf
@@ -207,7 +207,9 @@ def fit_rows(
     for path in (out, keeper.path):
         remove_leftovers(path)
     inputs = source.fingerprint()
-    state, sample = loaded_checkpoint(keeper.path) if resume else None, None
+    state, sample = None, None
+    if resume:
+        state = loaded_checkpoint(keeper.path, limits_of(source, settings, like))
     if state is not None:
         state.check_belongs(inputs, described(settings, like), keeper.path)
     else:
@@ -271,6 +273,16 @@ ERROR_NAMES = {
 def described(settings: FitSettings, like: KernelMachine | None) -> dict[str, Any]:
     """All that a fit depends on apart from its rows, as JSON."""
     return {**settings.to_json(), "like": None if like is None else like.origin()}
+
+
+def limits_of(
+    source: Source, settings: FitSettings, like: KernelMachine | None
+) -> dict[str, float]:
+    """The limits of `load` for a checkpoint of this fit: no map that it can choose exceeds them."""
+    if like is not None:
+        return limits_of_map(like.feature_map_)
+    per_column = source.rules.most_columns if source.is_table else 1
+    return settings.limits(per_column * len(source.features))
 
 
 def begun(
