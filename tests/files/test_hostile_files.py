@@ -54,8 +54,8 @@ from kitchenette.maps.random_maclaurin import MaclaurinSpecification
 from kitchenette.maps.srht import SRHTSpecification
 from kitchenette.maps.tensor_sketch import TensorSketchSpecification
 
-# Loading a file of less than 10 KB may take three seconds of work and a gigabyte. Work is counted in
-# operations of about two nanoseconds, as `Budget` grants them before anything is drawn, because
+# Loading a file of less than 10 KB may take three seconds of work and a gigabyte. Work is counted
+# in operations of about two nanoseconds, as `Budget` grants them before anything is drawn, because
 # times depend on how busy the machine is.
 OPERATIONS = 1.5e9
 BYTES = 2**30
@@ -191,6 +191,13 @@ NEAR_THE_LIMIT: dict[str, tuple[Any, str]] = {
         "RandomMaclaurin",
     ),
     "sketch": (sketch(Polynomial(10), 100, 2**18), "TensorSketch"),
+    "wide sketch": (sketch(Polynomial(4), 4_000_000, 16), "TensorSketch"),
+    "wide sinks": (sinks(400_000, 1), "RandomKitchenSinks"),
+    "wide orthogonal sinks": (sinks(200_000, 1, kind="orthogonal"), "RandomKitchenSinks"),
+    "wide maclaurin rademacher": (
+        maclaurin(Polynomial(2), 2_000_000, 5, 2, projection="rademacher", degrees="geometric"),
+        "RandomMaclaurin",
+    ),
 }
 
 
