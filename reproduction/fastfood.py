@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 from time import perf_counter
 from typing import Any
@@ -16,7 +15,7 @@ from sklearn.kernel_approximation import Nystroem
 from kitchenette import Fastfood, KernelRegressor, RandomKitchenSinks
 from kitchenette.kernels import Gaussian, Kernel, Matern, Polynomial
 from reproduction import experiment
-from reproduction.data import load
+from reproduction.data import Split, least_error_scale, load
 from reproduction.experiment import Cell, Experiment, Mode, Numbers, Results, Table, grid
 from reproduction.findings import Finding, claim, compare
 from reproduction.samples import Sample, clearly_less, not_clearly_more
@@ -180,16 +179,6 @@ class Speed(Experiment):
 # ---------------------------------------------------------------- Table 3 and Figure 2
 
 
-@dataclass(frozen=True)
-class Split:
-    """Training and test rows with columns in [0, 1], and targets."""
-
-    X: Array
-    y: Array
-    X_test: Array
-    y_test: Array
-
-
 # Name: the paper's name and the share of rows that it trained on.
 SETS = {
     "insurance_coil2000": ("Insurance", None),
@@ -224,7 +213,7 @@ PRINTED = {
 
 @lru_cache(maxsize=2)
 def split(name: str, most: int, seed: int) -> Split:
-    """A random split of at most so many rows; the given one of Insurance."""
+    """A random split of at most so many rows, the given one of Insurance; columns are in [0, 1]."""
     arrays = load(name)
     rng = np.random.default_rng(seed)
     if "X_train" in arrays:
@@ -259,14 +248,13 @@ def length_scale(name: str, most: int, seed: int, kind: str) -> float:
     rows = split(name, most, seed)
     X, y = rows.X[:4000], rows.y[:4000]
     cut = round(0.75 * len(X))
-    median = float(Gaussian().resolve(X[:1000]).length_scale)
-    errors = {}
-    for power in range(-3, 4):
-        scale = median * 2.0**power
+
+    def error(scale: float) -> float:
         kernel = Matern(1.5, scale) if kind == "Matern" else Gaussian(scale)
         model = KernelRegressor(Fastfood(kernel, 256, random_state=0), random_state=0)
-        errors[scale] = rmse(model.fit(X[:cut], y[:cut]).predict(X[cut:]), y[cut:])
-    return min(errors, key=lambda scale: errors[scale])
+        return rmse(model.fit(X[:cut], y[:cut]).predict(X[cut:]), y[cut:])
+
+    return least_error_scale(X, range(-3, 4), error)
 
 
 def feature_map(method: str, scale: float, D: int, seed: int) -> Any:
