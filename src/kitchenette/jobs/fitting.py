@@ -200,8 +200,7 @@ def fit_rows(
     if like is not None:
         _check_targets_of(like, source)
         source, test = (_with_columns_of(like, rows) for rows in (source, test))
-    if not out.absolute().parent.is_dir():
-        raise FileNotFoundError(f"Cannot save to {out}: there is no folder {out.parent}.")
+    check_folder(out)
     show = progress or (lambda what, done, total: None)
     keeper = Keeper(checkpoint_path(out), checkpoint_every)
     for path in (out, keeper.path):
@@ -268,6 +267,12 @@ ERROR_NAMES = {
     "classification": "share of wrong predictions",
     "regression": "root mean square error / standard deviation",
 }
+
+
+def check_folder(out: Path) -> None:
+    """Refuse a file whose folder does not exist, before the work is done."""
+    if not out.absolute().parent.is_dir():
+        raise FileNotFoundError(f"Cannot save to {out}: there is no folder {out.parent}.")
 
 
 def described(settings: FitSettings, like: KernelMachine | None) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from kitchenette.backends.plan import tree
 from kitchenette.data import DataError, Source
 from kitchenette.files import ModelFileError, load, save
 from kitchenette.jobs.checkpoint import Checkpoint, CheckpointError
-from kitchenette.jobs.fitting import Progress, begun, described, limits_of
+from kitchenette.jobs.fitting import Progress, begun, check_folder, described, limits_of
 from kitchenette.jobs.held_out import Without, test_rows
 from kitchenette.jobs.settings import FitSettings
 from kitchenette.learning import finish
@@ -84,8 +84,7 @@ def learn_shard(
     if not 1 <= number <= n_shards:
         raise ValueError(f"A shard is one from 1 to {n_shards} of {n_shards}; got {number}.")
     out, show = Path(out), progress or (lambda what, done, total: None)
-    if not out.absolute().parent.is_dir():
-        raise FileNotFoundError(f"Cannot save to {out}: there is no folder {out.parent}.")
+    check_folder(out)
     inputs, options = source.fingerprint(), described(settings, None)
     if prepared is None:
         show("choosing a map", 0, source.n_rows or 0)
