@@ -91,12 +91,9 @@ class KernelErrors(Experiment):
         sizes = results.values("n")
         for scale in results.values("length_scale"):
             here = results.where(length_scale=scale)
-            rows = [
-                [name, *(here.sample("error", map=name, n=n).show(4) for n in sizes)]
-                for name in KERNEL_MAPS
-            ]
-            header = ["", *(f"n = {n}" for n in sizes)]
-            yield Table(f"Mean absolute error, length scale {scale}", header, rows)
+            rows = {name: here.where(map=name) for name in KERNEL_MAPS}
+            title = f"Mean absolute error, length scale {scale}"
+            yield Table.by_size(title, rows, "error", 4, "n", sizes)
 
     def draw(self, results: Results) -> Any:
         from reproduction import style
@@ -476,12 +473,9 @@ class BasisFunctions(Experiment):
         sizes = results.values("D")
         for scale in results.values("scale"):
             here = results.where(scale=scale)
-            rows = [
-                [method, *(here.sample("rmse", method=method, D=D).show(2) for D in sizes)]
-                for method in here.values("method")
-            ]
-            header = ["", *(f"D = {D}" for D in sizes)]
-            yield Table(f"CPU: RMSE with the length scale {scale}", header, rows)
+            rows = {method: here.where(method=method) for method in here.values("method")}
+            title = f"CPU: RMSE with the length scale {scale}"
+            yield Table.by_size(title, rows, "rmse", 2, "D", sizes)
 
     def draw(self, results: Results) -> Any:
         from reproduction import style

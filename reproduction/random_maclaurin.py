@@ -150,19 +150,13 @@ class Toy(Experiment):
     def tables(self, results: Results) -> Iterable[Table]:
         sizes = results.values("D")
         for kernel in results.values("kernel"):
-            rows = [
-                [
-                    f"{MAPS[kind]}, d = {d}",
-                    *(
-                        results.sample("error", kernel=kernel, d=d, map=kind, D=D).show(3)
-                        for D in sizes
-                    ),
-                ]
+            rows = {
+                f"{label}, d = {d}": results.where(kernel=kernel, d=d, map=kind)
                 for d in results.values("d")
-                for kind in MAPS
-            ]
+                for kind, label in MAPS.items()
+            }
             title = f"Mean absolute error, {kernel} kernel"
-            yield Table(title, ["map", *(f"D = {D}" for D in sizes)], rows)
+            yield Table.by_size(title, rows, "error", 3, "D", sizes, corner="map")
 
     def draw(self, results: Results) -> Any:
         from reproduction import style

@@ -144,13 +144,9 @@ class KernelErrors(Experiment):
     def tables(self, results: Results) -> Iterable[Table]:
         sizes = results.values("l")
         for name in results.values("data"):
-            cells = [
-                [kind, *(results.sample("error", data=name, map=kind, l=n).show(4) for n in sizes)]
-                for kind in MAPS
-            ]
-            yield Table(
-                f"{SETS[name]}, relative spectral error", ["", *map("l = {}".format, sizes)], cells
-            )
+            rows = {kind: results.where(data=name, map=kind) for kind in MAPS}
+            title = f"{SETS[name]}, relative spectral error"
+            yield Table.by_size(title, rows, "error", 4, "l", sizes)
 
     def draw(self, results: Results) -> Any:
         from reproduction import style
@@ -329,13 +325,9 @@ class RidgeRegression(Experiment):
         for name in results.values("data"):
             for number, (threads, title, digits) in titles.items():
                 here = results.where(data=name, threads=threads)
-                lines = [
-                    [kind, *(here.sample(number, map=kind, l=n).show(digits) for n in sizes)]
-                    for kind in here.values("map")
-                ]
-                if lines:
-                    header = ["", *map("l = {}".format, sizes)]
-                    yield Table(f"{SETS[name]}, {title}", header, lines)
+                rows = {kind: here.where(map=kind) for kind in here.values("map")}
+                if rows:
+                    yield Table.by_size(f"{SETS[name]}, {title}", rows, number, digits, "l", sizes)
 
     def draw(self, results: Results) -> Any:
         from reproduction import style
