@@ -115,8 +115,7 @@ class Fitted:
 
     def to_json(self) -> dict[str, Any]:
         """The same without the model, as a dictionary."""
-        values = {name: value for name, value in vars(self).items() if name != "model"}
-        return dict(values)
+        return {name: value for name, value in vars(self).items() if name != "model"}
 
 
 def fit_rows(
@@ -334,8 +333,8 @@ def begun(
         "choice": _choice(feature_map),
         "iterates": iterates,
         "held_out": held_out,
+        "n_sample": whole.n_rows,
     }
-    facts["n_sample"] = whole.n_rows
     return Checkpoint(inputs, described(settings, like), prepared, facts, n_rows), sample
 
 
@@ -346,9 +345,7 @@ def _chosen_map(source: Source, sample: Block, feature_map: Any) -> Any:
     fitted = TableMap.fitted_on(
         feature_map,
         source.schema.some(source.features),
-        sample.X,
-        sample.y,
-        sample.weight,
+        sample,
         rules=source.rules,
         everything=source if source.passes == 2 else None,
     )
