@@ -167,12 +167,11 @@ class FitSettings:
         n = self.components or MOST_COMPONENTS
         n_terms = MOST_TERMS if self.map == "TensorSketch" else 1
         hashes, entries = n_terms**2 * n_columns, (n + 64) * n_columns  # maps pad their features
+        n_bytes = 2000.0 * n + 40.0 * hashes + 150.0 * entries
+        n_operations = 4000.0 * n_terms * n + 50.0 * hashes + 300.0 * entries
         return {
-            "max_bytes": MAX_BYTES + 2000.0 * n + 40.0 * hashes + 150.0 * entries,
-            "max_operations": MAX_OPERATIONS
-            + 4000.0 * n_terms * n
-            + 50.0 * hashes
-            + 300.0 * entries,
+            "max_bytes": MAX_BYTES + n_bytes,
+            "max_operations": MAX_OPERATIONS + n_operations,
         }
 
     def estimator(self, task: str, feature_map: Any) -> KernelClassifier | KernelRegressor:
