@@ -24,6 +24,7 @@ from sklearn.svm import SVC, LinearSVC
 
 from kitchenette import KernelClassifier
 from kitchenette.kernels import Exponential, Kernel, Polynomial
+from reproduction import data
 from reproduction.data import load, unit_rows
 from reproduction.experiment import Numbers
 
@@ -39,13 +40,9 @@ LEARNERS = {
 
 
 @dataclass(frozen=True)
-class Split:
+class Split(data.Split):
     """Training and test rows of norm one, and the constant c of their penalty."""
 
-    X: NDArray[np.float32]
-    y: NDArray[Any]
-    X_test: NDArray[np.float32]
-    y_test: NDArray[Any]
     penalty: float = 10.0
 
 

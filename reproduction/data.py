@@ -7,6 +7,7 @@ the project. Some that are not there are fetched from OpenML if there is a netwo
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -15,6 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kitchenette.kernels import Gaussian
+
 PLACES = (os.environ.get("KITCHENETTE_DATA"), "../shared/data")
 
 Arrays = dict[str, NDArray[Any]]
@@ -22,6 +25,24 @@ Arrays = dict[str, NDArray[Any]]
 
 class MissingData(SystemExit):
     """A data set is not there. Ends a script with a sentence unless somebody catches it."""
+
+
+@dataclass(frozen=True)
+class Split:
+    """Training and test rows, and their targets."""
+
+    X: NDArray[Any]
+    y: NDArray[Any]
+    X_test: NDArray[Any]
+    y_test: NDArray[Any]
+
+
+def least_error_scale(
+    X: NDArray[Any], powers: Iterable[int], error: Callable[[float], float]
+) -> float:
+    """The median distance times that of these powers of two whose error is least."""
+    median = float(Gaussian().resolve(X[:1000]).length_scale)
+    return min((median * 2.0**power for power in powers), key=error)
 
 
 @dataclass(frozen=True)

@@ -161,6 +161,25 @@ class Table:
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
 
+    @classmethod
+    def by_size(
+        cls,
+        title: str,
+        rows: Mapping[str, Results],
+        number: str,
+        digits: int,
+        axis: str,
+        sizes: Iterable[int],
+        corner: str = "",
+    ) -> Table:
+        """A number for each size on an axis, in a row for each label."""
+        sizes = list(sizes)
+        lines = [
+            [label, *(here.sample(number, **{axis: size}).show(digits) for size in sizes)]
+            for label, here in rows.items()
+        ]
+        return cls(title, [corner, *(f"{axis} = {size}" for size in sizes)], lines)
+
 
 class Experiment(ABC):
     """An experiment of a paper.

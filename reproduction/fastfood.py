@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 from time import perf_counter
 from typing import Any
@@ -16,7 +15,7 @@ from sklearn.kernel_approximation import Nystroem
 from kitchenette import Fastfood, KernelRegressor, RandomKitchenSinks
 from kitchenette.kernels import Gaussian, Kernel, Matern, Polynomial
 from reproduction import experiment
-from reproduction.data import load
+from reproduction.data import Split, least_error_scale, load
 from reproduction.experiment import Cell, Experiment, Mode, Numbers, Results, Table, grid
 from reproduction.findings import Finding, claim, compare
 from reproduction.samples import Sample, clearly_less, not_clearly_more
@@ -92,12 +91,9 @@ class KernelErrors(Experiment):
         sizes = results.values("n")
         for scale in results.values("length_scale"):
             here = results.where(length_scale=scale)
-            rows = [
-                [name, *(here.sample("error", map=name, n=n).show(4) for n in sizes)]
-                for name in KERNEL_MAPS
-            ]
-            header = ["", *(f"n = {n}" for n in sizes)]
-            yield Table(f"Mean absolute error, length scale {scale}", header, rows)
+            rows = {name: here.where(map=name) for name in KERNEL_MAPS}
+            title = f"Mean absolute error, length scale {scale}"
+            yield Table.by_size(title, rows, "error", 4, "n", sizes)
 
     def draw(self, results: Results) -> Any:
         from reproduction import style
@@ -180,16 +176,6 @@ class Speed(Experiment):
 # ---------------------------------------------------------------- Table 3 and Figure 2
 
 
-@dataclass(frozen=True)
-class Split:
-    """Training and test rows with columns in [0, 1], and targets."""
-
-    X: Array
-    y: Array
-    X_test: Array
-    y_test: Array
-
-
 # Name: the paper's name and the share of rows that it trained on.
 SETS = {
     "insurance_coil2000": ("Insurance", None),
@@ -224,7 +210,7 @@ PRINTED = {
 
 @lru_cache(maxsize=2)
 def split(name: str, most: int, seed: int) -> Split:
-    """A random split of at most so many rows; the given one of Insurance."""
+    """A random split of at most so many rows, the given one of Insurance; columns are in [0, 1]."""
     arrays = load(name)
     rng = np.random.default_rng(seed)
     if "X_train" in arrays:
@@ -259,14 +245,13 @@ def length_scale(name: str, most: int, seed: int, kind: str) -> float:
     rows = split(name, most, seed)
     X, y = rows.X[:4000], rows.y[:4000]
     cut = round(0.75 * len(X))
-    median = float(Gaussian().resolve(X[:1000]).length_scale)
-    errors = {}
-    for power in range(-3, 4):
-        scale = median * 2.0**power
+
+    def error(scale: float) -> float:
         kernel = Matern(1.5, scale) if kind == "Matern" else Gaussian(scale)
         model = KernelRegressor(Fastfood(kernel, 256, random_state=0), random_state=0)
-        errors[scale] = rmse(model.fit(X[:cut], y[:cut]).predict(X[cut:]), y[cut:])
-    return min(errors, key=lambda scale: errors[scale])
+        return rmse(model.fit(X[:cut], y[:cut]).predict(X[cut:]), y[cut:])
+
+    return least_error_scale(X, range(-3, 4), error)
 
 
 def feature_map(method: str, scale: float, D: int, seed: int) -> Any:
@@ -488,12 +473,9 @@ class BasisFunctions(Experiment):
         sizes = results.values("D")
         for scale in results.values("scale"):
             here = results.where(scale=scale)
-            rows = [
-                [method, *(here.sample("rmse", method=method, D=D).show(2) for D in sizes)]
-                for method in here.values("method")
-            ]
-            header = ["", *(f"D = {D}" for D in sizes)]
-            yield Table(f"CPU: RMSE with the length scale {scale}", header, rows)
+            rows = {method: here.where(method=method) for method in here.values("method")}
+            title = f"CPU: RMSE with the length scale {scale}"
+            yield Table.by_size(title, rows, "rmse", 2, "D", sizes)
 
     def draw(self, results: Results) -> Any:
         from reproduction import style

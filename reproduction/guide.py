@@ -26,7 +26,7 @@ from kitchenette import (
 from kitchenette.kernels import Exponential, Gaussian, Kernel, Maclaurin, Polynomial
 from kitchenette.metrics import kernel_error
 from reproduction import experiment
-from reproduction.data import load, sample_rows, unit_rows
+from reproduction.data import least_error_scale, load, sample_rows, unit_rows
 from reproduction.experiment import Cell, Experiment, Mode, Numbers, Results, Table, grid
 from reproduction.findings import Finding, claim
 from reproduction.samples import Sample, not_clearly_more
@@ -258,13 +258,12 @@ def length_scale(name: str, n_rows: int, seed: int) -> float:
     here = task(name, n_rows, seed, False)
     X, y, cut = here.X[:2000], here.y[:2000], 3 * len(here.X[:2000]) // 4
     within = Task(X[:cut], y[:cut], X[cut:], y[cut:], here.regression)
-    median = float(Gaussian().resolve(X[:1000]).length_scale)
-    errors = {}
-    for power in range(-3, 2):
-        kernel = Gaussian(median * 2.0**power)
-        model = here.model(Fastfood(kernel, 256, random_state=seed)).fit(within.X, within.y)
-        errors[kernel.length_scale] = within.error(model.predict(within.X_test))
-    return float(min(errors, key=lambda scale: errors[scale]))
+
+    def error(scale: float) -> float:
+        feature_map = Fastfood(Gaussian(scale), 256, random_state=seed)
+        return within.error(here.model(feature_map).fit(within.X, within.y).predict(within.X_test))
+
+    return least_error_scale(X, range(-3, 2), error)
 
 
 class AllMaps(Experiment):

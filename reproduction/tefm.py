@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 from time import perf_counter, process_time
 from typing import Any
@@ -16,7 +15,7 @@ from threadpoolctl import threadpool_limits
 from kitchenette import TEFM, CRAFTMap, Fastfood, LeastSquares, RandomKitchenSinks
 from kitchenette.kernels import Gaussian
 from reproduction import experiment
-from reproduction.data import load
+from reproduction.data import Split, least_error_scale, load
 from reproduction.experiment import Cell, Experiment, Mode, Numbers, Results, Table, grid
 from reproduction.findings import Finding, claim
 from reproduction.samples import Sample, clearly_less, not_clearly_more
@@ -145,13 +144,9 @@ class KernelErrors(Experiment):
     def tables(self, results: Results) -> Iterable[Table]:
         sizes = results.values("l")
         for name in results.values("data"):
-            cells = [
-                [kind, *(results.sample("error", data=name, map=kind, l=n).show(4) for n in sizes)]
-                for kind in MAPS
-            ]
-            yield Table(
-                f"{SETS[name]}, relative spectral error", ["", *map("l = {}".format, sizes)], cells
-            )
+            rows = {kind: results.where(data=name, map=kind) for kind in MAPS}
+            title = f"{SETS[name]}, relative spectral error"
+            yield Table.by_size(title, rows, "error", 4, "l", sizes)
 
     def draw(self, results: Results) -> Any:
         from reproduction import style
@@ -171,19 +166,12 @@ class KernelErrors(Experiment):
 # ---------------------------------------------------------------- Figures 2 and 3
 
 
-@dataclass(frozen=True)
-class Split:
-    """Training and test rows, and targets from which the mean of the training rows is taken."""
-
-    X: Array
-    y: Array
-    X_test: Array
-    y_test: Array
-
-
 @lru_cache(maxsize=1)
 def split(name: str, n_train: int, n_test: int, seed: int) -> Split:
-    """Random rows of a data set, all of its parts taken together."""
+    """Random rows of a data set, all of its parts taken together.
+
+    The mean of the training targets is subtracted from all targets.
+    """
     arrays = load(name)
     X = np.concatenate([arrays["X_train"], arrays["X_test"]])
     y = np.concatenate([arrays["y_train"], arrays["y_test"]]).astype(np.float64)
@@ -217,13 +205,12 @@ def kernel_for(name: str, n_train: int, n_test: int, seed: int) -> Gaussian:
     """The median distance times the power of two that predicts held-out training rows best."""
     here = split(name, n_train, n_test, seed)
     X, y = here.X[:4000], here.y[:4000]
-    median = float(Gaussian().resolve(X[:1000]).length_scale)
-    errors = {}
-    for power in range(-3, 2):
-        kernel = Gaussian(median * 2.0**power)
-        Z = Fastfood(kernel, 512, random_state=seed).fit_transform(X)
-        errors[kernel.length_scale] = min(held_out_errors(Z, y).values())
-    return Gaussian(min(errors, key=lambda scale: errors[scale]))
+
+    def error(scale: float) -> float:
+        Z = Fastfood(Gaussian(scale), 512, random_state=seed).fit_transform(X)
+        return min(held_out_errors(Z, y).values())
+
+    return Gaussian(least_error_scale(X, range(-3, 2), error))
 
 
 class RidgeRegression(Experiment):
@@ -338,13 +325,9 @@ class RidgeRegression(Experiment):
         for name in results.values("data"):
             for number, (threads, title, digits) in titles.items():
                 here = results.where(data=name, threads=threads)
-                lines = [
-                    [kind, *(here.sample(number, map=kind, l=n).show(digits) for n in sizes)]
-                    for kind in here.values("map")
-                ]
-                if lines:
-                    header = ["", *map("l = {}".format, sizes)]
-                    yield Table(f"{SETS[name]}, {title}", header, lines)
+                rows = {kind: here.where(map=kind) for kind in here.values("map")}
+                if rows:
+                    yield Table.by_size(f"{SETS[name]}, {title}", rows, number, digits, "l", sizes)
 
     def draw(self, results: Results) -> Any:
         from reproduction import style

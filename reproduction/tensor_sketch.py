@@ -131,13 +131,14 @@ class RelativeErrors(Experiment):
     def tables(self, results: Results) -> Iterable[Table]:
         sizes = results.values("D")
         for constant in results.values("constant"):
-            rows = []
-            for degree in results.values("degree"):
-                for kind, label in MAPS.items():
-                    here = results.where(constant=constant, degree=degree, map=kind)
-                    cells = [here.sample("relative", D=D).show(3) for D in sizes]
-                    rows.append([f"{show_kernel(degree, constant)}, {label}", *cells])
-            yield Table("Relative error", ["", *(f"D = {D}" for D in sizes)], rows)
+            rows = {
+                f"{show_kernel(degree, constant)}, {label}": results.where(
+                    constant=constant, degree=degree, map=kind
+                )
+                for degree in results.values("degree")
+                for kind, label in MAPS.items()
+            }
+            yield Table.by_size("Relative error", rows, "relative", 3, "D", sizes)
 
     def draw(self, results: Results) -> Any:
         from reproduction import style
@@ -223,13 +224,12 @@ class MappingTimes(Experiment):
 
     def tables(self, results: Results) -> Iterable[Table]:
         sizes = results.values("D")
-        rows = []
-        for label, setting in PARTS_OF_FIGURE_2.items():
-            for kind in COMPARED:
-                here = results.where(map=kind, **setting)
-                cells = [here.sample("seconds", D=D).show(2) for D in sizes]
-                rows.append([f"{label}, {MAPS[kind]}", *cells])
-        yield Table("CPU seconds for 10,000 rows", ["", *(f"D = {D}" for D in sizes)], rows)
+        rows = {
+            f"{label}, {MAPS[kind]}": results.where(map=kind, **setting)
+            for label, setting in PARTS_OF_FIGURE_2.items()
+            for kind in COMPARED
+        }
+        yield Table.by_size("CPU seconds for 10,000 rows", rows, "seconds", 2, "D", sizes)
 
     def draw(self, results: Results) -> Any:
         from reproduction import style

@@ -30,7 +30,7 @@ MAP = Fastfood(n_components=64, random_state=0)
 def prepared_columns(data, **options):
     """The prepared columns of the rows of a source."""
     rows = source(data, **options)
-    fitted = TableMap.fitted_on(MAP, rows.schema, rows.sample().X, rules=rows.rules)
+    fitted = TableMap.fitted_on(MAP, rows.schema, rows.sample(), rules=rows.rules)
     return fitted, fitted.prepared_rows(next(rows.blocks()).X)
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import mutations
 import numpy as np
 import pytest
 
-from kitchenette import load
+from kitchenette import KernelRegressor, ModelFileError, RandomKitchenSinks, load, save
 from kitchenette.data import DataError, source
-from kitchenette.jobs import FitSettings, checkpoint, fit_rows, fitting
+from kitchenette.jobs import FitSettings, checkpoint, fit_rows, fitting, settings
 from kitchenette.jobs.checkpoint import checkpoint_path
+from kitchenette.kernels import Gaussian
 
 X = np.random.default_rng(0).normal(size=(600, 3))
 SETTINGS = FitSettings(map="Fastfood", components=32)
@@ -57,6 +59,58 @@ def test_errors_do_not_depend_on_a_resumption(tmp_path, monkeypatch):
     assert resumed.resumed_at == 300
     assert resumed.errors == whole.errors
     assert {*resumed.errors} == {"model", "linear", "trivial"}
+
+
+def interrupted_fit(out, settings, like=None, data=None):
+    """A checkpoint before the first row, as an early interrupt leaves it."""
+    data = rows() if data is None else data
+    state, _ = fitting.begun(data, settings, data.fingerprint(), like, held_out=True)
+    save(state, checkpoint_path(out))
+
+
+def test_a_checkpoint_of_a_larger_map_than_was_asked_for_is_refused(tmp_path):
+    """Who can change the checkpoint of a small fit cannot make its resumption expensive."""
+    out = tmp_path / "model"
+    interrupted_fit(out, SETTINGS)
+    header, document, data = mutations.split(checkpoint_path(out).read_bytes())
+    for entry in document["objects"]:
+        if entry["class"] == "FastfoodSpecification":
+            entry["state"]["n_components"] = 10**8
+    checkpoint_path(out).write_bytes(mutations.joined(header, document, data))
+    with pytest.raises(ModelFileError, match=r"drawing 100000000 components .* may take"):
+        fit_rows(rows(), out, SETTINGS, resume=True)
+
+
+@pytest.mark.filterwarnings("ignore:These rows are longer")
+@pytest.mark.parametrize("name", ["RandomKitchenSinks", "Fastfood", "TensorSketch"])
+@pytest.mark.parametrize("n_components", [1, 2048])
+@pytest.mark.parametrize("table", [False, True])
+def test_checkpoints_are_within_limits_that_follow_from_the_options(
+    name, n_components, table, tmp_path, monkeypatch
+):
+    """Also without the default limits of `load`, which are enough for maps of this size."""
+    outlier = X.copy()
+    outlier[5] *= 10  # a series of many terms
+    words = np.array(["a", "b", "c", "d"])[np.arange(600) % 4]
+    frame = {"a": outlier[:, 0], "b": outlier[:, 1], "words": words, "y": X[:, 2]}
+    data = source(frame, target="y") if table else source(outlier, target=X[:, 2])
+    told = FitSettings(map=name, kernel="gaussian", components=n_components)
+    interrupted_fit(tmp_path / "model", told, data=data)
+    if n_components > 1:
+        monkeypatch.setattr(settings, "MAX_BYTES", 0)
+        monkeypatch.setattr(settings, "MAX_OPERATIONS", 0)
+    fitted = fit_rows(data, tmp_path / "model", told, resume=True)
+    assert fitted.n_components == n_components
+
+
+def test_a_checkpoint_like_a_model_is_within_the_limits_of_its_map(tmp_path, monkeypatch):
+    like = KernelRegressor(RandomKitchenSinks(Gaussian(1.0), 64, frequencies="orthogonal"))
+    like.fit(X, X[:, 0])
+    interrupted_fit(tmp_path / "model", SETTINGS, like)
+    monkeypatch.setattr(settings, "MAX_BYTES", 0)
+    monkeypatch.setattr(settings, "MAX_OPERATIONS", 0)
+    fitted = fit_rows(rows(), tmp_path / "model", SETTINGS, like=like, resume=True)
+    assert fitted.n_components == 64
 
 
 def test_a_fit_like_another_has_its_map(tmp_path):

@@ -133,6 +133,11 @@ class ColumnRules:
     least_rows: int = 3
     high_cardinality: int = 1000
 
+    @property
+    def most_columns(self) -> int:
+        """An upper bound of the number of columns that one column becomes."""
+        return self.most_categories + 2  # for missing values, and a rare category out of two
+
     def check(self) -> None:
         """Refuse invalid values."""
         check_choice("missing", self.missing, MISSING)

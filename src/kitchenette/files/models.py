@@ -12,6 +12,9 @@ from kitchenette.files import container
 from kitchenette.files.codec import decode, described, encode
 from kitchenette.files.registry import Budget
 
+# The default limits of what drawing the maps of a file may take; about two seconds of work.
+MAX_BYTES, MAX_OPERATIONS = 2**31, 1e9
+
 
 class ModelFileError(ValueError):
     """A file is not a model that can be loaded, or a model cannot be stored in a file.
@@ -100,7 +103,10 @@ def _for_inference(model: Any) -> Any:
 
 
 def load(
-    path: str | os.PathLike[str], *, max_bytes: float = 2**31, max_operations: float = 1e9
+    path: str | os.PathLike[str],
+    *,
+    max_bytes: float = MAX_BYTES,
+    max_operations: float = MAX_OPERATIONS,
 ) -> Any:
     """Read a model from a file that `save` wrote.
 

@@ -147,11 +147,11 @@ STORED: dict[str, Any] = {
 }
 
 
-def loaded_checkpoint(path: Path) -> Checkpoint | None:
-    """The checkpoint in a file; None if there is no such file."""
+def loaded_checkpoint(path: Path, limits: dict[str, float]) -> Checkpoint | None:
+    """The checkpoint in a file, within limits of `load`; None if there is no such file."""
     if not path.exists():
         return None
-    found = load(path, max_bytes=float("inf"), max_operations=float("inf"))
+    found = load(path, **limits)
     if not isinstance(found, Checkpoint):
         raise ModelFileError(f"{path} is a model file, but not a checkpoint.")
     return found

@@ -69,7 +69,7 @@ def prepared_sample(source: Source, n_rows: int | None = None, seed: int = 0) ->
     schema = source.schema.some(source.features)
     # Any map will do, as only the preparation of its columns is used.
     fitted = TableMap.fitted_on(
-        SRHT(n_components=1, random_state=seed), schema, sample.X, rules=source.rules
+        SRHT(n_components=1, random_state=seed), schema, sample, rules=source.rules
     )
     X = fitted.prepared_rows(sample.X)
     names = source.features if X.shape[1] == len(source.features) else None

@@ -23,7 +23,7 @@ from kitchenette.jobs.checkpoint import (
     remove_leftovers,
 )
 from kitchenette.jobs.held_out import HeldOut, Without, test_rows, without
-from kitchenette.jobs.settings import FitSettings, refuse_too_much
+from kitchenette.jobs.settings import FitSettings, limits_of_map, refuse_too_much
 from kitchenette.learning import finish, learn, prepare
 from kitchenette.learning.machine import KernelMachine
 from kitchenette.learning.summary import SummaryOf
@@ -115,8 +115,7 @@ class Fitted:
 
     def to_json(self) -> dict[str, Any]:
         """The same without the model, as a dictionary."""
-        values = {name: value for name, value in vars(self).items() if name != "model"}
-        return dict(values)
+        return {name: value for name, value in vars(self).items() if name != "model"}
 
 
 def fit_rows(
@@ -200,14 +199,15 @@ def fit_rows(
     if like is not None:
         _check_targets_of(like, source)
         source, test = (_with_columns_of(like, rows) for rows in (source, test))
-    if not out.absolute().parent.is_dir():
-        raise FileNotFoundError(f"Cannot save to {out}: there is no folder {out.parent}.")
+    check_folder(out)
     show = progress or (lambda what, done, total: None)
     keeper = Keeper(checkpoint_path(out), checkpoint_every)
     for path in (out, keeper.path):
         remove_leftovers(path)
     inputs = source.fingerprint()
-    state, sample = loaded_checkpoint(keeper.path) if resume else None, None
+    state, sample = None, None
+    if resume:
+        state = loaded_checkpoint(keeper.path, limits_of(source, settings, like))
     if state is not None:
         state.check_belongs(inputs, described(settings, like), keeper.path)
     else:
@@ -268,9 +268,25 @@ ERROR_NAMES = {
 }
 
 
+def check_folder(out: Path) -> None:
+    """Refuse a file whose folder does not exist, before the work is done."""
+    if not out.absolute().parent.is_dir():
+        raise FileNotFoundError(f"Cannot save to {out}: there is no folder {out.parent}.")
+
+
 def described(settings: FitSettings, like: KernelMachine | None) -> dict[str, Any]:
     """All that a fit depends on apart from its rows, as JSON."""
     return {**settings.to_json(), "like": None if like is None else like.origin()}
+
+
+def limits_of(
+    source: Source, settings: FitSettings, like: KernelMachine | None
+) -> dict[str, float]:
+    """The limits of `load` for a checkpoint of this fit: no map that it can choose exceeds them."""
+    if like is not None:
+        return limits_of_map(like.feature_map_)
+    per_column = source.rules.most_columns if source.is_table else 1
+    return settings.limits(per_column * len(source.features))
 
 
 def begun(
@@ -317,8 +333,8 @@ def begun(
         "choice": _choice(feature_map),
         "iterates": iterates,
         "held_out": held_out,
+        "n_sample": whole.n_rows,
     }
-    facts["n_sample"] = whole.n_rows
     return Checkpoint(inputs, described(settings, like), prepared, facts, n_rows), sample
 
 
@@ -329,9 +345,7 @@ def _chosen_map(source: Source, sample: Block, feature_map: Any) -> Any:
     fitted = TableMap.fitted_on(
         feature_map,
         source.schema.some(source.features),
-        sample.X,
-        sample.y,
-        sample.weight,
+        sample,
         rules=source.rules,
         everything=source if source.passes == 2 else None,
     )

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from kitchenette import kernels
+from kitchenette.files.codec import decode, encode
+from kitchenette.files.models import MAX_BYTES, MAX_OPERATIONS
+from kitchenette.files.registry import Budget
 from kitchenette.kernels import Kernel
 from kitchenette.learning import KernelClassifier, KernelRegressor
 from kitchenette.learning.machine_parameters import check_machine_parameters
 from kitchenette.learning.memory import check_memory, in_words
+from kitchenette.maps.degrees import MOST_TERMS
 from kitchenette.maps.registry import default_map, make_map
 from kitchenette.parameters import check_choice, check_count
 from kitchenette.selection import AutoMap
@@ -153,6 +158,22 @@ class FitSettings:
             )
         return make_map(self.map, kernel or _usual_kernel(self.map), n_components, self.seed)
 
+    def limits(self, n_columns: int) -> dict[str, float]:
+        """The limits of `load` for a checkpoint whose map has so many prepared columns.
+
+        They are upper bounds of what drawing the maps of `feature_map` may take, with a margin.
+        A `TensorSketch` may have all degrees up to MOST_TERMS, and degree k has k hash functions.
+        """
+        n = self.components or MOST_COMPONENTS
+        n_terms = MOST_TERMS if self.map == "TensorSketch" else 1
+        hashes, entries = n_terms**2 * n_columns, (n + 64) * n_columns  # maps pad their features
+        n_bytes = 2000.0 * n + 40.0 * hashes + 150.0 * entries
+        n_operations = 4000.0 * n_terms * n + 50.0 * hashes + 300.0 * entries
+        return {
+            "max_bytes": MAX_BYTES + n_bytes,
+            "max_operations": MAX_OPERATIONS + n_operations,
+        }
+
     def estimator(self, task: str, feature_map: Any) -> KernelClassifier | KernelRegressor:
         """The estimator, not fitted."""
         made: KernelClassifier | KernelRegressor = ESTIMATORS[task](
@@ -174,6 +195,16 @@ def memory_of(n_components: int) -> float:
     """
     statistics = 4 * 4.0 * n_components**2
     return WITHOUT_FEATURES + statistics + 2 * 8.0 * VALIDATION_ROWS * n_components
+
+
+def limits_of_map(feature_map: Any) -> dict[str, float]:
+    """The limits of `load` for a checkpoint that has this fitted map, in a few places."""
+    budget = Budget(math.inf, math.inf)
+    decode(*encode(feature_map), budget)
+    return {
+        "max_bytes": MAX_BYTES + 4 * budget.spent_bytes,
+        "max_operations": MAX_OPERATIONS + 4 * budget.spent_operations,
+    }
 
 
 def refuse_too_much(n_components: int) -> None:

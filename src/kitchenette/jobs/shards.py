@@ -7,6 +7,7 @@ choose it on the same sample of all rows.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,7 +20,7 @@ from kitchenette.backends.plan import tree
 from kitchenette.data import DataError, Source
 from kitchenette.files import ModelFileError, load, save
 from kitchenette.jobs.checkpoint import Checkpoint, CheckpointError
-from kitchenette.jobs.fitting import Progress, begun, described
+from kitchenette.jobs.fitting import Progress, begun, check_folder, described, limits_of
 from kitchenette.jobs.held_out import Without, test_rows
 from kitchenette.jobs.settings import FitSettings
 from kitchenette.learning import finish
@@ -83,14 +84,13 @@ def learn_shard(
     if not 1 <= number <= n_shards:
         raise ValueError(f"A shard is one from 1 to {n_shards} of {n_shards}; got {number}.")
     out, show = Path(out), progress or (lambda what, done, total: None)
-    if not out.absolute().parent.is_dir():
-        raise FileNotFoundError(f"Cannot save to {out}: there is no folder {out.parent}.")
+    check_folder(out)
     inputs, options = source.fingerprint(), described(settings, None)
     if prepared is None:
         show("choosing a map", 0, source.n_rows or 0)
         state, _ = begun(source, settings, inputs, None, held_out=held_out)
     else:
-        state = loaded_statistics(prepared)
+        state = loaded_statistics(prepared, limits_of(source, settings, None))
         state.check_belongs(inputs, options, Path(prepared))
         state = replace(state, summary=None, stop=0)
     if state.facts["iterates"]:
@@ -145,7 +145,8 @@ def merge_shards(paths: Sequence[str | os.PathLike[str]]) -> KernelMachine:
     Traceback (most recent call last):
     kitchenette.jobs.checkpoint.CheckpointError: There are no shards to merge.
     """
-    states = [loaded_statistics(path) for path in paths]
+    unlimited = {"max_bytes": math.inf, "max_operations": math.inf}
+    states = [loaded_statistics(path, unlimited) for path in paths]
     if not states:
         raise CheckpointError("There are no shards to merge.")
     first = states[0]
@@ -174,9 +175,9 @@ def merge_shards(paths: Sequence[str | os.PathLike[str]]) -> KernelMachine:
     return finish(first.prepared, summary)
 
 
-def loaded_statistics(path: str | os.PathLike[str]) -> Checkpoint:
-    """The statistics of a shard in a file."""
-    found = load(path, max_bytes=float("inf"), max_operations=float("inf"))
+def loaded_statistics(path: str | os.PathLike[str], limits: dict[str, float]) -> Checkpoint:
+    """The statistics of a shard in a file, within limits of `load`."""
+    found = load(path, **limits)
     if not isinstance(found, Checkpoint) or "shard" not in found.facts:
         raise ModelFileError(f"{path} is a model file, but has no statistics of a shard.")
     return found

@@ -462,17 +462,7 @@ def _map_of_table(feature_map: Any, sample: Block, source: Source | None) -> Tab
         schema, rules = schema_of(sample.X.schema, {}), None
     else:
         schema, rules = source.schema.some(source.features), source.rules
-    return TableMap.fitted_on(
-        feature_map,
-        schema,
-        sample.X,
-        sample.y,
-        sample.weight,
-        rules=rules,
-        everything=source,
-        copies=sample.copies,
-        population=sample.population,
-    )
+    return TableMap.fitted_on(feature_map, schema, sample, rules=rules, everything=source)
 
 
 def _not_empty(table: Any, owner: Any) -> Any:

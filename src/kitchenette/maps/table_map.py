@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from kitchenette.data.reduction import ConvertedRows
 from kitchenette.data.rows import FLOATS, is_table
 from kitchenette.data.schema import ColumnRules, DataError, Schema
-from kitchenette.data.source import Source
+from kitchenette.data.source import Block, Source
 from kitchenette.data.tables import (
     is_frame,
     is_single,
@@ -66,14 +66,10 @@ class TableMap(PreparedMap):
         cls,
         feature_map: Any,
         schema: Schema,
-        sample: Any,
-        y: Any = None,
-        sample_weight: Any = None,
+        sample: Block,
         *,
         rules: ColumnRules | None = None,
         everything: Source | None = None,
-        copies: NDArray[np.int64] | None = None,
-        population: int | None = None,
     ) -> Self:
         """The map fitted on a sample of a table.
 
@@ -83,19 +79,13 @@ class TableMap(PreparedMap):
             The map of the prepared columns; it is not changed.
         schema : Schema
             The columns.
-        sample : pyarrow.Table
-            A sample of the rows.
-        y, sample_weight : ndarray, optional
-            Their targets and weights.
+        sample : Block
+            A sample of the rows, as a table, with targets and weights if there are any.
         rules : ColumnRules, optional
             How columns become numbers.
         everything : Source, optional
             All rows, for maps that look at all of them. With two passes, categories and
             missing values are looked up there instead of in the sample.
-        copies : ndarray of int, optional
-            How often each row of the sample was there.
-        population : int, optional
-            The number of rows of which it is a sample.
 
         Returns
         -------
@@ -109,17 +99,17 @@ class TableMap(PreparedMap):
                 "kitchenette.data.source(..., dates='days')."
             )
         counted = everything is not None and everything.passes == 2
-        profile = profile_of(schema, sample, everything if counted else None, copies)
+        profile = profile_of(schema, sample.X, everything if counted else None, sample.copies)
         preparation, codings = prepared_columns(profile, rules)
         columns = PreparedSpecification.of(preparation, None, codings)
         made = cls.of(columns, None, schema.names, by_name=True)
-        prepared = made.prepared_rows(sample)
+        prepared = made.prepared_rows(sample.X)
         inner = fit_map(
             feature_map,
             prepared,
-            y,
-            sample_weight,
-            population=population,
+            sample.y,
+            sample.weight,
+            population=sample.population,
             everything=None
             if everything is None
             else ConvertedRows(everything, made.prepared_rows),

@@ -74,15 +74,6 @@ def choose(
         auto.fit_supervised(X, y, sample_weight)
         return auto.choice_.with_map(FrozenEstimator(auto))
     sample = X.drawn(seed)
-    fitted = TableMap.fitted_on(
-        auto,
-        X.schema.some(X.features),
-        sample.X,
-        sample.y,
-        sample.weight,
-        rules=X.rules,
-        copies=sample.copies,
-        population=sample.population,
-    )
+    fitted = TableMap.fitted_on(auto, X.schema.some(X.features), sample, rules=X.rules)
     assert isinstance(fitted.map_, AutoMap)
     return fitted.map_.choice_.with_map(FrozenEstimator(fitted))

@@ -56,9 +56,19 @@ class SignedProducts(ABC):
             return None
         return np.full(self.n_columns, self.input_scale, dtype=self.weights.dtype)
 
-    @abstractmethod
     def operator(self) -> NativeOperator:
         """The operator that computes the features."""
+        native = self._native(
+            n_columns=self.n_columns,
+            n_features=self.degrees.size,
+            weights=self.weights,
+            column_scales=self._column_scales(),
+        )
+        return NativeOperator(native)
+
+    @abstractmethod
+    def _native(self, **common: Any) -> Any:
+        """The native operator, from the signs and the arguments that all kinds of signs share."""
 
     @abstractmethod
     def factor(self, j: int) -> NDArray[np.int8]:
@@ -85,18 +95,14 @@ class HadamardProducts(SignedProducts):
     indices: NDArray[np.int32]  # (n_factors, padded features); index `tile` means a factor of 1
     depths: NDArray[np.int32]  # per group of features
 
-    def operator(self) -> NativeOperator:
-        native = _core.hadamard_products(
-            n_columns=self.n_columns,
-            n_features=self.degrees.size,
+    def _native(self, **common: Any) -> Any:
+        return _core.hadamard_products(
             block=self.block,
             signs=self.signs,
             indices=self.indices,
             depths=self.depths,
-            weights=self.weights,
-            column_scales=self._column_scales(),
+            **common,
         )
-        return NativeOperator(native)
 
     def factor(self, j: int) -> NDArray[np.int8]:
         rows = self.indices[j, : self.degrees.size]
@@ -156,17 +162,8 @@ class RademacherProducts(SignedProducts):
     used: NDArray[np.uint64]  # a bit for each feature of the panel that has this factor
     starts: NDArray[np.int64]  # panel p owns the factors starts[p] ... starts[p + 1]
 
-    def operator(self) -> NativeOperator:
-        native = _core.sign_products(
-            n_columns=self.n_columns,
-            n_features=self.degrees.size,
-            bits=self.bits,
-            used=self.used,
-            starts=self.starts,
-            weights=self.weights,
-            column_scales=self._column_scales(),
-        )
-        return NativeOperator(native)
+    def _native(self, **common: Any) -> Any:
+        return _core.sign_products(bits=self.bits, used=self.used, starts=self.starts, **common)
 
     def factor(self, j: int) -> NDArray[np.int8]:
         signs = np.zeros((self.degrees.size, self.n_columns), dtype=np.int8)
