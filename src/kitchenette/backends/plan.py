@@ -25,7 +25,7 @@ from kitchenette.data.reduction import ByStart, Reduction, fold, in_order, joine
 from kitchenette.data.rows import is_table, take
 from kitchenette.data.rows import joined as joined_rows
 from kitchenette.data.schema import Schema
-from kitchenette.data.tables import TableReader, arrow, kind_of, numbers_of, table_of
+from kitchenette.data.tables import TableReader, arrow, kind_of, numbers_of, selected, table_of
 
 Value = TypeVar("Value")
 USUAL_PARTITIONS, LEAST_ROWS, MOST_ROWS = 64, 1 << 12, 1 << 18  # of files, and rows of each
@@ -301,10 +301,7 @@ def _kinds(layout: Source) -> dict[str, str]:
 def _conforming(table: Any, layout: Source) -> Any:
     """The columns of the layout, their numbers in its precision."""
     pa = arrow()
-    missing = [name for name in layout.schema.names if name not in table.column_names]
-    if missing:
-        raise DataError(f"columns are missing: {', '.join(map(str, missing[:10]))}.")
-    table = table.select(layout.schema.names)
+    table = selected(table, layout.schema.names)
     for j, column in enumerate(layout.schema):
         found = table.column(j).type
         if str(found) == column.dtype:

@@ -55,8 +55,9 @@ def table_of(frame: Any) -> Any:
         table = pa.table(dict(frame))
     else:
         table = _eager(frame)
-    repeated = {name for name in table.column_names if table.column_names.count(name) > 1}
-    if repeated:
+    names = table.column_names
+    if len(set(names)) < len(names):
+        repeated = {name for name in names if names.count(name) > 1}
         raise DataError(f"Columns must have different names; repeated: {sorted(repeated)[:5]}.")
     return table
 
@@ -105,13 +106,21 @@ def has_numbers_only(frame: Any) -> bool:
     return True
 
 
+def selected(table: Any, names: Sequence[str]) -> Any:
+    """The columns of a table with these names, in this order."""
+    given = table.column_names
+    if given == [*names]:
+        return table
+    there = set(given)
+    if missing := [str(name) for name in names if name not in there]:
+        raise DataError(f"columns are missing: {', '.join(missing[:10])}.")
+    return table.select([*names])
+
+
 def plain_rows(table: Any, names: Sequence[str] | None = None) -> NDArray[Any]:
     """The columns of a table as a matrix, NaN where values are missing; they must be numbers."""
     if names is not None:
-        missing = [name for name in names if name not in table.column_names]
-        if missing:
-            raise DataError(f"columns are missing: {', '.join(map(str, missing[:10]))}.")
-        table = table.select([*names])
+        table = selected(table, names)
     for name, values in zip(table.column_names, table.columns, strict=True):
         if kind_of(values.type) not in ("number", "boolean"):
             raise DataError(

@@ -17,6 +17,7 @@ from kitchenette.data.tables import (
     is_single,
     matrix_of,
     numbers_of,
+    selected,
     table_of,
 )
 from kitchenette.files.registry import storable
@@ -130,12 +131,7 @@ class TableMap(PreparedMap):
 
     def table(self, X: Any) -> Any:
         """The columns of a table or a data frame, by name, as an Arrow table."""
-        found = table_of(X)
-        names = list(self.feature_names_in_)
-        missing = [name for name in names if name not in found.column_names]
-        if missing:
-            raise DataError(f"columns are missing: {', '.join(map(str, missing[:10]))}.")
-        return found if found.column_names == names else found.select(names)
+        return selected(table_of(X), list(self.feature_names_in_))
 
     def rows(self, X: Any) -> Any:
         """Check and convert rows: columns by name, a number for every value.
