@@ -277,5 +277,7 @@ def test_mixed_columns_get_a_sentence():
 
 def test_repeated_names_get_a_sentence():
     frame = pd.DataFrame([["a", "b"], ["c", "d"]], columns=["same", "same"])
-    with pytest.raises(ValueError, match=r"different names|same"):
+    with pytest.raises(DataError, match=r"different names.*same"):
         KernelRegressor(MAP).fit(frame, [1.0, 2.0])
+    with pytest.raises(DataError, match=r"different names.*same"):
+        source(frame)

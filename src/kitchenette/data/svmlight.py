@@ -33,6 +33,7 @@ class SvmlightReader(Reader):
 
     def __init__(self, files: Sequence[StoredFile], dtype: Any = np.float64):
         self.files, self._dtype = [*files], np.dtype(dtype)
+        self.paths = tuple(file.path for file in self.files)
         self._lengths: list[int] = []
         least, largest = 1, 0
         for file in self.files:
