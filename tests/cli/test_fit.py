@@ -18,6 +18,8 @@ from sklearn.datasets import dump_svmlight_file
 
 import kitchenette
 from kitchenette.cli.outcome import ExitCode
+from kitchenette.jobs import FitSettings
+from kitchenette.jobs.held_out import test_rows as rows_held_out
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
@@ -380,6 +382,31 @@ def test_files_of_every_format_are_learned_by_the_command(tmp_path, name):
         ),
         (["predict", "nothing", "TABLE", "--out", "p.csv"], ExitCode.MODEL, "nothing"),
         (
+            ["fit", "TABLE", *NUMBERS, "--out", "m", "--map", "TensorSketch", "--kernel", "cauchy"],
+            ExitCode.USAGE,
+            "TensorSketch cannot serve Cauchy",
+        ),
+        (
+            ["fit", "TABLE", *NUMBERS, "--out", "m", "--loss", "logistic"],
+            ExitCode.DATA,
+            "logistic is not for regression",
+        ),
+        (
+            ["fit", "TABLE", *NUMBERS, "--out", "m", "--task", "classification"],
+            ExitCode.DATA,
+            "cannot be a classification",
+        ),
+        (
+            ["fit", "TABLE", "--target", "a", "--target", "city", "--out", "m"],
+            ExitCode.DATA,
+            "Several targets can be numbers only",
+        ),
+        (
+            ["fit", "TABLE", "--target", "a", "--target", "a", "--out", "m"],
+            ExitCode.DATA,
+            "'a' is named twice",
+        ),
+        (
             ["fit", "TABLE", *NUMBERS, "--out", "m", "--missing", "refuse"],
             ExitCode.DATA,
             "missing values in 'b'",
@@ -408,8 +435,84 @@ def test_a_column_that_is_missing_in_predictions_is_named(folder, tmp_path):
     assert "a, city" in done.stderr
     assert not predictions.exists()
     done = run(MODULE, "predict", out, folder / "table.csv", "--out", tmp_path / "predictions.txt")
-    assert done.returncode == ExitCode.DATA
+    assert done.returncode == ExitCode.USAGE
     assert ".parquet" in done.stderr
+
+
+@pytest.mark.slow
+def test_no_command_writes_over_its_input(folder, tmp_path):
+    data, model = tmp_path / "table.csv", tmp_path / "model.csv"
+    table = (folder / "table.csv").read_bytes()
+    data.write_bytes(table)
+    fit(data, model, *NUMBERS, *QUICK)
+    stored = model.read_bytes()
+    link = tmp_path / "link.csv"
+    link.symlink_to(data)
+    for command in (
+        ["fit", tmp_path / "t*.csv", *NUMBERS, *QUICK, "--out", link],
+        ["fit", folder / "table.csv", *NUMBERS, *QUICK, "--test", data, "--out", data],
+        ["predict", model, data, "--out", data],
+        ["predict", model, data, "--out", model],
+        ["compare", data, *NUMBERS, "--out", data],
+    ):
+        done = run(MODULE, *command)
+        assert done.returncode == ExitCode.USAGE, done.stderr
+        assert "is one of the inputs" in done.stderr
+        assert len(done.stderr.splitlines()) == 1
+    assert (data.read_bytes(), model.read_bytes()) == (table, stored)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("changes", "options", "sentence"),
+    [
+        ({"height": np.inf}, (), "'height' is a target or a weight, and infinite in row "),
+        ({"w": -1.0}, ("--weight", "w"), "'w' has weights, and one is negative in row "),
+        ({"w": np.nan}, ("--weight", "w"), "a value is missing in row "),
+        ({"a": np.inf}, (), "The column 'a' has infinite numbers"),
+    ],
+    ids=["infinite target", "negative weight", "missing weight", "infinite number"],
+)
+@pytest.mark.parametrize("held_out", [False, True])
+def test_values_of_no_use_are_refused_also_in_test_rows(
+    tmp_path, changes, options, sentence, held_out
+):
+    table = frame(300)[["a", "b", "height"]].assign(w=1.0)
+    tested = rows_held_out(len(table), FitSettings())
+    row = int(tested[0]) if held_out else int(np.setdiff1d(np.arange(300), tested)[0])
+    for name, value in changes.items():
+        table.loc[row, name] = value
+    table.to_csv(tmp_path / "bad.csv", index=False)
+    ignored = () if options else ("--ignore", "w")
+    command = ["fit", tmp_path / "bad.csv", "--target", "height", "--out", tmp_path / "model"]
+    done = run(MODULE, *command, *QUICK, *options, *ignored)
+    assert done.returncode == ExitCode.DATA, done.stdout
+    assert sentence + (str(row) if "row" in sentence else "") in done.stderr
+    assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.slow
+def test_models_and_data_that_were_mixed_up_are_named(folder, tmp_path):
+    data, model, classes = folder / "table.csv", tmp_path / "model", tmp_path / "classes"
+    fit(data, model, *NUMBERS, *QUICK)
+    fit(data, classes, *CLASSES, *QUICK)
+    out = tmp_path / "predictions.csv"
+    wrong = frame(20).assign(a="word").to_csv(index=False)
+    (tmp_path / "words.csv").write_text(wrong)
+    for command, code, sentence in (
+        (["predict", model, model, "--out", out], ExitCode.DATA, "is a model file, not"),
+        (["fit", model, *NUMBERS, "--out", out], ExitCode.DATA, "is a model file, not"),
+        (["predict", data, data, "--out", out], ExitCode.MODEL, "not a model file"),
+        (["predict", model, data, "--out", out, "--proba"], ExitCode.USAGE, "are for classes"),
+        (["predict", classes, data, "--out", out, "--std"], ExitCode.USAGE, "for regression"),
+        (["predict", model, tmp_path / "words.csv", "--out", out], ExitCode.DATA, "line 2: the"),
+        (["evaluate", classes, data, "--target", "city"], ExitCode.DATA, "none of these is in"),
+    ):
+        done = run(MODULE, *command)
+        assert done.returncode == code, done.stderr
+        assert sentence in done.stderr
+        assert len(done.stderr.splitlines()) == 1
+    assert not out.exists()
 
 
 # ------------------------------------------------------------ interrupts

@@ -18,6 +18,7 @@ from typer.core import TyperGroup
 
 from kitchenette.files import ModelFileError, load
 from kitchenette.jobs import CheckpointError
+from kitchenette.jobs.outputs import OutputError
 from kitchenette.learning import KernelClassifier, KernelRegressor
 
 UsageError: Any = typer.BadParameter.__base__  # of typer's parser, whichever version it has
@@ -134,6 +135,8 @@ def problem_of(error: Exception) -> Problem:
         return Problem(sentence, ExitCode.CHECKPOINT)
     if isinstance(error, ModelFileError):
         return Problem(sentence, ExitCode.MODEL)
+    if isinstance(error, OutputError):
+        return Problem(sentence, ExitCode.USAGE)
     if isinstance(error, MemoryError):
         return Problem(sentence or "There is not enough memory.", ExitCode.RESOURCES)
     if isinstance(error, OSError):

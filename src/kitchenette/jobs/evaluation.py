@@ -129,6 +129,12 @@ class _Classes:
                 f"The model has labels such as {classes.tolist()[0]!r}, but the target has values "
                 f"such as {y.tolist()[0]!r}."
             )
+        if not self._counts and not np.isin(y, classes).any():
+            raise DataError(
+                f"The model has classes such as {classes.tolist()[0]!r}, but none of these is in "
+                f"the first {len(y):,} rows of the target, which has values such as "
+                f"{y.tolist()[0]!r}."
+            )
         if self._probabilities:
             probabilities = self._model.predict_proba(X)
             predicted = classes[probabilities.argmax(axis=1)]

@@ -10,7 +10,7 @@ from kitchenette.kernels import Kernel
 from kitchenette.learning import KernelClassifier, KernelRegressor
 from kitchenette.learning.machine_parameters import check_machine_parameters
 from kitchenette.learning.memory import check_memory, in_words
-from kitchenette.maps.registry import default_map, make_map
+from kitchenette.maps.registry import check_served, default_map, make_map
 from kitchenette.parameters import check_choice, check_count
 from kitchenette.selection import AutoMap
 from kitchenette.selection.sizes import OPERATIONS_PER_SECOND
@@ -89,6 +89,8 @@ class FitSettings:
             check_choice("task", self.task, TASKS)
         check_choice("map", self.map, MAPS)
         check_choice("kernel", self.kernel, ("auto", *KERNELS))
+        if self.map != "auto" and self.kernel != "auto":
+            check_served(self.map, KERNELS[self.kernel]())
         self._check_estimators()
         if self.components is not None:
             check_count("components", self.components)
@@ -107,6 +109,15 @@ class FitSettings:
         losses = {loss: task for task in tasks for loss in ESTIMATORS[task].losses}
         check_choice("loss", self.loss, tuple(losses))
         check_machine_parameters(self.estimator(losses[self.loss], None))
+
+    def check_task(self, task: str) -> None:
+        """Refuse a loss that is not for the task, once that is known."""
+        losses = tuple(ESTIMATORS[task].losses)
+        if self.loss not in losses:
+            raise ValueError(
+                f"The loss {self.loss} is not for {task}, for which there are "
+                f"{', '.join(losses)}: choose one of these, or another task."
+            )
 
     def to_json(self) -> dict[str, Any]:
         """The same as a dictionary."""

@@ -21,6 +21,7 @@ from kitchenette.files import ModelFileError, load, save
 from kitchenette.jobs.checkpoint import Checkpoint, CheckpointError
 from kitchenette.jobs.fitting import Progress, begun, described
 from kitchenette.jobs.held_out import Without, test_rows
+from kitchenette.jobs.outputs import refuse_input
 from kitchenette.jobs.settings import FitSettings
 from kitchenette.learning import finish
 from kitchenette.learning.machine import KernelMachine
@@ -83,6 +84,7 @@ def learn_shard(
     if not 1 <= number <= n_shards:
         raise ValueError(f"A shard is one from 1 to {n_shards} of {n_shards}; got {number}.")
     out, show = Path(out), progress or (lambda what, done, total: None)
+    refuse_input(out, source.paths)
     if not out.absolute().parent.is_dir():
         raise FileNotFoundError(f"Cannot save to {out}: there is no folder {out.parent}.")
     inputs, options = source.fingerprint(), described(settings, None)
