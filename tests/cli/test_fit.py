@@ -162,7 +162,12 @@ def test_choose_and_compare(folder, tmp_path):
     found = json.loads(done.stdout)
     assert found["recommended"] in found["advice"][0]
     assert found["task"] == "classification"
-    assert "kind of table.parquet" in page.read_text(encoding="utf-8")
+    text = page.read_text(encoding="utf-8")
+    for words in ("kind of table.parquet", "city = Rome", "b is missing"):
+        assert words in text
+    sizes = {column["name"]: column["importance"] for column in found["columns"]}
+    assert sum(sizes.values()) == pytest.approx(1)
+    assert max(sizes, key=sizes.get) == "a"
 
 
 @pytest.mark.slow

@@ -127,6 +127,7 @@ def compare_files(
             task=task,
             budget=budget,
             columns=sample.names,
+            owners=sample.owners,
             title=title,
             progress=lambda name: shown.update(bar, description=name),
             random_state=seed,
