@@ -445,6 +445,41 @@ def test_a_column_that_is_missing_in_predictions_is_named(folder, tmp_path):
 
 
 @pytest.mark.slow
+def test_arrays_with_targets_and_narrower_svmlight_files_are_predicted(tmp_path):
+    X = np.random.default_rng(0).normal(size=(300, 4))
+    y = np.sign(X[:, 0])
+    np.save(tmp_path / "a.npy", np.c_[X, np.ones(300), y])
+    fit(tmp_path / "a.npy", tmp_path / "m", "--target", "x5", "--weight", "x4", *QUICK)
+    out = tmp_path / "p.csv"
+    # The model knows which columns were target and weight.
+    done = run(MODULE, "predict", tmp_path / "m", tmp_path / "a.npy", "--out", out, "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["rows"] == 300
+    done = run(MODULE, "evaluate", tmp_path / "m", tmp_path / "a.npy", "--json")
+    assert json.loads(done.stdout)["error"] < 0.1
+    # Zeros are not in these files, so that the last columns may be missing, as in a9a.t of LIBSVM.
+    narrow = X.copy()
+    narrow[:, 3] = 0
+    dump_svmlight_file(X, y, str(tmp_path / "a.svm"), zero_based=False)
+    dump_svmlight_file(narrow, y, str(tmp_path / "b.svm"), zero_based=False)
+    options = ("--target", "label", "--test", str(tmp_path / "b.svm"), *QUICK)
+    found = fit(tmp_path / "a.svm", tmp_path / "s", *options)
+    assert found["n_test_rows"] == 300
+    done = run(MODULE, "predict", tmp_path / "s", tmp_path / "b.svm", "--out", out)
+    assert done.returncode == 0, done.stderr
+    expected = kitchenette.load(tmp_path / "s").predict(narrow)
+    np.testing.assert_array_equal(pd.read_csv(out)["prediction"], expected)
+    bad = np.c_[X, y]
+    bad[3, 1] = np.nan
+    np.save(tmp_path / "gaps.npy", bad)
+    gaps = ["fit", tmp_path / "gaps.npy", "--target", "x4", "--out", tmp_path / "n", *QUICK]
+    done = run(MODULE, *gaps, "--test", "0")
+    assert done.returncode == ExitCode.DATA
+    assert "Input X contains NaN" in done.stderr
+    assert "supervised" not in done.stderr
+
+
+@pytest.mark.slow
 def test_no_command_writes_over_its_input(folder, tmp_path):
     data, model = tmp_path / "table.csv", tmp_path / "model.csv"
     table = (folder / "table.csv").read_bytes()

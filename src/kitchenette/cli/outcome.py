@@ -128,7 +128,9 @@ def explained(debug: bool) -> Iterator[None]:
 
 def problem_of(error: Exception) -> Problem:
     """The sentence and the exit status for an error."""
-    sentence = in_options(" ".join(str(error).split()))
+    # scikit-learn adds advice about other estimators to the sentence.
+    said, _, _ = " ".join(str(error).split()).partition(" For supervised learning, you might")
+    sentence = in_options(said)
     if isinstance(error, Problem):
         return error
     if isinstance(error, CheckpointError):

@@ -364,6 +364,29 @@ class Source:
             raise DataError(f"columns are missing: {', '.join(map(str, missing[:10]))}.")
         return self._with(features=[*names])
 
+    def with_width(self, n_columns: int) -> Source:
+        """The same rows with at least so many columns, if they are of SVMlight files.
+
+        Such files do not name zeros, so that the last columns of one may be missing in another.
+
+        Parameters
+        ----------
+        n_columns : int
+            The number of columns to predict from.
+
+        Returns
+        -------
+        source : Source
+            This one if it has enough columns, or its rows are of another kind.
+        """
+        reader = self._reader
+        if not hasattr(reader, "widened") or len(self.features) >= n_columns:
+            return self
+        wider = reader.widened(n_columns)
+        known = {*self.schema.names}
+        more = [name for name in wider.schema.names if name not in known]
+        return self._with(_reader=wider, schema=wider.schema, features=[*self.features, *more])
+
     def _with(self, **changed: Any) -> Source:
         """A copy with some attributes changed."""
         made = copy(self)

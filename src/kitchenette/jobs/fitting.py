@@ -202,6 +202,8 @@ def fit_rows(
     if like is not None:
         _check_targets_of(like, source)
         source, test = (_with_columns_of(like, rows) for rows in (source, test))
+    if test is not None:
+        test = test.with_width(len(source.features))
     if not out.absolute().parent.is_dir():
         raise FileNotFoundError(f"Cannot save to {out}: there is no folder {out.parent}.")
     show = progress or (lambda what, done, total: None)

@@ -13,6 +13,7 @@ import numpy as np
 from kitchenette.data import DataError, Source
 from kitchenette.data.tables import arrow
 from kitchenette.files.container import replacement
+from kitchenette.jobs.columns import source_for
 from kitchenette.jobs.outputs import refuse_input
 from kitchenette.learning import KernelClassifier, KernelRegressor
 from kitchenette.parameters import check_choice
@@ -73,11 +74,9 @@ def predict_rows(
     """
     check_wanted(model, out, std=std, proba=proba)
     refuse_input(out, source.paths)
-    names = vars(model).get("feature_names_in_")
     if keep and not source.is_table:
         raise DataError("There are no columns with names to keep.")
-    if source.is_table and names is not None:
-        source = source.with_columns(list(dict.fromkeys([*map(str, names), *keep])))
+    source = source_for(model, source, keep)
     done = 0
     with writer(Path(out)) as write:
         for block in source.without_targets().blocks(BLOCK_ROWS):
