@@ -19,6 +19,7 @@ from kitchenette.selection.targets import TASKS
 COMPONENTS = 1024  # if nothing else is said
 LEAST_COMPONENTS, MOST_COMPONENTS = 64, 8192  # that a limit of time or memory leads to
 EFFICIENCY = 0.3  # of a fit from files, relative to products of matrices in memory
+SOLUTION = 10  # operations for the solution, in cubes of the number of features
 WITHOUT_FEATURES = 400_000_000  # bytes: the program and the blocks of rows
 VALIDATION_ROWS = 2000
 KERNELS = {
@@ -135,6 +136,8 @@ class FitSettings:
         if self.memory is None and self.seconds is None:
             return COMPONENTS
         size = MOST_COMPONENTS if self.seconds is not None else COMPONENTS
+        while size > COMPONENTS and size >= 2 * n_rows:
+            size //= 2  # more features than rows fit no better
         while size > LEAST_COMPONENTS and not self._allows(size, n_rows):
             size //= 2
         if self.memory is not None and memory_of(size) > self.memory:
@@ -147,7 +150,8 @@ class FitSettings:
     def _allows(self, size: int, n_rows: int) -> bool:
         enough_memory = self.memory is None or memory_of(size) <= self.memory
         rate = EFFICIENCY * OPERATIONS_PER_SECOND
-        enough_time = self.seconds is None or n_rows * float(size) ** 2 <= self.seconds * rate
+        operations = (n_rows + SOLUTION * size) * float(size) ** 2
+        enough_time = self.seconds is None or operations <= self.seconds * rate
         return enough_memory and enough_time
 
     def feature_map(self, task: str, n_components: int) -> Any:
