@@ -87,6 +87,13 @@ def test_without_its_libraries_the_command_says_what_to_install(tmp_path):
     assert "pip install 'kitchenette[cli]'" in done.stderr
 
 
+def test_an_interrupt_while_libraries_are_loaded_gets_a_sentence(tmp_path):
+    (tmp_path / "typer.py").write_text("raise KeyboardInterrupt")
+    done = run(COMMAND, "demo", path_first=tmp_path)
+    assert done.returncode == ExitCode.INTERRUPTED
+    assert done.stderr == "kitchenette: Interrupted.\n"
+
+
 @pytest.mark.slow
 def test_completion_for_shells():
     done = run(MODULE, "--show-completion", "bash")

@@ -18,6 +18,8 @@ from sklearn.datasets import dump_svmlight_file
 
 import kitchenette
 from kitchenette.cli.outcome import ExitCode
+from kitchenette.jobs import FitSettings
+from kitchenette.jobs.held_out import test_rows as rows_held_out
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
@@ -160,7 +162,12 @@ def test_choose_and_compare(folder, tmp_path):
     found = json.loads(done.stdout)
     assert found["recommended"] in found["advice"][0]
     assert found["task"] == "classification"
-    assert "kind of table.parquet" in page.read_text(encoding="utf-8")
+    text = page.read_text(encoding="utf-8")
+    for words in ("kind of table.parquet", "city = Rome", "b is missing"):
+        assert words in text
+    sizes = {column["name"]: column["importance"] for column in found["columns"]}
+    assert sum(sizes.values()) == pytest.approx(1)
+    assert max(sizes, key=sizes.get) == "a"
 
 
 @pytest.mark.slow
@@ -380,6 +387,31 @@ def test_files_of_every_format_are_learned_by_the_command(tmp_path, name):
         ),
         (["predict", "nothing", "TABLE", "--out", "p.csv"], ExitCode.MODEL, "nothing"),
         (
+            ["fit", "TABLE", *NUMBERS, "--out", "m", "--map", "TensorSketch", "--kernel", "cauchy"],
+            ExitCode.USAGE,
+            "TensorSketch cannot serve Cauchy",
+        ),
+        (
+            ["fit", "TABLE", *NUMBERS, "--out", "m", "--loss", "logistic"],
+            ExitCode.DATA,
+            "logistic is not for regression",
+        ),
+        (
+            ["fit", "TABLE", *NUMBERS, "--out", "m", "--task", "classification"],
+            ExitCode.DATA,
+            "cannot be a classification",
+        ),
+        (
+            ["fit", "TABLE", "--target", "a", "--target", "city", "--out", "m"],
+            ExitCode.DATA,
+            "Several targets can be numbers only",
+        ),
+        (
+            ["fit", "TABLE", "--target", "a", "--target", "a", "--out", "m"],
+            ExitCode.DATA,
+            "'a' is named twice",
+        ),
+        (
             ["fit", "TABLE", *NUMBERS, "--out", "m", "--missing", "refuse"],
             ExitCode.DATA,
             "missing values in 'b'",
@@ -408,8 +440,119 @@ def test_a_column_that_is_missing_in_predictions_is_named(folder, tmp_path):
     assert "a, city" in done.stderr
     assert not predictions.exists()
     done = run(MODULE, "predict", out, folder / "table.csv", "--out", tmp_path / "predictions.txt")
-    assert done.returncode == ExitCode.DATA
+    assert done.returncode == ExitCode.USAGE
     assert ".parquet" in done.stderr
+
+
+@pytest.mark.slow
+def test_arrays_with_targets_and_narrower_svmlight_files_are_predicted(tmp_path):
+    X = np.random.default_rng(0).normal(size=(300, 4))
+    y = np.sign(X[:, 0])
+    np.save(tmp_path / "a.npy", np.c_[X, np.ones(300), y])
+    fit(tmp_path / "a.npy", tmp_path / "m", "--target", "x5", "--weight", "x4", *QUICK)
+    out = tmp_path / "p.csv"
+    # The model knows which columns were target and weight.
+    done = run(MODULE, "predict", tmp_path / "m", tmp_path / "a.npy", "--out", out, "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["rows"] == 300
+    done = run(MODULE, "evaluate", tmp_path / "m", tmp_path / "a.npy", "--json")
+    assert json.loads(done.stdout)["error"] < 0.1
+    # Zeros are not in these files, so that the last columns may be missing, as in a9a.t of LIBSVM.
+    narrow = X.copy()
+    narrow[:, 3] = 0
+    dump_svmlight_file(X, y, str(tmp_path / "a.svm"), zero_based=False)
+    dump_svmlight_file(narrow, y, str(tmp_path / "b.svm"), zero_based=False)
+    options = ("--target", "label", "--test", str(tmp_path / "b.svm"), *QUICK)
+    found = fit(tmp_path / "a.svm", tmp_path / "s", *options)
+    assert found["n_test_rows"] == 300
+    done = run(MODULE, "predict", tmp_path / "s", tmp_path / "b.svm", "--out", out)
+    assert done.returncode == 0, done.stderr
+    expected = kitchenette.load(tmp_path / "s").predict(narrow)
+    np.testing.assert_array_equal(pd.read_csv(out)["prediction"], expected)
+    bad = np.c_[X, y]
+    bad[3, 1] = np.nan
+    np.save(tmp_path / "gaps.npy", bad)
+    gaps = ["fit", tmp_path / "gaps.npy", "--target", "x4", "--out", tmp_path / "n", *QUICK]
+    done = run(MODULE, *gaps, "--test", "0")
+    assert done.returncode == ExitCode.DATA
+    assert "Input X contains NaN" in done.stderr
+    assert "supervised" not in done.stderr
+
+
+@pytest.mark.slow
+def test_no_command_writes_over_its_input(folder, tmp_path):
+    data, model = tmp_path / "table.csv", tmp_path / "model.csv"
+    table = (folder / "table.csv").read_bytes()
+    data.write_bytes(table)
+    fit(data, model, *NUMBERS, *QUICK)
+    stored = model.read_bytes()
+    link = tmp_path / "link.csv"
+    link.symlink_to(data)
+    for command in (
+        ["fit", tmp_path / "t*.csv", *NUMBERS, *QUICK, "--out", link],
+        ["fit", folder / "table.csv", *NUMBERS, *QUICK, "--test", data, "--out", data],
+        ["predict", model, data, "--out", data],
+        ["predict", model, data, "--out", model],
+        ["compare", data, *NUMBERS, "--out", data],
+    ):
+        done = run(MODULE, *command)
+        assert done.returncode == ExitCode.USAGE, done.stderr
+        assert "is one of the inputs" in done.stderr
+        assert len(done.stderr.splitlines()) == 1
+    assert (data.read_bytes(), model.read_bytes()) == (table, stored)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("changes", "options", "sentence"),
+    [
+        ({"height": np.inf}, (), "'height' is a target or a weight, and infinite in row "),
+        ({"w": -1.0}, ("--weight", "w"), "'w' has weights, and one is negative in row "),
+        ({"w": np.nan}, ("--weight", "w"), "a value is missing in row "),
+        ({"a": np.inf}, (), "The column 'a' has infinite numbers"),
+    ],
+    ids=["infinite target", "negative weight", "missing weight", "infinite number"],
+)
+@pytest.mark.parametrize("held_out", [False, True])
+def test_values_of_no_use_are_refused_also_in_test_rows(
+    tmp_path, changes, options, sentence, held_out
+):
+    table = frame(300)[["a", "b", "height"]].assign(w=1.0)
+    tested = rows_held_out(len(table), FitSettings())
+    row = int(tested[0]) if held_out else int(np.setdiff1d(np.arange(300), tested)[0])
+    for name, value in changes.items():
+        table.loc[row, name] = value
+    table.to_csv(tmp_path / "bad.csv", index=False)
+    ignored = () if options else ("--ignore", "w")
+    command = ["fit", tmp_path / "bad.csv", "--target", "height", "--out", tmp_path / "model"]
+    done = run(MODULE, *command, *QUICK, *options, *ignored)
+    assert done.returncode == ExitCode.DATA, done.stdout
+    assert sentence + (str(row) if "row" in sentence else "") in done.stderr
+    assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.slow
+def test_models_and_data_that_were_mixed_up_are_named(folder, tmp_path):
+    data, model, classes = folder / "table.csv", tmp_path / "model", tmp_path / "classes"
+    fit(data, model, *NUMBERS, *QUICK)
+    fit(data, classes, *CLASSES, *QUICK)
+    out = tmp_path / "predictions.csv"
+    wrong = frame(20).assign(a="word").to_csv(index=False)
+    (tmp_path / "words.csv").write_text(wrong)
+    for command, code, sentence in (
+        (["predict", model, model, "--out", out], ExitCode.DATA, "is a model file, not"),
+        (["fit", model, *NUMBERS, "--out", out], ExitCode.DATA, "is a model file, not"),
+        (["predict", data, data, "--out", out], ExitCode.MODEL, "not a model file"),
+        (["predict", model, data, "--out", out, "--proba"], ExitCode.USAGE, "are for classes"),
+        (["predict", classes, data, "--out", out, "--std"], ExitCode.USAGE, "for regression"),
+        (["predict", model, tmp_path / "words.csv", "--out", out], ExitCode.DATA, "line 2: the"),
+        (["evaluate", classes, data, "--target", "city"], ExitCode.DATA, "none of these is in"),
+    ):
+        done = run(MODULE, *command)
+        assert done.returncode == code, done.stderr
+        assert sentence in done.stderr
+        assert len(done.stderr.splitlines()) == 1
+    assert not out.exists()
 
 
 # ------------------------------------------------------------ interrupts

@@ -260,6 +260,19 @@ def test_importances_are_those_of_the_columns_of_the_data():
     assert_allclose(model.importance(), model.feature_importances_)
 
 
+@pytest.mark.parametrize("scales", ["ranks", "full"])
+def test_importances_of_categories_are_not_those_of_what_no_row_can_do(scales):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(1200, 2)), columns=["a", "b"])
+    frame["city"] = rng.choice(["Oslo", "Rome", "Lima"], 1200, p=[0.6, 0.3, 0.1])
+    y = np.sin(2 * frame["a"]) + frame["b"] * (frame["city"] == "Rome")
+    model = KernelRegressor(AutoMap(64, scales=scales, random_state=0), random_state=0)
+    model.fit(frame, y)
+    for found in (model.importance(), model.importance(frame)):
+        assert np.argmax(found) == 0  # the derivatives between categories were 95 % of all
+        assert 0.1 < found[2] < 0.4
+
+
 def test_arrays_with_gaps_stay_refused(model):
     with pytest.raises(ValueError, match="contains NaN"):
         KernelRegressor(MAP).fit([[1.0, np.nan], [2.0, 3.0]], [1.0, 2.0])
@@ -277,5 +290,7 @@ def test_mixed_columns_get_a_sentence():
 
 def test_repeated_names_get_a_sentence():
     frame = pd.DataFrame([["a", "b"], ["c", "d"]], columns=["same", "same"])
-    with pytest.raises(ValueError, match=r"different names|same"):
+    with pytest.raises(DataError, match=r"different names.*same"):
         KernelRegressor(MAP).fit(frame, [1.0, 2.0])
+    with pytest.raises(DataError, match=r"different names.*same"):
+        source(frame)

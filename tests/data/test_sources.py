@@ -340,3 +340,32 @@ def test_sources_can_be_pickled(tmp_path):
     again = pickle.loads(pickle.dumps(rows))
     assert again.fingerprint() == rows.fingerprint()
     assert np.array_equal(again.sample(9).y, rows.sample(9).y)
+
+
+def test_roles_that_do_not_fit_get_a_sentence():
+    table = pd.DataFrame({"a": [1.0, 2.0], "word": ["x", "y"], "y": [0.0, 1.0]})
+    table["when"] = pd.to_datetime(["2024-02-29", "2024-03-01"])
+    for options, sentence in (
+        ({"target": ["y", "y"]}, "'y' is named twice"),
+        ({"target": "y", "weight": "y"}, "'y' is named twice"),
+        ({"target": "y", "weight": "word"}, "'word' has no numbers"),
+        ({"target": "when"}, "dates='days'"),
+        ({"target": "y", "kinds": {"b": "number"}}, "there is no column 'b'"),
+    ):
+        with pytest.raises(DataError, match=sentence):
+            source(table.drop(columns="when") if options["target"] != "when" else table, **options)
+    days = source(table, target="when", dates="days")
+    assert next(days.blocks()).y.tolist() == [19782.0, 19783.0]
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_targets_that_are_not_finite_are_refused_in_every_block(value):
+    polars = pytest.importorskip("polars")
+    columns = np.ones((10, 2))
+    columns[7, 1] = value  # NaN is not a missing value for polars and Arrow
+    frame = polars.DataFrame(columns, schema=["a", "y"])
+    rows = source(frame, target="y")
+    with pytest.raises(DataError, match="in row 7"):
+        list(rows.blocks(5))
+    with pytest.raises(DataError, match="in row 7"):
+        rows.take([2, 7])

@@ -145,3 +145,10 @@ def test_a_fit_like_a_model_of_other_targets_is_refused(tmp_path):
 def test_settings_are_checked_before_any_row_is_read(options, sentence):
     with pytest.raises(ValueError, match=sentence):
         FitSettings(**options).check()
+
+
+def test_time_is_not_spent_on_more_features_than_rows():
+    assert FitSettings(seconds=600.0).n_components(1200) == 2048
+    assert FitSettings(seconds=600.0).n_components(100) == 1024  # as without a limit
+    assert FitSettings(seconds=36_000.0).n_components(100_000) == 8192
+    assert FitSettings(seconds=1.0).n_components(8192) < 2048  # the solution counts as well

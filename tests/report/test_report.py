@@ -26,6 +26,7 @@ from kitchenette.report import (
 )
 from kitchenette.report.advice import recommended
 from kitchenette.report.comparing import extrapolation, reliability
+from kitchenette.report.contestants import linear
 from kitchenette.report.measuring import error_of
 from kitchenette.report.pictures import Axis
 
@@ -187,6 +188,16 @@ def test_errors_of_classes_and_numbers():
     assert standard is not None
     assert 0 < standard < 0.02
     assert error_of(np.zeros(3), np.ones(3), "regression") == (1.0, None)
+
+
+@pytest.mark.parametrize("n_targets", [1, 2])
+def test_the_linear_model_does_not_suffer_from_targets_far_from_zero(n_targets):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 300)).astype(np.float32)
+    y = 5e6 + X[:, : n_targets + 1] @ rng.normal(size=(n_targets + 1, n_targets)) * 50
+    y = y.astype(np.float64)[:, 0] if n_targets == 1 else y.astype(np.float64)
+    model = linear("regression").fit(X[:1500], y[:1500])
+    assert error_of(model.predict(X[1500:]), y[1500:], "regression")[0] < 0.02
 
 
 def test_reliability_counts_every_row_once():

@@ -9,6 +9,9 @@ def main() -> None:
     """Run the command, or print what to install if its libraries are missing."""
     try:
         from kitchenette.cli.app import app
+    except KeyboardInterrupt:  # loading the libraries takes a second or two
+        print("kitchenette: Interrupted.", file=sys.stderr)
+        sys.exit(130)
     except ModuleNotFoundError as missing:
         if missing.name not in {"typer", "rich"}:
             raise

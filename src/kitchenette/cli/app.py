@@ -240,7 +240,7 @@ def predict(
     with explained(debug):
         from kitchenette.cli.using import predict_files
 
-        kept = [name for name in keep.split(",") if name]
+        kept = [name.strip() for name in keep.split(",") if name.strip()]
         with threadpool_limits(threads):
             predict_files(model, data, options, out, std, proba, kept, Terminal(as_json))
 

@@ -18,6 +18,7 @@ from typer.core import TyperGroup
 
 from kitchenette.files import ModelFileError, load
 from kitchenette.jobs import CheckpointError
+from kitchenette.jobs.outputs import OutputError
 from kitchenette.learning import KernelClassifier, KernelRegressor
 
 UsageError: Any = typer.BadParameter.__base__  # of typer's parser, whichever version it has
@@ -127,13 +128,17 @@ def explained(debug: bool) -> Iterator[None]:
 
 def problem_of(error: Exception) -> Problem:
     """The sentence and the exit status for an error."""
-    sentence = in_options(" ".join(str(error).split()))
+    # scikit-learn adds advice about other estimators to the sentence.
+    said, _, _ = " ".join(str(error).split()).partition(" For supervised learning, you might")
+    sentence = in_options(said)
     if isinstance(error, Problem):
         return error
     if isinstance(error, CheckpointError):
         return Problem(sentence, ExitCode.CHECKPOINT)
     if isinstance(error, ModelFileError):
         return Problem(sentence, ExitCode.MODEL)
+    if isinstance(error, OutputError):
+        return Problem(sentence, ExitCode.USAGE)
     if isinstance(error, MemoryError):
         return Problem(sentence or "There is not enough memory.", ExitCode.RESOURCES)
     if isinstance(error, OSError):

@@ -16,6 +16,7 @@ from kitchenette.data.listing import FORMATS
 from kitchenette.data.schema import checked_kinds
 from kitchenette.parameters import check_choice
 
+MODEL_BEGINS = b'{"__metadata__"'
 option = partial(typer.Option, rich_help_panel="Files and their columns")
 
 
@@ -79,6 +80,8 @@ class FileOptions:
         """
         with as_usage():
             self.check()
+        for path in data:
+            _refuse_model(path)
         try:
             return source(
                 data[0] if len(data) == 1 else [*data],
@@ -148,6 +151,17 @@ class RowOptions(FileOptions):
     def as_keywords(self) -> dict[str, Any]:
         of_columns = {"ignore": [*self.ignore], "kinds": self.kinds()}
         return super().as_keywords() | of_columns | {"missing": self.missing, "dates": self.dates}
+
+
+def _refuse_model(path: str) -> None:
+    """Refuse a model file in the place of data, whatever its name."""
+    try:
+        with open(path, "rb") as file:
+            begins = file.read(len(MODEL_BEGINS) + 8)[8:]  # after the length of the header
+    except OSError:
+        return  # a folder or a pattern, or explained when it is opened
+    if begins == MODEL_BEGINS:
+        raise DataError(f"{path} is a model file, not a file of rows.")
 
 
 def _one_or_several(names: Sequence[str]) -> Any:

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from kitchenette.cli.outcome import ExitCode, Problem, predicting
+from kitchenette.cli.outcome import ExitCode, Problem, as_usage, predicting
 from kitchenette.cli.rows import FileOptions
 from kitchenette.cli.terminal import Terminal, Watch, checked_output
 from kitchenette.data import Source
@@ -20,6 +20,10 @@ from kitchenette.jobs import (
     predict_rows,
     prepared_sample,
 )
+from kitchenette.jobs.outputs import refuse_input
+from kitchenette.jobs.prediction import check_wanted
+from kitchenette.maps.protocol import thawed
+from kitchenette.maps.table_map import TableMap
 from kitchenette.report import Comparison, compare, page
 from kitchenette.report.words import of_bytes, of_error, of_seconds, of_share
 
@@ -37,7 +41,11 @@ def predict_files(
     terminal: Terminal,
 ) -> None:
     """Write predictions and say how many."""
-    fitted, rows = predicting(model), options.opened(data)
+    fitted = predicting(model)
+    with as_usage():
+        check_wanted(fitted, out, std=std, proba=proba)
+    refuse_input(out, [model])
+    rows = opened_for(fitted, options, data)
     with counted(terminal, "predicting", rows) as progress:
         n_rows = predict_rows(fitted, rows, out, std=std, proba=proba, keep=keep, progress=progress)
     _note_others(fitted, rows, keep, terminal)
@@ -54,7 +62,7 @@ def evaluate_files(
 ) -> None:
     """Print the errors of a model."""
     fitted = predicting(model)
-    rows = options.opened(data, target or target_names(fitted, model))
+    rows = opened_for(fitted, options, data, target or target_names(fitted, model))
     with counted(terminal, "predicting", rows) as progress:
         found = evaluate_rows(fitted, rows, progress=progress)
     terminal.document(found.to_json())
@@ -66,6 +74,23 @@ def evaluate_files(
             for label, counts in zip(labels, found.confusion, strict=True)
         ]
         terminal.table(("true \\ predicted", *map(str, labels)), table)
+
+
+def opened_for(
+    fitted: Any, options: FileOptions, data: Sequence[str], target: Sequence[str] = ()
+) -> Source:
+    """The source of files, in which the columns that a model knows as numbers are numbers."""
+    rows, feature_map = options.opened(data, target), thawed(fitted.feature_map_)
+    if not rows.is_table or not isinstance(feature_map, TableMap):
+        return rows
+    coded = {coding.column for coding in feature_map.specification_.vocabularies}
+    words = {
+        str(name): "number"
+        for place, name in enumerate(feature_map.feature_names_in_)
+        if place not in coded and name in rows.schema and rows.schema[name].kind == "category"
+    }
+    # A CSV file is read again as the model needs it, so that an error names the line.
+    return options.opened(data, target, kinds=words) if words else rows
 
 
 def target_names(fitted: Any, path: Path) -> list[str]:
@@ -92,6 +117,7 @@ def compare_files(
 ) -> None:
     """Compare models on a sample, write the page, and print the table."""
     checked_output(out)
+    refuse_input(out, rows.paths)
     sample = prepared_sample(rows, n_rows, seed)
     with terminal.progress() as shown:
         bar = shown.add_task("comparing", total=None, rate="")
@@ -101,6 +127,7 @@ def compare_files(
             task=task,
             budget=budget,
             columns=sample.names,
+            owners=sample.owners,
             title=title,
             progress=lambda name: shown.update(bar, description=name),
             random_state=seed,

@@ -88,10 +88,12 @@ def _first_wrong(text: Any, delimiter: str, options: Any, types: Mapping[str, An
         for name, value in zip(names, values, strict=False):
             wrong = None if name not in types else _wrong(value, types[name], options.decimal)
             if wrong is not None:
+                found = f"line {line}: the column {name!r} has {value[:MOST_SHOWN]!r}, which is"
+                if name in options.kinds:
+                    return f"{found} {wrong}."
                 return (
-                    f"line {line}: the column {name!r} has {value[:MOST_SHOWN]!r}, which is "
-                    f"{wrong}, unlike the others. If it should be read otherwise, say so by "
-                    f"kinds={{{name!r}: 'category'}} or 'number'."
+                    f"{found} {wrong}, unlike the others. If it should be read otherwise, say so "
+                    f"by kinds={{{name!r}: 'category'}} or 'number'."
                 )
         line = lines.line_num + 1
     return None

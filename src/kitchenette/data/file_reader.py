@@ -37,6 +37,7 @@ class FilesReader(Reader):
     ):
         pa = arrow()
         self.files, self._format = [*files], reading
+        self.paths = tuple(file.path for file in self.files)
         physical = self._format.schema(self.files[0])
         if isinstance(reading, Csv):
             physical = _with_real_numbers(physical, {*labels})

@@ -253,6 +253,11 @@ class Csv(Format):
         return self._decimal
 
     @property
+    def kinds(self) -> Mapping[str, str]:
+        """The kinds of columns that are told."""
+        return self._kinds
+
+    @property
     def header(self) -> bool:
         """Whether the first line has the names of the columns."""
         return self._header

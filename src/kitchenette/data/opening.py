@@ -180,7 +180,9 @@ def _is_numpy(path: str) -> bool:
 
 def _numpy_reader(path: str, array: str | None) -> tuple[Reader, Mapping[str, Any]]:
     X, others = array_of_file(path, array)
-    return ArrayReader(X), others
+    reader = ArrayReader(X)
+    reader.paths = (path,)
+    return reader, others
 
 
 def _common_format(files: Sequence[StoredFile]) -> str:

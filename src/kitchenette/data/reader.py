@@ -28,12 +28,15 @@ class Reader(ABC):
         Whether parts are Arrow tables; else they are arrays or CSR matrices.
     in_memory : bool
         Whether all rows are in memory, so that another pass costs little.
+    paths : tuple of str
+        The files that are read; none if there are none.
     """
 
     schema: Schema
     n_rows: int | None
     is_table: bool = True
     in_memory: bool = False
+    paths: tuple[str, ...] = ()
 
     @abstractmethod
     def parts(

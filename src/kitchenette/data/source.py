@@ -21,7 +21,7 @@ from kitchenette.data.reduction import Reduction, fold
 from kitchenette.data.rows import is_table, joined, take
 from kitchenette.data.sampling import SmallestKeys, sampled_rows
 from kitchenette.data.schema import ColumnRules, DataError, Schema
-from kitchenette.data.tables import arrow, values_of
+from kitchenette.data.tables import arrow, finite, row_number, values_of
 from kitchenette.parameters import check_choice, check_count
 
 BLOCK_ROWS, LEAST_ROWS = 1 << 16, 1 << 12  # most and least rows of a block of default size
@@ -155,6 +155,7 @@ class Source:
         self.weight, self._weight = _role("weight", weight, reader)
         if isinstance(self.weight, list):
             raise ValueError("weight must be the name of one column, or an array.")
+        self._check_roles()
         for name in ignore:
             check_name("ignore", name, reader.schema.names)
         others = {*self.target_names, self.weight, *ignore}
@@ -174,6 +175,25 @@ class Source:
                     "dates='days'."
                 )
 
+    def _check_roles(self) -> None:
+        """Refuse columns of targets and weights that have two roles, or values of no use."""
+        names = [*self.target_names, *([] if self.weight is None else [str(self.weight)])]
+        repeated = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+        if repeated:
+            raise DataError(f"The column {repeated[0]!r} is named twice as target or weight.")
+        if self.weight is not None and self.schema[str(self.weight)].kind not in (
+            "number",
+            "boolean",
+        ):
+            dtype = self.schema[str(self.weight)].dtype
+            raise DataError(f"weight: the column {self.weight!r} has no numbers, but {dtype}.")
+        for name in self.target_names:
+            if self.schema[name].kind == "date" and self.rules.dates == "refuse":
+                raise DataError(
+                    f"target: the column {name!r} has dates or times ({self.schema[name].dtype}). "
+                    "Turn dates into days since 1970 by dates='days'."
+                )
+
     @property
     def target_names(self) -> list[str]:
         """The names of the columns to be predicted; none if the targets are an array."""
@@ -189,6 +209,11 @@ class Source:
     def is_table(self) -> bool:
         """Whether the columns have names and kinds; else rows are arrays or CSR matrices."""
         return self._reader.is_table
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The files that are read; none if the rows do not come from files."""
+        return self._reader.paths
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -338,6 +363,29 @@ class Source:
         if missing:
             raise DataError(f"columns are missing: {', '.join(map(str, missing[:10]))}.")
         return self._with(features=[*names])
+
+    def with_width(self, n_columns: int) -> Source:
+        """The same rows with at least so many columns, if they are of SVMlight files.
+
+        Such files do not name zeros, so that the last columns of one may be missing in another.
+
+        Parameters
+        ----------
+        n_columns : int
+            The number of columns to predict from.
+
+        Returns
+        -------
+        source : Source
+            This one if it has enough columns, or its rows are of another kind.
+        """
+        reader = self._reader
+        if not hasattr(reader, "widened") or len(self.features) >= n_columns:
+            return self
+        wider = reader.widened(n_columns)
+        known = {*self.schema.names}
+        more = [name for name in wider.schema.names if name not in known]
+        return self._with(_reader=wider, schema=wider.schema, features=[*self.features, *more])
 
     def _with(self, **changed: Any) -> Source:
         """A copy with some attributes changed."""
@@ -581,13 +629,21 @@ class Source:
         names = self.target_names
         if not names:
             return None
-        columns = [self._values(part, name, place) for name in names]
+        columns = [finite(self._values(part, name, place), name, place) for name in names]
         return columns[0] if isinstance(self.target, str) else np.stack(columns, axis=1)
 
     def _weights_of(self, part: Any, place: Any) -> NDArray[np.float64] | None:
         if self.weight is None:
             return None
-        return np.asarray(self._values(part, str(self.weight), place), dtype=np.float64)
+        name = str(self.weight)
+        found = finite(np.asarray(self._values(part, name, place), np.float64), name, place)
+        if (found < 0).any():
+            row = row_number(place, int(np.argmax(found < 0)))
+            raise DataError(
+                f"The column {name!r} has weights, and one is negative in row {row} (counted from "
+                "zero)."
+            )
+        return found
 
     def _values(self, part: Any, name: str, place: Any) -> NDArray[Any]:
         """The values of a column that is no feature; ``place`` has the numbers of the rows."""

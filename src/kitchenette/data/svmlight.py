@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ class SvmlightReader(Reader):
 
     def __init__(self, files: Sequence[StoredFile], dtype: Any = np.float64):
         self.files, self._dtype = [*files], np.dtype(dtype)
+        self.paths = tuple(file.path for file in self.files)
         self._lengths: list[int] = []
         least, largest = 1, 0
         for file in self.files:
@@ -46,10 +48,19 @@ class SvmlightReader(Reader):
                     largest = max(largest, int(rows.indices.max()))
             self._lengths.append(length)
         self._first_index = least  # 0 if some row has a column 0, else 1
-        self._n_columns = max(1, largest + 1 - least)
-        columns = [Column(f"x{j}", "number", self._dtype.name) for j in range(self._n_columns)]
-        self.schema = Schema((*columns, Column(LABEL, "number", "float64")))
+        self._set_width(max(1, largest + 1 - least))
         self.n_rows = sum(self._lengths)
+
+    def _set_width(self, n_columns: int) -> None:
+        self._n_columns = n_columns
+        columns = [Column(f"x{j}", "number", self._dtype.name) for j in range(n_columns)]
+        self.schema = Schema((*columns, Column(LABEL, "number", "float64")))
+
+    def widened(self, n_columns: int) -> SvmlightReader:
+        """The same rows with more columns, which are zero as all that a file does not name."""
+        made = copy(self)
+        made._set_width(max(n_columns, self._n_columns))
+        return made
 
     def _pieces(self, file: StoredFile, n_columns: int) -> Iterator[tuple[Any, Any]]:
         """Rows with columns as they are numbered in the file, and labels."""

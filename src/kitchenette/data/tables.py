@@ -88,6 +88,9 @@ def _narwhals_frame(frame: Any) -> Any:
         return narwhals.from_native(frame)
     except TypeError as error:
         raise DataError(f"{type(frame).__name__} is no data frame that is known.") from error
+    except narwhals.exceptions.DuplicateError as error:
+        sentence = " ".join(str(error).split())
+        raise DataError(f"Columns must have different names: {sentence}") from error
 
 
 def has_numbers_only(frame: Any) -> bool:
@@ -253,7 +256,10 @@ def schema_of(arrow_schema: Any, kinds: Mapping[str, str]) -> Schema:
     ]
     unknown = [name for name in kinds if name not in arrow_schema.names]
     if unknown:
-        raise DataError(f"kinds names columns that are not there: {unknown[:5]}.")
+        raise DataError(
+            f"kinds: there is no column {unknown[0]!r}; there are "
+            f"{', '.join(arrow_schema.names[:10])}."
+        )
     return Schema(tuple(columns))
 
 
@@ -283,7 +289,7 @@ def numbers_of(values: Any, kind: str, name: str = "") -> NDArray[Any]:
         elif types.is_temporal(dtype):
             raise DataError(f"The column {name!r} has dates, not numbers as before.")
     except pa.ArrowInvalid as error:
-        raise DataError(f"The column {name!r} has no numbers: {error}") from error
+        raise DataError(f"The column {name!r} has no numbers as before: {error}.") from error
     return np.asarray(values.to_numpy(zero_copy_only=False) if _is_array(values) else values)
 
 
@@ -300,20 +306,42 @@ def values_of(values: Any, name: str, kind: str | None = None, place: Any = None
     kind = kind_of(values.type) if kind is None else kind
     if values.null_count:
         row = int(np.flatnonzero(values.is_null().to_numpy())[0])
-        where = ""
-        if place is not None:
-            number = place.start + row if isinstance(place, slice) else int(place[row])
-            where = f" in row {number} (counted from zero)"
-        raise DataError(
-            f"The column {name!r} is a target or a weight, and a value is missing{where}. "
-            "Remove such rows first."
-        )
+        raise _missing_in(name, place, row)
     if kind == "category":
         codes, words = words_of(values)
         return np.array(words, dtype=object)[codes]
     if kind == "boolean":
         return np.asarray(values.cast(arrow().bool_()).to_numpy())
     return numbers_of(values, kind, name)
+
+
+def finite(values: NDArray[Any], name: str, place: Any) -> NDArray[Any]:
+    """The values of a column of targets or weights, refused if some are NaN or infinite.
+
+    ``place`` has the numbers of the rows, a slice or an array, for the error message.
+    """
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        row = int(np.argmin(np.isfinite(values)))
+        if np.isnan(values[row]):
+            raise _missing_in(name, place, row)
+        raise DataError(
+            f"The column {name!r} is a target or a weight, and infinite in row "
+            f"{row_number(place, row)} (counted from zero). Remove such rows first."
+        )
+    return values
+
+
+def row_number(place: Any, row: int) -> int:
+    """The number of a row of a block in the source, of which ``place`` has the rows."""
+    return int(place.start + row if isinstance(place, slice) else place[row])
+
+
+def _missing_in(name: str, place: Any, row: int) -> DataError:
+    where = "" if place is None else f" in row {row_number(place, row)} (counted from zero)"
+    return DataError(
+        f"The column {name!r} is a target or a weight, and a value is missing{where}. "
+        "Remove such rows first."
+    )
 
 
 def _days_of(values: Any, dtype: Any) -> NDArray[np.float64]:

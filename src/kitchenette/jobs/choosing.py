@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from kitchenette.data import DataError, Source
 from kitchenette.maps import SRHT
+from kitchenette.maps.table_columns import prepared_names
 from kitchenette.maps.table_map import TableMap
 from kitchenette.selection import AutoMap
 from kitchenette.selection.choice import Choice
@@ -27,13 +28,16 @@ class PreparedSample(NamedTuple):
     weight : ndarray or None
         The weights.
     names : list of str or None
-        The names of the prepared columns, if each of them is a column of the source.
+        The names of the prepared columns, such as "city = Rome"; None for arrays.
+    owners : ndarray of shape (n_columns,) or None
+        The column of the source that each prepared column is made from; None for arrays.
     """
 
     X: Any
     y: NDArray[Any]
     weight: NDArray[np.float64] | None
     names: list[str] | None
+    owners: NDArray[np.int64] | None
 
 
 def prepared_sample(source: Source, n_rows: int | None = None, seed: int = 0) -> PreparedSample:
@@ -58,22 +62,25 @@ def prepared_sample(source: Source, n_rows: int | None = None, seed: int = 0) ->
     >>> from kitchenette.data import source
     >>> from kitchenette.jobs import prepared_sample
     >>> frame = pd.DataFrame({"city": ["Oslo", "Rome"] * 20, "warm": [False, True] * 20})
-    >>> prepared_sample(source(frame, target="warm")).X.shape
-    (40, 2)
+    >>> sample = prepared_sample(source(frame, target="warm"))
+    >>> sample.X.shape, sample.names
+    ((40, 2), ['city = Oslo', 'city = Rome'])
     """
     sample = source.sample(n_rows, seed)
     if sample.y is None:
         raise DataError("Name the column to be predicted, as target.")
     if not source.is_table:
-        return PreparedSample(sample.X, sample.y, sample.weight, None)
+        return PreparedSample(sample.X, sample.y, sample.weight, None, None)
     schema = source.schema.some(source.features)
     # Any map will do, as only the preparation of its columns is used.
     fitted = TableMap.fitted_on(
         SRHT(n_components=1, random_state=seed), schema, sample, rules=source.rules
     )
     X = fitted.prepared_rows(sample.X)
-    names = source.features if X.shape[1] == len(source.features) else None
-    return PreparedSample(X, sample.y, sample.weight, names)
+    specification = fitted.specification_
+    preparation = specification.preparation
+    names = prepared_names(source.features, preparation, specification.vocabularies)
+    return PreparedSample(X, sample.y, sample.weight, names, preparation.owners())
 
 
 def choose_rows(

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from kitchenette.data import DataError, Source
+from kitchenette.jobs.columns import source_for
 from kitchenette.learning import KernelClassifier
 
 BLOCK_ROWS = 1 << 14
@@ -97,9 +98,7 @@ def evaluate_rows(
     >>> evaluate_rows(model, source(X, target=X[:, 0] > 0)).error < 0.1
     True
     """
-    names = vars(model).get("feature_names_in_")
-    if names is not None and source.is_table:
-        source = source.with_columns([str(name) for name in names])
+    source = source_for(model, source)
     tally: Any = _Classes(model) if isinstance(model, KernelClassifier) else _Numbers(model)
     done = 0
     for block in source.blocks(BLOCK_ROWS):
@@ -128,6 +127,12 @@ class _Classes:
             raise DataError(
                 f"The model has labels such as {classes.tolist()[0]!r}, but the target has values "
                 f"such as {y.tolist()[0]!r}."
+            )
+        if not self._counts and not np.isin(y, classes).any():
+            raise DataError(
+                f"The model has classes such as {classes.tolist()[0]!r}, but none of these is in "
+                f"the first {len(y):,} rows of the target, which has values such as "
+                f"{y.tolist()[0]!r}."
             )
         if self._probabilities:
             probabilities = self._model.predict_proba(X)

@@ -23,6 +23,7 @@ from kitchenette.jobs.checkpoint import (
     remove_leftovers,
 )
 from kitchenette.jobs.held_out import HeldOut, Without, test_rows, without
+from kitchenette.jobs.outputs import refuse_input
 from kitchenette.jobs.settings import FitSettings, limits_of_map, refuse_too_much
 from kitchenette.learning import finish, learn, prepare
 from kitchenette.learning.machine import KernelMachine
@@ -196,9 +197,12 @@ def fit_rows(
     start, out = perf_counter(), Path(out)
     settings = FitSettings() if settings is None else settings
     settings.check()
+    refuse_input(out, [*source.paths, *(() if test is None else test.paths)])
     if like is not None:
         _check_targets_of(like, source)
         source, test = (_with_columns_of(like, rows) for rows in (source, test))
+    if test is not None:
+        test = test.with_width(len(source.features))
     check_folder(out)
     show = progress or (lambda what, done, total: None)
     keeper = Keeper(checkpoint_path(out), checkpoint_every)
@@ -215,6 +219,7 @@ def fit_rows(
         state, sample = begun(source, settings, inputs, like, held_out=test is None)
     resumed_at = state.stop
     tests = HeldOut(source, test, state, settings)
+    tests.check_others()
     tests.fit_others(sample)
     del sample
     if state.facts["iterates"]:
@@ -310,6 +315,7 @@ def begun(
         raise DataError(f"{n_rows} rows are too few: none is left after holding some out.")
     task, why = _task_of(sample.y, settings, like)
     _check_targets(sample.y, task)
+    settings.check_task(task)
     if like is None:
         n_components = settings.n_components(n_rows)
         refuse_too_much(n_components)
@@ -450,12 +456,21 @@ def _task_of(y: NDArray[Any], settings: FitSettings, like: KernelMachine | None)
 
 
 def _check_targets(y: NDArray[Any], task: str) -> None:
-    if task == "regression" and y.dtype.kind in "OUS":
-        raise DataError("The target has words, so it has classes: it cannot be a regression.")
-    if task == "classification" and y.ndim == 2:
+    words = y.dtype.kind in "OUS"
+    if y.ndim == 2 and (words or task == "classification"):
         raise DataError("Several targets can be numbers only: fit a model for each of them.")
-    if task == "classification" and np.unique(y).size < 2:
-        raise DataError(f"All rows of a sample have the same target, {y[0]!r}.")
+    if task == "regression":
+        if words:
+            raise DataError("The target has words, so it has classes: it cannot be a regression.")
+        return
+    if np.unique(y).size < 2:
+        raise DataError(f"All rows of a sample have the same target, {y.tolist()[0]!r}.")
+    fractions = y[y != np.round(y)] if y.dtype.kind == "f" else y[:0]
+    if fractions.size:
+        raise DataError(
+            f"The target has numbers such as {fractions[0]:g}, so it is a quantity: it cannot be "
+            "a classification."
+        )
 
 
 def _choice(feature_map: Any) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from kitchenette.data import Block, DataError, Source, sampled_rows
@@ -68,16 +69,30 @@ class HeldOut:
         """The rows of a block that are to be learned; the others are kept for the test."""
         mask = is_among(self.rows, block)
         if mask.any():
-            self._kept.append(without(block, ~mask))
+            kept = without(block, ~mask)
+            self._check(kept)
+            self._kept.append(kept)
         return without(block, mask)
+
+    def check_others(self) -> None:
+        """Refuse other test rows that cannot be used, before the work of a fit is done."""
+        if self._test is not None:
+            for block in self._blocks():
+                self._check(block)
+
+    def _check(self, block: Block) -> None:
+        """Refuse rows that no model can predict, which a test would find too late."""
+        if block.y is None:
+            raise DataError("The test rows have no target.")
+        X = self._prepared(block.X)
+        if not np.isfinite(X.data if sp.issparse(X) else X).all():
+            raise DataError("The rows to test on have numbers that are infinite or missing.")
 
     def errors(self, model: Any) -> tuple[dict[str, float], int]:
         """Errors on the rows that were not learned, and their number."""
         blocks = self._blocks()
         if not blocks:
             return {}, 0
-        if any(block.y is None for block in blocks):
-            raise DataError("The test rows have no target.")
         y, task = np.concatenate([block.y for block in blocks]), self._state.facts["task"]
         predicted = {"model": np.concatenate([model.predict(block.X) for block in blocks])}
         for name, other in self._others.items():

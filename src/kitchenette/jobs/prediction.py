@@ -13,6 +13,8 @@ import numpy as np
 from kitchenette.data import DataError, Source
 from kitchenette.data.tables import arrow
 from kitchenette.files.container import replacement
+from kitchenette.jobs.columns import source_for
+from kitchenette.jobs.outputs import refuse_input
 from kitchenette.learning import KernelClassifier, KernelRegressor
 from kitchenette.parameters import check_choice
 
@@ -70,13 +72,11 @@ def predict_rows(
     >>> out.read_text().splitlines()[0]
     '"prediction","std"'
     """
-    _check_wanted(model, std, proba)
-    check_choice("the ending of the output", Path(out).suffix, FORMATS)
-    names = vars(model).get("feature_names_in_")
+    check_wanted(model, out, std=std, proba=proba)
+    refuse_input(out, source.paths)
     if keep and not source.is_table:
         raise DataError("There are no columns with names to keep.")
-    if source.is_table and names is not None:
-        source = source.with_columns(list(dict.fromkeys([*map(str, names), *keep])))
+    source = source_for(model, source, keep)
     done = 0
     with writer(Path(out)) as write:
         for block in source.without_targets().blocks(BLOCK_ROWS):
@@ -117,7 +117,11 @@ def _named(name: str, values: Any, targets: Any) -> dict[str, Any]:
     return {f"{name}_{label}": column for label, column in zip(labels, values.T, strict=True)}
 
 
-def _check_wanted(model: Any, std: bool, proba: bool) -> None:
+def check_wanted(
+    model: Any, out: str | os.PathLike[str], *, std: bool = False, proba: bool = False
+) -> None:
+    """Refuse what a model cannot predict, and files of another format; see `predict_rows`."""
+    check_choice("the ending of the output", Path(out).suffix, FORMATS)
     classifies = isinstance(model, KernelClassifier)
     if std and classifies:
         raise DataError("Standard deviations are for regression; for classes, use probabilities.")

@@ -15,7 +15,7 @@ from kitchenette.learning import KernelClassifier, KernelRegressor
 from kitchenette.learning.machine_parameters import check_machine_parameters
 from kitchenette.learning.memory import check_memory, in_words
 from kitchenette.maps.degrees import MOST_TERMS
-from kitchenette.maps.registry import default_map, make_map
+from kitchenette.maps.registry import check_served, default_map, make_map
 from kitchenette.parameters import check_choice, check_count
 from kitchenette.selection import AutoMap
 from kitchenette.selection.sizes import OPERATIONS_PER_SECOND
@@ -24,6 +24,7 @@ from kitchenette.selection.targets import TASKS
 COMPONENTS = 1024  # if nothing else is said
 LEAST_COMPONENTS, MOST_COMPONENTS = 64, 8192  # that a limit of time or memory leads to
 EFFICIENCY = 0.3  # of a fit from files, relative to products of matrices in memory
+SOLUTION = 10  # operations for the solution, in cubes of the number of features
 WITHOUT_FEATURES = 400_000_000  # bytes: the program and the blocks of rows
 VALIDATION_ROWS = 2000
 KERNELS = {
@@ -94,6 +95,8 @@ class FitSettings:
             check_choice("task", self.task, TASKS)
         check_choice("map", self.map, MAPS)
         check_choice("kernel", self.kernel, ("auto", *KERNELS))
+        if self.map != "auto" and self.kernel != "auto":
+            check_served(self.map, KERNELS[self.kernel]())
         self._check_estimators()
         if self.components is not None:
             check_count("components", self.components)
@@ -113,6 +116,15 @@ class FitSettings:
         check_choice("loss", self.loss, tuple(losses))
         check_machine_parameters(self.estimator(losses[self.loss], None))
 
+    def check_task(self, task: str) -> None:
+        """Refuse a loss that is not for the task, once that is known."""
+        losses = tuple(ESTIMATORS[task].losses)
+        if self.loss not in losses:
+            raise ValueError(
+                f"The loss {self.loss} is not for {task}, for which there are "
+                f"{', '.join(losses)}: choose one of these, or another task."
+            )
+
     def to_json(self) -> dict[str, Any]:
         """The same as a dictionary."""
         return asdict(self)
@@ -129,6 +141,8 @@ class FitSettings:
         if self.memory is None and self.seconds is None:
             return COMPONENTS
         size = MOST_COMPONENTS if self.seconds is not None else COMPONENTS
+        while size > COMPONENTS and size >= 2 * n_rows:
+            size //= 2  # more features than rows fit no better
         while size > LEAST_COMPONENTS and not self._allows(size, n_rows):
             size //= 2
         if self.memory is not None and memory_of(size) > self.memory:
@@ -141,7 +155,8 @@ class FitSettings:
     def _allows(self, size: int, n_rows: int) -> bool:
         enough_memory = self.memory is None or memory_of(size) <= self.memory
         rate = EFFICIENCY * OPERATIONS_PER_SECOND
-        enough_time = self.seconds is None or n_rows * float(size) ** 2 <= self.seconds * rate
+        operations = (n_rows + SOLUTION * size) * float(size) ** 2
+        enough_time = self.seconds is None or operations <= self.seconds * rate
         return enough_memory and enough_time
 
     def feature_map(self, task: str, n_components: int) -> Any:

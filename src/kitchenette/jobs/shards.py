@@ -22,6 +22,7 @@ from kitchenette.files import ModelFileError, load, save
 from kitchenette.jobs.checkpoint import Checkpoint, CheckpointError
 from kitchenette.jobs.fitting import Progress, begun, check_folder, described, limits_of
 from kitchenette.jobs.held_out import Without, test_rows
+from kitchenette.jobs.outputs import refuse_input
 from kitchenette.jobs.settings import FitSettings
 from kitchenette.learning import finish
 from kitchenette.learning.machine import KernelMachine
@@ -84,6 +85,7 @@ def learn_shard(
     if not 1 <= number <= n_shards:
         raise ValueError(f"A shard is one from 1 to {n_shards} of {n_shards}; got {number}.")
     out, show = Path(out), progress or (lambda what, done, total: None)
+    refuse_input(out, source.paths)
     check_folder(out)
     inputs, options = source.fingerprint(), described(settings, None)
     if prepared is None:

@@ -82,16 +82,73 @@ def importances(
     n_prepared = steps[-1].n_outputs if steps else specification.n_columns
     if spreads is None:
         spreads = np.broadcast_to(inner.kernel.length_scale, n_prepared)
-    if mixing is None:
+    prepared = Sequence(steps=tuple(steps), n_columns=specification.n_columns)
+    owners, indicators = prepared.owners(), prepared.indicators()
+    if mixing is None and not indicators.any():
         squares = squared_derivatives(inner, statistics, coef)
     else:
-        squares = unmixed(mixing, gradient_outer_product(inner, statistics, coef))
+        outer = gradient_outer_product(inner, statistics, coef)
+        squares = np.diagonal(outer) if mixing is None else unmixed(mixing, outer)
     # The derivatives in several columns that were made from one are added in square.
-    owners = np.arange(specification.n_columns)
-    for step in steps:
-        owners = owners[step.owners()]
     sizes = squares * np.square(spreads)
-    return normalised(np.sqrt(np.bincount(owners, sizes, minlength=specification.n_columns)))
+    found = np.bincount(owners, sizes, minlength=specification.n_columns)
+    if indicators.any():
+        changes, most = _changes(steps), variance_of_predictions(statistics, coef)
+        for column in np.unique(owners[indicators]):
+            own = np.flatnonzero(indicators & (owners == column))
+            rows = np.eye(own.size) if mixing is None else mixing[own]
+            block = outer[np.ix_(own, own)] if mixing is None else rows @ outer @ rows.T
+            # Between two categories a model may swing in ways that no row shows, so that the
+            # derivatives are bounded by what the predictions vary in all.
+            of_column = _of_categories(block, changes[own], spreads[own])
+            found[column] += min(of_column, most) - sizes[own].sum()
+    return normalised(np.sqrt(np.maximum(found, 0)))
+
+
+def variance_of_predictions(statistics: LeastSquares, coef: Array) -> float:
+    """The variance of the predictions of the rows that were learned, summed over the targets."""
+    total = 0.0
+    for rows, block in statistics.gram.blocks_of_rows():
+        total += float(np.sum(coef[rows] * (block[: rows.stop - rows.start] @ coef)))
+    return max(total / statistics.count, 0.0)
+
+
+def _changes(steps: list[Preparation]) -> Array:
+    """How far each prepared column of a category is moved when its zero becomes a one."""
+    ends = np.zeros((2, steps[0].n_columns))
+    for step in steps:
+        made, following = step.indicators(), np.zeros((2, step.n_outputs))
+        if not made.any():
+            step.operator(ends.dtype).write(ends, following)
+        following[1, made] = 1.0
+        ends = following
+    return np.asarray(ends[1] - ends[0])
+
+
+def _of_categories(outer: Array, changes: Array, spreads: Array) -> float:
+    """The average square of the change of predictions with the category of a column.
+
+    Exactly one of the indicators z is one, so that they vary with the covariance
+    diag(p) - p p', where p are the shares of the categories. The derivative in the direction in
+    which all indicators grow, which no row can go, does not count.
+    """
+    varying = (spreads > 0) & (changes != 0)
+    if not varying.any():
+        return 0.0
+    outer = outer[np.ix_(varying, varying)]
+    changes, spreads = changes[varying], spreads[varying]
+    shares = _shares(np.minimum(np.square(spreads / changes), 0.25))
+    covariance = np.diag(shares) - np.outer(shares, shares)
+    return float(np.sum(outer * np.outer(changes, changes) * covariance))
+
+
+def _shares(variances: Array) -> Array:
+    """The shares p of categories, of which p (1 - p) are given; at most one is more than half."""
+    smaller = (1 - np.sqrt(1 - 4 * variances)) / 2
+    other = smaller.copy()
+    other[smaller.argmax()] = 1 - smaller.max()
+    best = min(smaller, other, key=lambda shares: abs(shares.sum() - 1))
+    return best / best.sum()
 
 
 def unmixed(mixing: Array, outer: Array) -> Array:

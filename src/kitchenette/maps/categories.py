@@ -7,6 +7,7 @@ from math import nan
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kitchenette.files.registry import storable
 from kitchenette.maps.preparation import (
@@ -154,6 +155,9 @@ class OneHot(Preparation):
 
     def owners(self) -> Indices:
         return np.repeat(np.arange(self.n_columns, dtype=np.int64), self.widths)
+
+    def indicators(self) -> NDArray[np.bool_]:
+        return np.ones(self.n_outputs, dtype=bool)
 
     def check(self) -> None:
         check_starts(self.starts, self.n_columns, self.keys.size, least=0)

@@ -71,6 +71,10 @@ class Preparation(FrozenValue):
         """The column that each prepared column is made from."""
         return np.arange(self.n_columns, dtype=np.int64)
 
+    def indicators(self) -> NDArray[np.bool_]:
+        """Whether each prepared column is one for a category of its column, and else zero."""
+        return np.zeros(self.n_outputs, dtype=bool)
+
     def __hash__(self) -> int:
         return hash((type(self).__name__, self.n_columns, self.n_outputs))
 
@@ -360,6 +364,9 @@ class Columns(Preparation):
         parts = zip(self.parts, self.selections(), strict=True)
         return np.concatenate([columns[part.owners()] for part, columns in parts])
 
+    def indicators(self) -> NDArray[np.bool_]:
+        return np.concatenate([part.indicators() for part in self.parts])
+
     def check(self) -> None:
         check_parts("parts", self.parts)
         super().check()
@@ -408,6 +415,12 @@ class Sequence(Preparation):
 
     def owners(self) -> Indices:
         return reduce(lambda made, step: made[step.owners()], self.steps, super().owners())
+
+    def indicators(self) -> NDArray[np.bool_]:
+        found = np.zeros(self.n_columns, dtype=bool)
+        for step in self.steps:
+            found = found[step.owners()] | step.indicators()
+        return found
 
     def check(self) -> None:
         check_parts("steps", self.steps, least=0)

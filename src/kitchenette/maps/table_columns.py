@@ -58,6 +58,49 @@ def prepared_columns(
     return made, tuple(codings)
 
 
+def prepared_names(
+    names: Several[str], preparation: Preparation, codings: Several[Coding]
+) -> list[str]:
+    """What the columns of a map are, in words.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The names of the columns of a table.
+    preparation : Preparation
+        As `prepared_columns` makes it.
+    codings : sequence of Coding
+        The codes of its categories.
+
+    Returns
+    -------
+    names : list of str
+        Such as "age", "age is missing" and "city = Rome".
+    """
+    words = {one.column: one.words for one in codings if isinstance(one, Categories)}
+    parts = preparation.parts if isinstance(preparation, Columns) else (preparation,)
+    owners, indicators = preparation.owners().tolist(), preparation.indicators()
+    found = []
+    for place in np.flatnonzero(~indicators).tolist():
+        name = names[owners[place]]
+        found.append(f"{name} is missing" if name in found else name)
+    for part in parts:
+        if isinstance(part, OneHot):
+            columns = list(dict.fromkeys(np.array(owners)[indicators].tolist()))
+            for j, column in enumerate(columns):
+                own = part.targets[part.starts[j] : part.starts[j + 1]].tolist()
+                for target in range(part.widths[j]):
+                    if target == part.missing[j]:
+                        found.append(f"{names[column]} is missing")
+                    elif column not in words:
+                        found.append(f"{names[column]}, hash {target}")
+                    else:
+                        some = [w for w, t in zip(words[column], own, strict=True) if t == target]
+                        text = some[0] if len(some) == 1 else "others"
+                        found.append(f"{names[column]} = {text}")
+    return found
+
+
 def missing_sentence(names: Several[str]) -> str:
     """The error message for missing values."""
     some = ", ".join(repr(name) for name in names[:5])

@@ -125,7 +125,7 @@ class TableMap(PreparedMap):
     def prepared_rows(self, X: Any) -> NDArray[Any]:
         """The prepared columns of rows, which the inner map takes."""
         prepared: NDArray[Any] = self._prepared(self.rows(X))
-        if np.isnan(prepared).any():
+        if not np.isfinite(prepared).all():
             raise ValueError(self.overflow(self.rows(X)))
         return prepared
 

@@ -44,6 +44,7 @@ from kitchenette.report.measuring import (
 from kitchenette.selection.targets import TASKS, likely_task
 from kitchenette.sketching.random import Stream, seed_from
 
+PERMUTED_ROWS = 500  # of which predictions are compared
 KERNEL_ROWS = 500  # rows whose inner products are compared with the kernel
 KERNEL_NUMBERS = 1 << 25  # numbers in these rows at most, which become dense
 FIRST_ROWS = 500  # that models start with whose time grows faster than the rows
@@ -68,6 +69,7 @@ def compare(
     test: float | tuple[Any, Any] = 0.2,
     budget: float = 60.0,
     columns: Sequence[str] | None = None,
+    owners: Sequence[int] | NDArray[Any] | None = None,
     title: str = "Which map to take",
     progress: Callable[[str], None] | None = None,
     random_state: Any = 0,
@@ -99,6 +101,10 @@ def compare(
         smallest models are always there.
     columns : sequence of str, optional
         The names of the columns; by default those of a data frame, or numbers.
+    owners : sequence of int, optional
+        For columns that were made from others, such as indicators of categories, the number of
+        that other for each. Columns with the same one are permuted together to find out how much
+        they matter, because derivatives say little about categories.
     title : str, optional
         The title of the result.
     progress : callable, optional
@@ -152,7 +158,10 @@ def compare(
         contest.run(maps, sorted(sizes))
         best = recommended(contest.measurements, maps)
         predictions = _predictions(contest.models[best.name], X_test, y_test, task)
-        importances = _importances(contest.models[best.name], X)
+        if owners is None or np.unique(owners).size == X.shape[1]:
+            importances = _importances(contest.models[best.name], X)
+        else:
+            importances = permuted(contest.models[best.name], X, np.asarray(owners), seed)
     described = described_columns(X, names)
     if importances is not None and importances.size == len(described):
         described = tuple(
@@ -408,6 +417,27 @@ def _importances(model: Any, X: Any) -> NDArray[Any] | None:
     except ValueError:  # the map has no derivatives
         return None
     return found
+
+
+def permuted(model: Any, X: Any, owners: NDArray[Any], seed: int) -> NDArray[Any]:
+    """How much predictions change when columns of the same owner are permuted, adding up to one.
+
+    That of an owner is divided among its columns by their variances.
+    """
+    rng = np.random.default_rng(seed)
+    rows = _dense(take(X, np.sort(rng.permutation(X.shape[0])[:PERMUTED_ROWS])))
+    predict = model.predict_proba if hasattr(model, "predict_proba") else model.predict
+    before, found = predict(rows), np.zeros(rows.shape[1])
+    variances = rows.var(axis=0, dtype=np.float64)
+    for owner in np.unique(owners):
+        own = np.flatnonzero(owners == owner)
+        total = variances[own].sum()
+        if total > 0:
+            changed = rows.copy()
+            changed[:, own] = rows[np.ix_(rng.permutation(len(rows)), own)]
+            size = np.sqrt(np.mean(np.square(predict(changed) - before)))
+            found[own] = size * variances[own] / total
+    return found / found.sum() if found.any() else np.full(found.size, 1 / found.size)
 
 
 def _predictions(model: Any, X: Any, y: NDArray[Any], task: str) -> dict[str, Any]:

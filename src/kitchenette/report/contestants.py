@@ -90,7 +90,12 @@ def trivial(task: str) -> Any:
 
 def linear(task: str, sparse: bool = False) -> Any:
     """Least squares of the columns themselves."""
-    model = RidgeClassifier() if task == "classification" else Ridge()
+    from sklearn.compose import TransformedTargetRegressor
+
+    if task == "classification":
+        return make_pipeline(_scaler(sparse), RidgeClassifier())
+    # Rows in float32 would round targets that are far from zero, unless these are centred before.
+    model = TransformedTargetRegressor(Ridge(), transformer=StandardScaler(), check_inverse=False)
     return make_pipeline(_scaler(sparse), model)
 
 

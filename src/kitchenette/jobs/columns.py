@@ -1,0 +1,52 @@
+"""The columns of a source that a fitted model takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from kitchenette.data import Source
+
+
+def source_for(model: Any, source: Source, keep: Sequence[str] = ()) -> Source:
+    """A source with the columns that a model takes, and some others.
+
+    Columns of tables are found by name. Rows without names lose the columns that were targets or
+    weights in the fit, and those of SVMlight files get the columns that their rows do not name.
+
+    Parameters
+    ----------
+    model : KernelClassifier or KernelRegressor
+        A fitted model.
+    source : Source
+        Rows.
+    keep : sequence of str, optional
+        Columns of a table that are wanted as well.
+
+    Returns
+    -------
+    source : Source
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kitchenette import Fastfood, KernelRegressor
+    >>> from kitchenette.data import source
+    >>> from kitchenette.jobs.columns import source_for
+    >>> rows = source(np.random.default_rng(0).normal(size=(50, 3)), target="x2")
+    >>> model = KernelRegressor(Fastfood(n_components=64, random_state=0)).fit(rows)
+    >>> source_for(model, rows.without_targets()).features
+    ['x0', 'x1']
+    """
+    own = vars(model)
+    names = own.get("feature_names_in_")
+    if source.is_table:
+        if names is None:
+            return source
+        return source.with_columns(list(dict.fromkeys([*map(str, names), *keep])))
+    n_columns = model.n_features_in_
+    if len(source.features) > n_columns:
+        others = {*map(str, own.get("target_names_", ())), own.get("weight_name_")}
+        left = [name for name in source.features if name not in others]
+        return source.with_columns(left) if len(left) == n_columns else source
+    return source.with_width(n_columns)
