@@ -320,13 +320,6 @@ def test_penalties_beyond_the_best_one_come_to_an_end():
     assert squared_learner.beyond(many) == []
 
 
-def test_many_rows_have_a_larger_preconditioner():
-    assert preconditioner.sample_size(10**5, 16_384) == 4096
-    assert preconditioner.sample_size(10**6, 16_384) == 8192
-    assert preconditioner.sample_size(10**6, 8192) == 16_384  # of order 8192, by the features
-    assert preconditioner.sample_size(10**6, 1 << 18) == 4096
-
-
 def test_the_pilot_penalty_has_the_least_leave_one_out_error():
     X, y = smooth_data(40)
     Z = fixed_map(16).fit_transform(X)
