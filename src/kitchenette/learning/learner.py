@@ -21,7 +21,7 @@ EXACT_FEATURES = 8192  # up to which the first penalty is chosen in float64
 PILOT_ROWS = 2048  # rows from which the first penalty is chosen
 RATIO = 4.0  # between neighbouring penalties
 PATIENCE = 2  # steps without improvement on held-out rows
-SLOW_PATIENCE = 5  # steps that together are no improvement, where the model changes slowly
+SLOW_PATIENCE = 5  # steps over which improvements are averaged where the model changes slowly
 IMPROVEMENT = 2e-3  # the relative decrease of an error that counts as an improvement
 HELD_OUT_PART = 5  # at most every fifth row is held out
 LEAST_HELD_OUT = 20  # with fewer rows to hold out, none is
@@ -222,9 +222,11 @@ class Patience:
 
     @property
     def ended_slowly(self) -> bool:
-        """Whether several steps have together not improved the error."""
-        before = self._history[:-SLOW_PATIENCE][-1:]
-        return bool(before) and not self.least < (1 - IMPROVEMENT) * before[0]
+        """Whether several steps were on average no improvement."""
+        if len(self._history) <= SLOW_PATIENCE:
+            return False
+        before = self._history[-SLOW_PATIENCE - 1]
+        return not self.least < (1 - SLOW_PATIENCE * IMPROVEMENT) * before
 
 
 def warn_of_steps(steps: int, residual: float, tol: float) -> None:
