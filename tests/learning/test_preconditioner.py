@@ -222,7 +222,9 @@ def test_the_shift_grows_until_the_matrix_is_definite():
 def test_sizes_of_samples():
     assert sample_size(10, 100) == 10
     assert sample_size(10_000, 100) == 100 * preconditioner.ROWS_PER_FEATURE
-    assert sample_size(10**6, 10**5) == preconditioner.LARGEST_ORDER
+    assert sample_size(10**5, 10**5) == preconditioner.LARGEST_ORDER
+    assert sample_size(10**6, 10**5) == 2 * preconditioner.LARGEST_ORDER  # a step costs more
+    assert sample_size(10**6, 8192) == 8192 * preconditioner.ROWS_PER_FEATURE
 
 
 def test_penalties_that_are_left_away_do_not_disturb_the_others():

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kitchenette.learning.coarse_model import coarse_bytes
 from kitchenette.learning.learner import Learned, Settings
 from kitchenette.learning.memory import check_memory
 from kitchenette.learning.passes import FeatureRows
@@ -56,6 +57,7 @@ def check_iterative_memory(n_rows: int, n_features: int, n_targets: int) -> None
     needed = {
         "the weights and as many directions": 8 * (6 * together + 4) * n_features * n_targets,
         "the preconditioner": (4 + 8 * (1 + together)) * order * order,
+        "the statistics of some features": coarse_bytes(n_features, n_rows),
         "blocks of features": 2 * FEATURE_BYTES,
     }
     advice = "Use fewer features."

@@ -21,6 +21,7 @@ EXACT_FEATURES = 8192  # up to which the first penalty is chosen in float64
 PILOT_ROWS = 2048  # rows from which the first penalty is chosen
 RATIO = 4.0  # between neighbouring penalties
 PATIENCE = 2  # steps without improvement on held-out rows
+SLOW_PATIENCE = 5  # steps over which improvements are averaged where the model changes slowly
 IMPROVEMENT = 2e-3  # the relative decrease of an error that counts as an improvement
 HELD_OUT_PART = 5  # at most every fifth row is held out
 LEAST_HELD_OUT = 20  # with fewer rows to hold out, none is
@@ -204,6 +205,7 @@ class Patience:
     def __init__(self, least: float = np.inf) -> None:
         self.least = least
         self._waited = 0
+        self._history = [least]
 
     def improved(self, error: float) -> bool:
         """Whether this is the least error so far."""
@@ -211,11 +213,20 @@ class Patience:
         self._waited = 0 if clearly else self._waited + 1
         better = error < self.least
         self.least = min(error, self.least)
+        self._history.append(self.least)
         return better
 
     @property
     def ended(self) -> bool:
         return self._waited >= PATIENCE
+
+    @property
+    def ended_slowly(self) -> bool:
+        """Whether several steps were on average no improvement."""
+        if len(self._history) <= SLOW_PATIENCE:
+            return False
+        before = self._history[-SLOW_PATIENCE - 1]
+        return not self.least < (1 - SLOW_PATIENCE * IMPROVEMENT) * before
 
 
 def warn_of_steps(steps: int, residual: float, tol: float) -> None:

@@ -16,7 +16,15 @@ from numpy.typing import NDArray
 
 from kitchenette.data.keys import Keys, can_be_hashed, row_keys
 from kitchenette.data.rows import slices, take
-from kitchenette.learning.accumulation import Targets, features
+from kitchenette.learning.accumulation import (
+    LEARNED_NUMBERS,
+    LEAST_ROWS,
+    MOST_ROWS,
+    StatisticsBuilder,
+    Targets,
+    features,
+)
+from kitchenette.learning.least_squares import LeastSquares
 from kitchenette.learning.losses import Loss, Squared
 from kitchenette.maps.protocol import FittedMap
 from kitchenette.sketching.operators import Operator
@@ -266,6 +274,28 @@ class FeatureRows:
             np.ascontiguousarray(sums[:, :-1]),
             target_squares,
         )
+
+    def some_features(self, which: NDArray[np.intp]) -> Iterator[tuple[slice, NDArray[Any]]]:
+        """Blocks of rows, and some of their features."""
+        size = min(max(LEARNED_NUMBERS // self.n_features, LEAST_ROWS), MOST_ROWS)
+        memory = None
+        for part in slices(self.n_rows, size):
+            memory = features(self._fitted, take(self._X, part), memory)
+            yield part, np.take(memory, which, axis=1)
+
+    def statistics(self, which: NDArray[np.intp]) -> LeastSquares:
+        """The statistics of some of the features and of the target columns, in one pass."""
+        return self._statistics(which, Columns(self.kind))
+
+    def _statistics(self, which: NDArray[np.intp], wanted: Wanted) -> LeastSquares:
+        builder = None
+        for part, Z in self.some_features(which):
+            Y = wanted(self.targets[part])
+            if builder is None:
+                builder = StatisticsBuilder(which.size, Y.shape[1], self.n_rows, Z.dtype)
+            builder.add(Z, Y, self.weights[part])
+        assert builder is not None
+        return builder.finish()
 
     def _target_moments(self, count: float) -> tuple[Array, Array]:
         blocks = list(slices(self.n_rows, PASS_ROWS))

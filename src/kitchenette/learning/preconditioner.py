@@ -33,6 +33,7 @@ Array = NDArray[np.float64]
 FEATURE_BYTES = 1 << 28  # the size of a block of features while the Gram matrix is computed
 ROWS_PER_FEATURE = 2  # in the sample, if the matrix of the features is factored
 LARGEST_ORDER = 4096  # of a matrix that is factored
+MANY_ROWS = 1 << 18  # from which a step costs so much that twice this order is worth its time
 EXACT_ORDER = 1024  # up to which everything is computed in float64
 BLOCK_ROWS = 2048
 LEAST_ROWS, MOST_FEATURES = 64, 1 << 30  # of a sample, if there are very many features
@@ -247,9 +248,10 @@ class Preconditioner:
 
 def sample_size(n_rows: int, n_features: int) -> int:
     """How many rows a preconditioner takes."""
-    if n_features <= LARGEST_ORDER:
+    order = LARGEST_ORDER if n_rows < MANY_ROWS else 2 * LARGEST_ORDER
+    if n_features <= order:
         return min(n_rows, ROWS_PER_FEATURE * n_features)
-    return min(n_rows, LARGEST_ORDER, most_rows(n_features))
+    return min(n_rows, order, most_rows(n_features))
 
 
 def most_rows(n_features: int) -> int:

@@ -13,8 +13,9 @@ from kitchenette.data.keys import Keys
 from kitchenette.data.reduction import ByStart, in_order
 from kitchenette.data.source import Block, Source
 from kitchenette.learning.accumulation import Targets
+from kitchenette.learning.least_squares import LeastSquares
 from kitchenette.learning.losses import Loss
-from kitchenette.learning.passes import Array, FeatureRows, Gradient, Wanted
+from kitchenette.learning.passes import Array, Columns, FeatureRows, Gradient, Wanted
 from kitchenette.maps.protocol import FittedMap
 
 
@@ -52,6 +53,12 @@ class SourceRows(FeatureRows):
         found = self._source.reduced(ByStart(KeysOf(self._fitted, self.kind)))
         return np.concatenate(in_order(found))
 
+    def statistics(self, which: NDArray[np.intp]) -> LeastSquares:
+        found: LeastSquares = self._source.reduced(
+            StatisticsOf(self._fitted, Columns(self.kind), which)
+        )
+        return found
+
     def _pass(
         self, loss: Loss, W: Array, intercept: Array, wanted: Wanted, watched: Any
     ) -> Gradient:
@@ -78,6 +85,32 @@ class KeysOf:
 
     def combined(self, a: Keys, b: Keys) -> Keys:
         raise NotImplementedError  # `ByStart` keeps them apart
+
+
+@dataclass(frozen=True)
+class StatisticsOf:
+    """The statistics of some features of the rows of a source, as a reduction.
+
+    Attributes
+    ----------
+    fitted : FittedMap
+        The map.
+    wanted : Wanted
+        Makes target columns.
+    which : ndarray of int
+        The features.
+    """
+
+    fitted: FittedMap
+    wanted: Wanted
+    which: NDArray[np.intp]
+
+    def of(self, block: Block) -> LeastSquares:
+        rows = FeatureRows(self.fitted, block.X, block.y, None, block.weight)  # type: ignore[arg-type]
+        return rows._statistics(self.which, self.wanted)
+
+    def combined(self, a: LeastSquares, b: LeastSquares) -> LeastSquares:
+        return a.combined(b)
 
 
 @dataclass(frozen=True)

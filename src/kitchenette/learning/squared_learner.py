@@ -1,8 +1,9 @@
 """The squared loss in many passes: conjugate gradients along a path of penalties.
 
-A guess of the penalty is solved for first. Its neighbours begin with that solution, both in the
-same passes, and end as soon as they do not predict held-out rows better. So most passes are for one
-penalty: with ten classes, products with the weights for three take longer than the features.
+A guess of the penalty is solved for first, beginning with a model of some of the features if there
+are many rows. The neighbours of this penalty begin with its solution, both in the same passes, and
+end as soon as they do not predict held-out rows better. So most passes are for one penalty: with
+ten classes, products with the weights for three take longer than the features.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from kitchenette.learning.coarse_model import coarse_model, drawn_features
 from kitchenette.learning.conjugate_gradients import SMALLEST, ConjugateGradients
 from kitchenette.learning.lanczos_evidence import choose_by_evidence
 from kitchenette.learning.learner import (
@@ -30,8 +32,8 @@ from kitchenette.learning.preconditioner import Preconditioner, SampledRows
 Array = NDArray[np.float64]
 PENALTIES = 3  # the largest number that are solved for in the same passes
 FINAL_STEPS = 5  # at least, for all rows; fewer if they reach the residual of the chosen model
-# The residual above which held-out rows do not end the steps: the first ones may predict them worse
-# than a constant does if the penalty is small.
+# The residual above which held-out rows do not end the steps for the first penalty: if it is small,
+# the first steps may predict them worse than a constant does.
 FAR = 0.05
 SETTLED = 0.02  # the residual of a solution that will not change much any more
 COLUMNS = 64  # the largest number of targets times penalties in the same passes
@@ -93,8 +95,11 @@ class SquaredLearner(Learner):
             group, waiting = waiting[:together], waiting[together:]
             better, found_errors = self._best_of(group, moments, sample, found, errors)
             found = better or found
+            assert found is not None
             errors |= found_errors
-            if not waiting and self.settings.alpha is None:
+            # Where the steps ended before they converged, errors tell more of the steps than of the
+            # penalty.
+            if not waiting and self.settings.alpha is None and found.residual <= SETTLED:
                 waiting = beyond(errors)
         assert found is not None
         return found
@@ -123,6 +128,7 @@ class SquaredLearner(Learner):
         spreads = np.where(moments.target_squares > 0, moments.target_squares / moments.count, 1.0)
         least = dict.fromkeys(alphas, np.inf)
         best, patience = None, Patience(min(others.values(), default=np.inf))
+        far = FAR if found is None else np.inf
         n_steps = 0
         while n_steps < self.settings.max_iter:
             solver.step()
@@ -148,7 +154,8 @@ class SquaredLearner(Learner):
                     outputs=outputs[winner].copy(),
                 )
             self.report(residual, float(errors[winner]), alphas[winner])
-            if residual <= self.settings.tol or (patience.ended and residual <= FAR):
+            ended = patience.ended if residual <= SETTLED else patience.ended_slowly
+            if residual <= self.settings.tol or (ended and residual <= far):
                 break
             # Solutions that will not change much any more, and are worse than another one.
             settled = (residuals < SETTLED) & (errors > (1 + 2 * IMPROVEMENT) * errors[winner])
@@ -207,14 +214,38 @@ class SquaredLearner(Learner):
         """Penalties to try, from large to small."""
         alpha = self.settings.alpha
         if alpha is None:
-            return [self.first_guess()[0]]
+            return [self._coarse_guess() or self.first_guess()[0]]
         return sorted(np.atleast_1d(alpha).tolist(), reverse=True)
+
+    def _coarse_guess(self) -> float | None:
+        """The penalty of a model of some features, which becomes the start if there is none."""
+        assert self.held_rows is not None
+        which = drawn_features(self.rows.n_features, self.distinct.size)
+        if which is None:
+            return None
+        statistics = self.training.statistics(which)
+        fit_intercept = self.settings.fit_intercept
+        model = coarse_model(statistics, which, self.held_rows, fit_intercept=fit_intercept)
+        if model is None:
+            return None
+        if self.start is None:
+            self.start = model.coef, None
+        if self.settings.report is not None:
+            alpha = self.weight_unit * model.alpha
+            self.settings.report(f"a model of {which.size} of the features: alpha {alpha:.3g}")
+        return model.alpha
 
 
 def beyond(errors: dict[float, float]) -> list[float]:
-    """The neighbours of the best penalty that were not tried, from large to small."""
+    """The neighbours of the best penalty that were not tried, from large to small.
+
+    There are none if the best one is hardly better than another: where the steps were ended before
+    they converged, any smaller penalty seems to be a little better.
+    """
     best = min(errors, key=lambda alpha: errors[alpha])
-    if len(errors) >= MOST_PENALTIES:
+    others = [error for alpha, error in errors.items() if alpha != best]
+    clearly = errors[best] < (1 - IMPROVEMENT) * min(others, default=np.inf)
+    if not clearly or len(errors) >= MOST_PENALTIES:
         return []
     larger = [best * RATIO] if best == max(errors) else []
     smaller = [best / RATIO] if best == min(errors) else []
