@@ -73,16 +73,22 @@ class Parquet(Format):
                     yield first, stop, None
                 else:
                     try:
-                        batches = opened.iter_batches(size, row_groups=[group], columns=[*names])
-                        for batch in batches:
-                            end = first + batch.num_rows
-                            yield first, end, _table(batch, names)
-                            first = end
+                        yield from self._of_group(opened, group, names, size, first)
                     except (pa.ArrowException, OSError) as error:
                         raise DataError(
                             f"{file.path}, row group {group}: cannot be read: {error}"
                         ) from error
                 first = stop
+
+    @staticmethod
+    def _of_group(
+        opened: Any, group: int, names: Sequence[str], size: int, first: int
+    ) -> Iterator[tuple[int, int, Any]]:
+        """The parts of a row group, whose memory is free before the next one is read."""
+        for batch in opened.iter_batches(size, row_groups=[group], columns=[*names]):
+            stop = first + batch.num_rows
+            yield first, stop, _table(batch, names)
+            first = stop
 
 
 class ArrowFile(Format):

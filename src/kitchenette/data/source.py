@@ -25,7 +25,7 @@ from kitchenette.data.tables import arrow, finite, row_number, values_of
 from kitchenette.parameters import check_choice, check_count
 
 BLOCK_ROWS, LEAST_ROWS = 1 << 16, 1 << 12  # most and least rows of a block of default size
-BLOCK_NUMBERS = 1 << 23  # numbers in such a block
+BLOCK_NUMBERS = 1 << 21  # numbers in such a block
 ROLES = ("schema", "features", "target", "weight", "rules", "precision", "passes")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import DTypeLike, NDArray
 
 from kitchenette import _core
@@ -22,6 +23,7 @@ Array = NDArray[np.float64]
 LEARNED_NUMBERS = 1 << 22  # the size of a block of features, within these numbers of rows
 LEAST_ROWS = 256
 MOST_ROWS = 4096
+CONVERTED_NUMBERS = 1 << 21  # entries of a table that become numbers at a time
 
 
 class Batch(NamedTuple):
@@ -122,7 +124,6 @@ def batch(
     weights: Array | None,
     *,
     with_keys: bool,
-    memory: NDArray[Any] | None = None,
 ) -> Batch:
     """The features of a block of rows and what belongs to them.
 
@@ -140,15 +141,58 @@ def batch(
         Weights of the rows.
     with_keys : bool
         Whether keys for a `RowSample` are needed.
-    memory : ndarray, optional
-        Where features are written if it is large enough.
     """
     rows = fitted.rows(X)
+    return _batch_of(fitted, rows, targets, kind, weights, with_keys=with_keys)
+
+
+def _batch_of(
+    fitted: FittedMap,
+    rows: Any,
+    targets: NDArray[Any],
+    kind: Targets,
+    weights: Array | None,
+    *,
+    with_keys: bool,
+    memory: NDArray[Any] | None = None,
+) -> Batch:
+    """What `batch` returns for checked rows; features are written to ``memory`` if they fit."""
     Z = _written(fitted, rows, memory)
     keys = None
     if with_keys:
         keys = row_keys(rows if can_be_hashed(rows) else Z, kind.target_numbers(targets))
     return Batch(Z, kind.columns(targets), weights, keys)
+
+
+class CheckedRows:
+    """Blocks of rows, checked and converted by a map when they are asked for, in their order.
+
+    Parameters
+    ----------
+    fitted : FittedMap
+        The map.
+    X : table of rows
+        Rows.
+    size : int
+        The number of rows in a block.
+    """
+
+    def __init__(self, fitted: FittedMap, X: Any, size: int) -> None:
+        self._fitted, self._X = fitted, X
+        self._size, self._start = size, 0
+        if not isinstance(X, np.ndarray) and not sp.issparse(X):
+            # Each column of a table is converted by itself, so several blocks are at once.
+            self._size *= max(1, CONVERTED_NUMBERS // (X.shape[1] * size))
+        self._rows: Any = None
+
+    def __call__(self, block: slice) -> Any:
+        """The rows of a block."""
+        if self._rows is None or block.stop > self._start + self._rows.shape[0]:
+            self._start = block.start
+            self._rows = self._fitted.rows(
+                take(self._X, slice(block.start, block.start + self._size))
+            )
+        return take(self._rows, slice(block.start - self._start, block.stop - self._start))
 
 
 def accumulate(
@@ -178,12 +222,12 @@ def accumulate(
     blocks = slices(n_rows, size)
     if title is not None:
         blocks = with_progress(blocks, n_rows, title)
-    builder, memory = None, None
+    builder, memory, checked = None, None, CheckedRows(fitted, X, size)
     sampler: SampleBuilder[RowSample] = SampleBuilder(n_sampled)
     for rows in blocks:
-        block = batch(
+        block = _batch_of(
             fitted,
-            take(X, rows),
+            checked(rows),
             targets[rows],
             kind,
             None if weights is None else weights[rows],
