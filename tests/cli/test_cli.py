@@ -191,6 +191,26 @@ def test_inspect_of_a_kernel(tmp_path):
 # ------------------------------------------------------------ merge
 
 
+def test_inspect_does_not_spend_much_on_a_file_that_nobody_trusts(tmp_path):
+    # A dense orthogonal map whose drawing takes 5e8 operations, and little to store.
+    wide = kitchenette.RandomKitchenSinks(
+        kitchenette.kernels.Gaussian(1.0), 1000, frequencies="orthogonal", random_state=0
+    )
+    kitchenette.save(wide.fit(np.ones((2, 700))), tmp_path / "wide")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kitchenette.load, "__kwdefaults__", load_limits(1e6))
+        refused = CliRunner().invoke(app, ["inspect", str(tmp_path / "wide")])
+        trusted = CliRunner().invoke(app, ["inspect", str(tmp_path / "wide"), "--trust"])
+    assert refused.exit_code == ExitCode.MODEL
+    assert "Say --trust if you trust it." in refused.stderr
+    assert trusted.exit_code == 0
+
+
+def load_limits(n_operations):
+    """The defaults of `load`, with a smaller limit of work."""
+    return kitchenette.load.__kwdefaults__ | {"max_operations": n_operations}
+
+
 def test_merge_is_the_model_of_all_rows(models):
     out = models / "both"
     done = run(MODULE, "merge", str(models / "a"), str(models / "b"), "--out", str(out), "--json")

@@ -326,12 +326,19 @@ def choose(
 
 
 @app.command("inspect", epilog="Example: kitchenette inspect model.safetensors")
-def inspect_command(model: Model, as_json: AsJson = False, debug: Debug = False) -> None:
+def inspect_command(
+    model: Model,
+    trust: Annotated[
+        bool, typer.Option("--trust", help="Load it however much memory and work its map takes.")
+    ] = False,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
     """Say what a model is: its columns, their importances, its size. Runs nothing from the file."""
     with explained(debug):
         from kitchenette.cli.inspecting import inspect_file
 
-        inspect_file(model, Terminal(as_json))
+        inspect_file(model, Terminal(as_json), trusted=trust)
 
 
 @app.command(

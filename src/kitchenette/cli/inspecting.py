@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from kitchenette.cli.outcome import loaded
+from kitchenette.cli.outcome import ExitCode, Problem, loaded
 from kitchenette.cli.terminal import Terminal
+from kitchenette.files import ModelFileError
 from kitchenette.learning.base import FeatureLearner
 from kitchenette.maps.protocol import thawed
 from kitchenette.report.words import of_bytes
@@ -18,9 +20,13 @@ MOST_BARS = 20
 MOST_NAMES = 12
 
 
-def inspect_file(path: Path, terminal: Terminal) -> None:
+def inspect_file(path: Path, terminal: Terminal, *, trusted: bool) -> None:
     """Describe a model file; nothing in it is run."""
-    model = loaded(path)
+    try:
+        model = loaded(path, trusted=trusted)
+    except ModelFileError as error:
+        advice = re.sub(r"Load it with a larger max_\w+ if", "Say --trust if", str(error))
+        raise Problem(advice, ExitCode.MODEL) from error
     found = described(model) | {"file": str(path), "bytes": os.path.getsize(path)}
     terminal.document(found)
     rows = [
