@@ -13,6 +13,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
 from typing import Any, Self
 from uuid import uuid4
 
@@ -40,6 +41,7 @@ from kitchenette.data.reduction import Reduction, joined, needs_numbers
 from kitchenette.learning.summary import Summary
 
 LARGE_GRAPH = "distributed.admin.large-graph-warning-threshold"
+CHAINS = 4  # of partitions for each thread of a worker, so that idle workers can take some over
 
 
 def _size_of_summary(summary: Summary) -> int:
@@ -359,10 +361,12 @@ class DaskSource(PartitionedSource):
         starts = self.starts() if needs_numbers(reduction) else [0] * self.n_partitions
         with _listening(self.progress) as topic:
             shared = _literal(Shared(reduction, self.layout, topic))
-            workers = _workers(self._parts.owners)
+            slots = _slots()
+            workers = _workers(self._parts.owners, slots)
             numbers = sorted(range(self.n_partitions), key=lambda i: (workers[i] or "", i))
             leaves = (
-                self._leaf(shared, number, starts[number], workers[number]) for number in numbers
+                self._chain(shared, chain, starts, workers[chain[0]])
+                for chain in _chains(numbers, workers, slots)
             )
             root = tree(leaves, lambda a, b: delayed(_combined, pure=False)(shared, a, b))
             if root is None:
@@ -370,16 +374,24 @@ class DaskSource(PartitionedSource):
             with dask.config.set({LARGE_GRAPH: "10 GB"}):
                 return root.compute(optimize_graph=False)
 
-    def _leaf(self, shared: Delayed, number: int, start: int, worker: str | None) -> Delayed:
-        y, weight = (
-            None if values is None else values[start : start + self.lengths()[number]]
-            for values in self.given_values()
-        )
+    def _chain(
+        self, shared: Delayed, numbers: Sequence[int], starts: Sequence[int], worker: str | None
+    ) -> Delayed:
+        """The result of some partitions; each is added to that of those before it."""
         hints = {} if worker is None else {"workers": [worker], "allow_other_workers": True}
-        with dask.annotate(**hints):
-            return delayed(_learned, pure=False)(
-                shared, number, start, self._parts.inputs[number], y, weight
+        found = None
+        for number in numbers:
+            start = starts[number]
+            y, weight = (
+                None if values is None else values[start : start + self.lengths()[number]]
+                for values in self.given_values()
             )
+            with dask.annotate(**hints):
+                found = delayed(_learned, pure=False)(
+                    shared, found, number, start, self._parts.inputs[number], y, weight
+                )
+        assert found is not None
+        return found
 
 
 class InBand:
@@ -420,8 +432,10 @@ class Shared:
     topic: str | None
 
 
-def _learned(common: InBand, number: int, start: int, given: Any, y: Any, weight: Any) -> Any:
-    """The task of a partition."""
+def _learned(
+    common: InBand, before: Any, number: int, start: int, given: Any, y: Any, weight: Any
+) -> Any:
+    """The task of a partition: its result, together with that of the partitions before it."""
     shared: Shared = common.value
     rows = given.chunk() if isinstance(given, Inlined | Stored) else tuple(given)
     chunk = (rows[0], rows[1] if y is None else y, rows[2] if weight is None else weight)
@@ -430,7 +444,7 @@ def _learned(common: InBand, number: int, start: int, given: Any, y: Any, weight
         from distributed import get_worker
 
         get_worker().log_event(shared.topic, number)
-    return found
+    return joined(shared.reduction, before, found)
 
 
 def _combined(common: InBand, a: Any, b: Any) -> Any:
@@ -448,16 +462,36 @@ def _client() -> Any:
     return owner if type(owner).__module__.startswith("distributed") else None
 
 
-def _workers(owners: Sequence[str | None]) -> list[str | None]:
-    """The worker that each partition prefers: where its rows are, else one for neighbours."""
+def _slots() -> list[str]:
+    """The workers of the cluster, each as often as it has threads."""
     client = _client()
     if client is None:
-        return [None] * len(owners)
+        return []
     known = client.scheduler_info(n_workers=-1)["workers"]
-    slots = [address for address in sorted(known) for _ in range(known[address]["nthreads"])]
+    return [address for address in sorted(known) for _ in range(known[address]["nthreads"])]
+
+
+def _workers(owners: Sequence[str | None], slots: Sequence[str]) -> list[str | None]:
+    """The worker that each partition prefers: where its rows are, else one for neighbours."""
     if not slots:
         return [None] * len(owners)
     return [owner or slots[i * len(slots) // len(owners)] for i, owner in enumerate(owners)]
+
+
+def _chains(
+    numbers: Sequence[int], workers: Sequence[str | None], slots: Sequence[str]
+) -> Iterator[Sequence[int]]:
+    """Partitions that are added up one after the other, a few chains of them for each worker.
+
+    A result that is passed on within a worker does not travel. If every partition were a task
+    without a predecessor, idle workers would take some of them from the midst of others, and their
+    results would have to be sent back.
+    """
+    for worker, group in groupby(numbers, key=lambda number: workers[number]):
+        own = [*group]
+        n_chains = min(len(own), CHAINS * max(1, slots.count(worker))) if worker else len(own)
+        for i in range(n_chains):
+            yield own[len(own) * i // n_chains : len(own) * (i + 1) // n_chains]
 
 
 @contextmanager
