@@ -262,7 +262,8 @@ def draw(results: Results, methods: list[str], reference: str, path: str) -> Non
     low, high = axes.get_xlim()
     candidates = [*2.0 ** np.arange(-6, 7), 0.75, 1.5]
     ticks = sorted(float(tick) for tick in candidates if low <= tick <= high)
-    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    labels = [f"{tick:g}" if tick >= 0.5 else f"1/{1 / tick:g}" for tick in ticks]
+    axes.set_xticks(ticks, labels)
     axes.xaxis.set_minor_locator(mpl.ticker.NullLocator())
     axes.set_yticks(range(len(shown)), shown)
     axes.invert_yaxis()
