@@ -48,8 +48,8 @@ from kitchenette.learning import prepare
 
 ROOT = Path(__file__).parents[1]
 SCHEMA = "features array<double>, label double"
-PARTITIONS_PER_TASK = 4
 MOST_OF_SPARK = 4096  # features of solver="normal"
+MOST_PRODUCTS = 2.5e11  # that solver adds one row after the other, so it is given fewer of them
 SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -76,9 +76,12 @@ def session(n_tasks: int, folder: str) -> Any:
 
 
 def frame(spark: Any, n_blocks: int, n_tasks: int, fitted: Any = None) -> Any:
-    """Blocks of rows, or of their features, that the tasks generate."""
-    n_partitions = min(n_blocks, PARTITIONS_PER_TASK * n_tasks)
-    numbers = spark.range(0, n_blocks, 1, n_partitions)
+    """Blocks of rows, or of their features, that the tasks generate.
+
+    Every task has one partition, because Spark starts a Python process that generates rows for
+    each, and it takes a second or two to import what it needs. Rows of files need no such process.
+    """
+    numbers = spark.range(0, n_blocks, 1, n_tasks)
     return numbers.mapInArrow(partial(rows_of, fitted=fitted), SCHEMA)
 
 
@@ -124,7 +127,8 @@ def solver_of_spark(spark: Any, fitted: Any, n_features: int, n_blocks: int, n_t
     from pyspark.ml.functions import array_to_vector
     from pyspark.ml.regression import LinearRegression
 
-    stored = max(1, min(n_blocks, int(MOST_STORED / (8 * n_features * BLOCK_ROWS))))
+    affordable = min(MOST_STORED / (8 * n_features), MOST_PRODUCTS / n_features**2)
+    stored = max(n_tasks, min(n_blocks, int(affordable / BLOCK_ROWS)))
     features = frame(spark, stored, n_tasks, fitted)
     vectors = features.select(array_to_vector("features").alias("features"), "label").cache()
     n_rows = vectors.count()
