@@ -38,6 +38,17 @@ def test_the_softmax_is_found():
     assert found.biases - found.biases.mean() == pytest.approx(biases, abs=0.25)
 
 
+def test_one_mistake_does_not_move_the_biases():
+    # 2000 rows whose classes the scores tell apart, and one row that is wrong by far. With a prior
+    # of variance one the largest bias is above 0.4.
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 3, 2000)
+    scores = 2 * np.eye(3)[labels] - 1 + 0.2 * rng.normal(size=(2000, 3))
+    labels[0] = (labels[0] + 1) % 3
+    found = Calibration._softmax(scores, labels, np.ones(2000))
+    assert np.abs(found.biases).max() < 0.1
+
+
 def test_isotonic_wins_where_the_softmax_is_wrong():
     rng = np.random.default_rng(0)
     score = rng.uniform(-1, 1, size=4000)

@@ -3,7 +3,9 @@
 Two calibrations compete, and the one with the smaller log loss in two-fold cross-validation wins:
 
 * "softmax": the probability of class c is proportional to exp(slope * score_c + bias_c), Platt's
-  sigmoid for two classes. One common slope; the biases are held near zero by a penalty.
+  sigmoid for two classes. One common slope; the biases are held near zero by a penalty, because
+  least squares with an intercept already knows how frequent the classes are. Without it, a model
+  that is nearly always right has biases that follow its one or two mistakes.
 * "isotonic": an increasing step function of the score for each class with enough rows, then
   divided by their sum. Classes with few rows keep their softmax probability.
 
@@ -26,6 +28,7 @@ from kitchenette.learning.threads import one_blas_thread
 
 Array = NDArray[np.float64]
 PRIOR_SLOPE = 4.0  # the slope of a sigmoid that follows scores between 0 and 1
+BIAS_SPREAD = 1 / 8  # the standard deviation of the normal prior of a bias
 LEAST_OF_CLASS = 20  # rows in and out of a class for its isotonic regression
 
 
@@ -92,7 +95,8 @@ class Calibration:
         # The terms of the gradient that come from the scores of the true classes are constant.
         of_classes = np.bincount(labels, shares, minlength=n_classes)
         of_scores = float(shares @ scores[rows, labels])
-        strength = 1 / n_rows  # of normal priors of variance one
+        # Normal priors: of variance one for the logarithm of the slope, and of the biases.
+        strength, of_biases = 1 / n_rows, BIAS_SPREAD**-2 / n_rows
 
         def objective(parameters: Array) -> tuple[float, Array]:
             log_slope, biases = parameters[0], parameters[1:]
@@ -105,10 +109,10 @@ class Calibration:
             expected *= (shares / totals)[:, None]  # probabilities times shares
             off = log_slope - np.log(PRIOR_SLOPE)
             loss = float(shares @ (np.log(totals) - chosen))
-            loss += strength / 2 * float(off**2 + biases @ biases)
+            loss += float(strength * off**2 + of_biases * (biases @ biases)) / 2
             by_slope = slope * (float(np.vdot(expected, scores)) - of_scores)
             gradient = np.concatenate([[by_slope], expected.sum(axis=0) - of_classes])
-            return loss, gradient + strength * np.concatenate([[off], biases])
+            return loss, gradient + np.concatenate([[strength * off], of_biases * biases])
 
         start = np.concatenate([[np.log(PRIOR_SLOPE)], np.zeros(n_classes)])
         limits = [(-12.0, 12.0), *[(None, None)] * n_classes]
