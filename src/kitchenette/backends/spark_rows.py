@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, FloatType
 
-from kitchenette.backends.plan import Lengths, PartitionedSource, blocks_of, of_partition
+from kitchenette.backends.plan import PartitionedSource, blocks_of, of_partition
 from kitchenette.backends.spark_tree import Batches, Traffic, n_cores, tree_value
 from kitchenette.data import DataError, Source, source
 from kitchenette.data.reader import Reader
@@ -107,14 +107,6 @@ class SparkSource(PartitionedSource):
     def n_partitions(self) -> int:  # type: ignore[override]
         """The number of partitions up to the last one that has rows, which are counted for it."""
         return len(self.lengths())
-
-    def lengths(self) -> list[int]:
-        """The numbers of rows of the partitions."""
-        if self._lengths is None:
-            found = self.reduced(Lengths()) or {}
-            self._lengths = [found.get(number, 0) for number in range(max(found, default=-1) + 1)]
-            self.n_rows = sum(self._lengths)
-        return self._lengths
 
 
 def bytes_of(reduction: Any) -> int:
