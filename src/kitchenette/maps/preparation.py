@@ -18,8 +18,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from kitchenette.files.registry import Budget, checked_state, storable
-from kitchenette.maps.specification import FrozenValue, field_types
+from kitchenette.files.registry import Budget, from_fields, storable
+from kitchenette.maps.specification import FrozenValue
 from kitchenette.parameters import check_choice, check_count
 from kitchenette.sketching.columns import (
     Item,
@@ -86,7 +86,7 @@ class Preparation(FrozenValue):
     @classmethod
     def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:
         """A preparation from the untrusted values of a model file."""
-        made = cls(**checked_state(state, field_types(cls)))
+        made = from_fields(cls, state)
         made.check()
         size = made.drawn_bytes()
         budget.spend(size, size, f"preparing {made.n_columns} columns")
