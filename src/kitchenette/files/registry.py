@@ -225,7 +225,7 @@ def field_values(value: Any) -> dict[str, Any]:
 
 def from_fields(cls: type[Made], state: dict[str, Any]) -> Made:
     """A dataclass from untrusted values of its fields, whose types must be those it declares."""
-    return cls(**checked_state(state, _field_types(cls)))
+    return cls(**checked_state(state, _field_types(cls)))  # type: ignore[arg-type]
 
 
 @cache
