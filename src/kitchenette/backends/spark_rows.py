@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -86,7 +87,7 @@ class SparkSource(PartitionedSource):
         value, traffic = tree_value(
             self._frame,
             OfPartition(reduction, self._chunks, self.layout, starts, given),
-            Combined(reduction),
+            partial(joined, reduction),
             self._n_tasks,
             bytes_of(reduction),
         )
@@ -159,16 +160,6 @@ class OfPartition:
                 ),
             )
             start = rows.stop
-
-
-@dataclass(frozen=True)
-class Combined:
-    """The combination of two results, where None stands for no rows."""
-
-    reduction: Reduction
-
-    def __call__(self, a: Any, b: Any) -> Any:
-        return joined(self.reduction, a, b)
 
 
 # ---------------------------------------------------------------- data frames
