@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -225,24 +226,36 @@ def line(run: Run, remark: str = "") -> None:
     )
 
 
-def main() -> None:
-    parser = options_parser(__doc__)
+def sizes_parser(description: str | None) -> ArgumentParser:
+    """A parser with the options that say how much is learned."""
+    parser = options_parser(description)
     parser.add_argument("--features", type=int, nargs="*", default=[1024, 4096, 16384])
     parser.add_argument("--seconds", type=float, default=120.0, help="of one thread, for each size")
     parser.add_argument("--rows", type=int, help="the number of rows, instead")
-    parser.add_argument("--out", type=Path, help="write what was measured as JSON")
-    options = parser.parse_args()
+    return parser
+
+
+def sizes(options: Namespace) -> Iterator[tuple[int, int]]:
+    """The numbers of features and of blocks that are measured, after the heading of the table."""
     kitchenette.show_config()
     print(
         f"\n{'features':>9} {'':22} {'rows':>11} {'seconds':>9} {'us/row':>9} "
         f"{'MB sent of bound':24}"
     )
-    measured = []
     for n_features in options.features:
-        pilot = measured_alone(n_features, PILOT_BLOCKS)[0]
-        n_blocks = max(4, int(PILOT_BLOCKS * options.seconds / pilot))
-        if options.rows is not None:
-            n_blocks = max(4, options.rows // BLOCK_ROWS)
+        n_rows = options.rows
+        if n_rows is None:
+            pilot = measured_alone(n_features, PILOT_BLOCKS)[0]
+            n_rows = int(PILOT_BLOCKS * options.seconds / pilot) * BLOCK_ROWS
+        yield n_features, max(4, n_rows // BLOCK_ROWS)
+
+
+def main() -> None:
+    parser = sizes_parser(__doc__)
+    parser.add_argument("--out", type=Path, help="write what was measured as JSON")
+    options = parser.parse_args()
+    measured = []
+    for n_features, n_blocks in sizes(options):
         seconds, merge, statistics, copying = measured_alone(n_features, n_blocks)
         alone = Run("one process", n_features, n_blocks * BLOCK_ROWS, seconds)
         line(alone)

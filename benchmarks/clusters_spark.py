@@ -29,12 +29,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-import kitchenette
 from benchmarks.clusters import (
     BLOCK_ROWS,
     MOST_STORED,
     N_COLUMNS,
-    PILOT_BLOCKS,
     SAMPLE_ROWS,
     Run,
     generated,
@@ -42,8 +40,9 @@ from benchmarks.clusters import (
     machine,
     measured_alone,
     one_thread,
+    sizes,
+    sizes_parser,
 )
-from benchmarks.timing import options_parser
 from kitchenette.learning import prepare
 
 ROOT = Path(__file__).parents[1]
@@ -151,25 +150,13 @@ def alone(*arguments: int) -> list[Run]:
 
 
 def main() -> None:
-    parser = options_parser(__doc__)
-    parser.add_argument("--features", type=int, nargs="*", default=[1024, 4096, 16384])
-    parser.add_argument("--seconds", type=float, default=120.0, help="of one thread, for each size")
-    parser.add_argument("--rows", type=int, help="the number of rows, instead")
+    parser = sizes_parser(__doc__)
     parser.add_argument("--only", type=int, nargs=3, help="features, blocks, tasks: print JSON")
     options = parser.parse_args()
     if options.only is not None:
         print(json.dumps([asdict(run) for run in on_spark(*options.only)]))
         return
-    kitchenette.show_config()
-    print(
-        f"\n{'features':>9} {'':22} {'rows':>11} {'seconds':>9} {'us/row':>9} "
-        f"{'MB sent of bound':24}"
-    )
-    for n_features in options.features:
-        pilot = measured_alone(n_features, PILOT_BLOCKS)[0]
-        n_blocks = max(4, int(PILOT_BLOCKS * options.seconds / pilot))
-        if options.rows is not None:
-            n_blocks = max(4, options.rows // BLOCK_ROWS)
+    for n_features, n_blocks in sizes(options):
         seconds = measured_alone(n_features, n_blocks)[0]
         line(Run("one process", n_features, n_blocks * BLOCK_ROWS, seconds))
         (one,) = alone(n_features, n_blocks, 1)

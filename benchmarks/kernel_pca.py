@@ -9,9 +9,7 @@ The data are seeded: rows of 50 float32 columns near a curved surface of four di
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from multiprocessing import get_context
 from time import process_time
 from typing import Any
 
@@ -26,6 +24,7 @@ from benchmarks.timing import (
     begun,
     fastfood,
     forget_peak,
+    in_a_new_process,
     options_parser,
     peak_memory,
 )
@@ -95,11 +94,6 @@ def captured(projections: NDArray[Any], K: NDArray[Any]) -> float:
     basis = np.linalg.qr(projections - projections.mean(axis=0))[0]
     centred = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
     return float(np.trace(basis.T @ centred @ basis) / np.trace(centred))
-
-
-def in_a_new_process(work: Callable[..., Any], *arguments: Any) -> Any:
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        return pool.submit(work, *arguments).result()
 
 
 def against_exact(sizes: list[int]) -> None:

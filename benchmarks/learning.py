@@ -11,9 +11,7 @@ MNIST is read as docs/reproduction.md says.
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from multiprocessing import get_context
 from time import perf_counter
 from typing import Any
 
@@ -31,6 +29,7 @@ from benchmarks.timing import (
     best_times,
     fastfood,
     forget_peak,
+    in_a_new_process,
     options_parser,
     peak_memory,
 )
@@ -162,11 +161,6 @@ def bare_syrk() -> float:
     for _ in range(60_000 // BLOCK_ROWS):
         blas.ssyrk(1.0, block.T, beta=1.0, c=product, overwrite_c=1, lower=1)
     return (perf_counter() - start) * 60_000 / (60_000 // BLOCK_ROWS * BLOCK_ROWS)
-
-
-def in_a_new_process(work: Callable[..., Any], *arguments: Any) -> Any:
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        return pool.submit(work, *arguments).result()
 
 
 def learning_mnist(svc_rows: int, rounds: int = 12) -> None:

@@ -19,11 +19,9 @@ from __future__ import annotations
 import signal
 import warnings
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from multiprocessing import get_context
 from time import perf_counter, process_time
 from typing import Any
 
@@ -39,7 +37,8 @@ from sklearn.svm import SVC, LinearSVC
 
 import kitchenette
 from benchmarks import passes
-from benchmarks.timing import options_parser, peak_memory
+from benchmarks.learning import mnist
+from benchmarks.timing import in_a_new_process, options_parser, peak_memory
 from kitchenette import (
     TEFM,
     AutoMap,
@@ -56,7 +55,7 @@ from kitchenette.kernels import Gaussian, Polynomial
 from kitchenette.learning.conjugate_gradients import ConjugateGradients
 from kitchenette.learning.passes import FeatureRows
 from kitchenette.learning.preconditioner import Preconditioner, SampledRows, sample_size
-from reproduction.data import load, unit_rows
+from reproduction.data import load
 
 KERNEL = Polynomial(7)
 GAUSSIAN = Gaussian(0.7)  # chosen by hand on a part of the training rows of MNIST
@@ -88,12 +87,6 @@ PRINTED = {
 PRINTED_SECONDS = {14: 157, 15: 521, 16: 1520}
 SVC_C, SVC_GAMMA = 10.0, 1 / (2 * 0.7**2)
 PARTS = ("cost", "mnist", "passes", "steps", "agreement", "covtype", "losses")
-
-
-def alone(call: Callable[..., Any], *args: Any) -> Any:
-    """The result of a call in a process of its own."""
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        return pool.submit(call, *args).result()
 
 
 @contextmanager
@@ -148,16 +141,6 @@ def measured_fit(model: Any, X: Any, y: Any, limit: float = np.inf) -> Fit | Non
 # ---------------------------------------------------------------- MNIST with up to 2^17 features
 
 
-def mnist() -> tuple[Any, Any, Any, Any]:
-    arrays = load("mnist")
-    return (
-        unit_rows(arrays["X_train"]),
-        arrays["y_train"],
-        unit_rows(arrays["X_test"]),
-        arrays["y_test"],
-    )
-
-
 def fit_mnist(
     name: str, size: int, options: dict[str, Any], limit: float
 ) -> tuple[Fit, float, int, float] | None:
@@ -183,11 +166,11 @@ def mnist_part(sizes: list[int], maps: list[str], svc: bool, limit: float) -> No
     print(f"{'map':28}{'features':>9}{'printed %':>11}{'printed s':>11}", end="")
     print(f"{'error %':>9}{HEADER}{'steps':>7}{'alpha':>9}")
     if svc:
-        fit, error = alone(fit_svc)
+        fit, error = in_a_new_process(fit_svc)
         print(f"{'SVC of scikit-learn':28}{'':31}{error:9.2f}{fit}", flush=True)
     for size in sizes:
         for name in maps:
-            found = alone(fit_mnist, name, size, {"solver": "iterative"}, limit)
+            found = in_a_new_process(fit_mnist, name, size, {"solver": "iterative"}, limit)
             printed, seconds = PRINTED.get((name, size)), PRINTED_SECONDS.get(size)
             print(f"{name:28}{2**size:9}{f'{printed:.2f}' if printed else '':>11}", end="")
             print(f"{seconds if printed else '':>11}", end="")
@@ -376,7 +359,7 @@ def covtype_part(quick: bool, limit: float) -> None:
     print(f"{'':28}{'error %':>7} {HEADER}")
     for name, make in contestants.items():
         mine = isinstance(make(), KernelClassifier)  # others do not keep what they have learned
-        fit, error = alone(fit_covtype, make, limit if mine else np.inf)
+        fit, error = in_a_new_process(fit_covtype, make, limit if mine else np.inf)
         print(f"{name:28}{error:7.2f} {fit or '  not finished'}", flush=True)
     print()
 

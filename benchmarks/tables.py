@@ -7,12 +7,13 @@ one; otherwise a seeded fifth of the rows is for testing. Columns are left as th
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from reproduction import data
 from reproduction.data import load
 
 QUICK_ROWS = 20_000  # at most, for training and for testing, with --quick
@@ -23,15 +24,11 @@ Split = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]
 
 
 @dataclass(frozen=True)
-class Table:
+class Table(data.Split):
     """Rows of float32, and targets: labels if ``classes``, float64 numbers if not."""
 
     name: str
     classes: bool
-    X: NDArray[np.float32]
-    y: NDArray[Any]
-    X_test: NDArray[np.float32]
-    y_test: NDArray[Any]
 
     @property
     def n_classes(self) -> int:
@@ -39,9 +36,7 @@ class Table:
 
     def first(self, n_rows: int) -> Table:
         """The same table with at most so many rows to learn from; their order is random."""
-        return Table(
-            self.name, self.classes, self.X[:n_rows], self.y[:n_rows], self.X_test, self.y_test
-        )
+        return replace(self, X=self.X[:n_rows], y=self.y[:n_rows])
 
 
 def given(arrays: Arrays) -> Split:
@@ -149,4 +144,4 @@ def table(name: str, *, quick: bool) -> Table:
         y, y_test = y.astype(np.int64), y_test.astype(np.int64)
     else:
         y, y_test = y.astype(np.float64), y_test.astype(np.float64)
-    return Table(name, source.classes, X.astype(np.float32), y, X_test.astype(np.float32), y_test)
+    return Table(X.astype(np.float32), y, X_test.astype(np.float32), y_test, name, source.classes)

@@ -9,6 +9,8 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -27,6 +29,12 @@ def options_parser(description: str | None) -> argparse.ArgumentParser:
         "--json", action="store_true", help="only print seconds of a few cases, for against.py"
     )
     return parser
+
+
+def in_a_new_process(work: Callable[..., Any], *arguments: Any) -> Any:
+    """The result of a call in a process of its own."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(work, *arguments).result()
 
 
 def print_figures(actions: Mapping[str, Action]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from time import process_time
@@ -19,7 +18,7 @@ from kitchenette.data.rows import slices
 from kitchenette.kernels import Gaussian, Kernel
 from kitchenette.learning import OutputCode
 from reproduction.craftmaps import make_map
-from reproduction.data import load, unit_rows
+from reproduction.data import Split, load, unit_rows
 from reproduction.experiment import Numbers
 
 BLOCK_ROWS = 4096
@@ -27,21 +26,12 @@ CODE_LENGTH = 200
 UP_FACTOR = 8  # D = 8 E
 
 
-@dataclass(frozen=True)
-class Rows:
-    """Training and test rows of norm one; labels are numbers from zero."""
-
-    X: NDArray[np.float32]
-    y: NDArray[Any]
-    X_test: NDArray[np.float32]
-    y_test: NDArray[Any]
-
-
 @lru_cache(maxsize=2)
-def rows_of(name: str, n_train: int, seed: int = 0) -> Rows:
+def rows_of(name: str, n_train: int, seed: int = 0) -> Split:
     """The customary split, or a random half if there is none; of the training rows the first ones.
 
-    The rows of MNIST, USPS and Pendigits are in no order of classes.
+    Rows have norm one, and labels are numbers from zero. Those of MNIST, USPS and Pendigits are in
+    no order of classes.
     """
     arrays = load(name)
     if "X_train" in arrays:
@@ -51,7 +41,7 @@ def rows_of(name: str, n_train: int, seed: int = 0) -> Rows:
         train, test = np.split(order, 2)
         X, y, X_test, y_test = (arrays[k][rows] for rows in (train, test) for k in ("X", "y"))
     y, y_test = (np.searchsorted(np.unique(y), labels) for labels in (y, y_test))
-    return Rows(unit_rows(X[:n_train]), y[:n_train], unit_rows(X_test), y_test)
+    return Split(unit_rows(X[:n_train]), y[:n_train], unit_rows(X_test), y_test)
 
 
 class KernelColumns(TransformerMixin, BaseEstimator):
@@ -83,7 +73,7 @@ def make_features(row: str, kernel: Kernel, width: float, E: int, d: int, seed: 
     return make_map(row, kernel, UP_FACTOR * E, E, d, seed)
 
 
-def learned_in_one_pass(feature_map: Any, rows: Rows) -> tuple[KernelClassifier, Numbers]:
+def learned_in_one_pass(feature_map: Any, rows: Split) -> tuple[KernelClassifier, Numbers]:
     """A classifier of features, and processor times of the projection and of the statistics."""
     model = KernelClassifier(FunctionTransformer(), solver="onepass", random_state=0)
     map_seconds = statistics_seconds = 0.0
@@ -99,7 +89,7 @@ def learned_in_one_pass(feature_map: Any, rows: Rows) -> tuple[KernelClassifier,
 
 
 def learned_from_file(
-    feature_map: Any, rows: Rows, **options: Any
+    feature_map: Any, rows: Split, **options: Any
 ) -> tuple[KernelClassifier, Numbers]:
     """The same in many passes over features that are computed once, and kept in a file.
 
@@ -121,7 +111,7 @@ def learned_from_file(
         return model, {"map_seconds": mapped - start, "fit_seconds": process_time() - mapped}
 
 
-def errors_on_test_rows(model: KernelClassifier, feature_map: Any, rows: Rows) -> Numbers:
+def errors_on_test_rows(model: KernelClassifier, feature_map: Any, rows: Split) -> Numbers:
     """Shares of wrong test rows, read one-hot, and through a random code with Hamming decoding.
 
     Least squares is linear in the targets, so the code is applied to the one-hot solution.

@@ -23,11 +23,10 @@ from reproduction.craftmaps import KERNEL, make_map
 from reproduction.craftmaps_learning import (
     UP_FACTOR,
     KernelColumns,
-    Rows,
     errors_on_test_rows,
     learned_in_one_pass,
 )
-from reproduction.data import load, unit_rows
+from reproduction.data import Split, load, unit_rows
 from reproduction.experiment import Cell, Experiment, Mode, Numbers, Results, Table, grid
 from reproduction.findings import Finding, claim, compare
 from reproduction.samples import (
@@ -102,7 +101,7 @@ SIZES = (300, 700)
 
 
 @lru_cache(maxsize=1)
-def held_out_rows(preparation: str, n_train: int) -> Rows:
+def held_out_rows(preparation: str, n_train: int) -> Split:
     """Random training rows of MNIST, and others that take the place of the test rows."""
     arrays = load("mnist")
     pixels: NDArray[np.float32] = arrays["X_train"].astype(np.float32)
@@ -114,7 +113,7 @@ def held_out_rows(preparation: str, n_train: int) -> Rows:
     picks = np.random.default_rng(0).permutation(len(X))[: n_train + N_HELD_OUT]
     train, test = picks[:n_train], picks[n_train:]
     y = arrays["y_train"]
-    return Rows(X[train], y[train], X[test], y[test])
+    return Split(X[train], y[train], X[test], y[test])
 
 
 class Variants(Experiment):

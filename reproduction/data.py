@@ -131,8 +131,12 @@ def unit_rows(X: NDArray[Any]) -> NDArray[np.float32]:
 
 def sample_rows(name: str, n: int, seed: int = 0) -> NDArray[np.float32]:
     """A seeded sample of unit-norm training rows."""
+    return unit_rows(raw_sample(name, n, seed))
+
+
+def raw_sample(name: str, n: int, seed: int = 0) -> NDArray[Any]:
+    """A seeded sample of training rows as they were published."""
     arrays = load(name)
     X = arrays.get("X_train", arrays.get("X"))
     assert X is not None
-    picks = np.random.default_rng(seed).choice(len(X), size=min(n, len(X)), replace=False)
-    return unit_rows(X[picks])
+    return X[np.random.default_rng(seed).choice(len(X), size=min(n, len(X)), replace=False)]

@@ -298,6 +298,8 @@ def measured_error(method: str, scale: float, rows: Split, D: int, seed: int) ->
             "exact polynomial": Polynomial(10),
         }
         return rmse(exact_prediction(kernels[method], rows), rows.y_test)
+    if method == UNITARY:
+        method, scale = "FFT", scale * rows.X.shape[1] ** 0.5
     made = feature_map(method, scale, min(D, len(rows.X)), seed)
     model = KernelRegressor(made, random_state=seed).fit(rows.X, rows.y)
     return rmse(model.predict(rows.X_test), rows.y_test)
@@ -445,10 +447,7 @@ class BasisFunctions(Experiment):
             scale = 0.35 * float(Gaussian().resolve(rows.X[:1000]).length_scale)
         else:
             scale = length_scale(cell["data"], cell["rows"], cell.seed, kind)
-        method = cell["method"]
-        if method == UNITARY:
-            method, scale = "FFT", scale * rows.X.shape[1] ** 0.5
-        return {"rmse": measured_error(method, scale, rows, cell["D"], cell.seed)}
+        return {"rmse": measured_error(cell["method"], scale, rows, cell["D"], cell.seed)}
 
     def findings(self, results: Results) -> Iterable[Finding]:
         few, many = (results.values("D") or [0])[0], (results.values("D") or [0])[-1]
@@ -531,10 +530,7 @@ class FourierScales(Experiment):
     def run(self, cell: Cell) -> Numbers:
         rows = split(cell["data"], cell["rows"], cell.seed)
         scale = cell["factor"] * float(Gaussian().resolve(rows.X[:1000]).length_scale)
-        method = cell["method"]
-        if method == UNITARY:
-            method, scale = "FFT", scale * rows.X.shape[1] ** 0.5
-        return {"rmse": measured_error(method, scale, rows, cell["D"], cell.seed)}
+        return {"rmse": measured_error(cell["method"], scale, rows, cell["D"], cell.seed)}
 
     def findings(self, results: Results) -> Iterable[Finding]:
         factors = results.values("factor")

@@ -26,7 +26,7 @@ from kitchenette import (
 from kitchenette.kernels import Exponential, Gaussian, Kernel, Maclaurin, Polynomial
 from kitchenette.metrics import kernel_error
 from reproduction import experiment
-from reproduction.data import least_error_scale, load, sample_rows, unit_rows
+from reproduction.data import Split, least_error_scale, load, sample_rows, unit_rows
 from reproduction.experiment import Cell, Experiment, Mode, Numbers, Results, Table, grid
 from reproduction.findings import Finding, claim
 from reproduction.samples import Sample, not_clearly_more
@@ -136,13 +136,9 @@ AS_THEY_ARE = ("a9a", "ijcnn1", "mnist")  # columns whose units do not differ
 
 
 @dataclass(frozen=True)
-class Task:
+class Task(Split):
     """Training and test rows; targets are numbers to predict if ``regression``, else classes."""
 
-    X: NDArray[np.float32]
-    y: NDArray[Any]
-    X_test: NDArray[np.float32]
-    y_test: NDArray[Any]
     regression: bool
 
     def model(self, feature_map: Any) -> Any:

@@ -16,7 +16,7 @@ from kitchenette import RandomMaclaurin
 from kitchenette.kernels import DotProductKernel, Exponential, Polynomial
 from kitchenette.metrics import kernel_error
 from reproduction import experiment
-from reproduction.classification import LEARNERS, measure_exact, measure_features, split
+from reproduction.classification import LEARNERS, measure_cell, split
 from reproduction.experiment import Cell, Experiment, Mode, Numbers, Results, Table, grid
 from reproduction.findings import Finding, claim, compare
 from reproduction.samples import (
@@ -264,11 +264,7 @@ class UciTable(Experiment):
 
     def run(self, cell: Cell) -> Numbers:
         rows = split(cell["data"], cell["rows"], cell["rows"], cell.seed)
-        kernel = KERNELS[cell["kernel"]]
-        if cell["map"] == "exact":
-            return measure_exact(kernel, rows)
-        made = make_map(cell["map"], kernel, cell["D"], rows.X.shape[1], cell.seed)
-        return measure_features(made, kernel, cell["learner"], rows)
+        return measure_cell(make_map, cell, KERNELS[cell["kernel"]], cell["learner"], rows)
 
     def findings(self, results: Results) -> Iterable[Finding]:
         for kernel in results.values("kernel"):
@@ -432,11 +428,7 @@ class AccuracyByFeatures(Experiment):
 
     def run(self, cell: Cell) -> Numbers:
         rows = split(cell["data"], cell["rows"], cell["rows"], cell.seed)
-        kernel = KERNELS[cell["kernel"]]
-        if cell["map"] == "exact":
-            return measure_exact(kernel, rows)
-        made = make_map(cell["map"], kernel, cell["D"], rows.X.shape[1], cell.seed)
-        return measure_features(made, kernel, "liblinear", rows)
+        return measure_cell(make_map, cell, KERNELS[cell["kernel"]], "liblinear", rows)
 
     def findings(self, results: Results) -> Iterable[Finding]:
         for name, kernel in self.PAIRS:
@@ -536,9 +528,7 @@ class Penalty(Experiment):
     def run(self, cell: Cell) -> Numbers:
         rows = split(cell["data"], cell["rows"], cell["rows"], cell.seed)
         rows = replace(rows, penalty=cell["c"])
-        kernel = KERNELS["polynomial"]
-        made = make_map(cell["map"], kernel, cell["D"], rows.X.shape[1], cell.seed)
-        return measure_features(made, kernel, "liblinear", rows)
+        return measure_cell(make_map, cell, KERNELS["polynomial"], "liblinear", rows)
 
     def findings(self, results: Results) -> Iterable[Finding]:
         weak = results.sample("accuracy", map="RF", c=1.0)

@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 from kitchenette import TEFM, CRAFTMap, Fastfood, LeastSquares, RandomKitchenSinks
 from kitchenette.kernels import Gaussian
 from reproduction import experiment
-from reproduction.data import Split, least_error_scale, load
+from reproduction.data import Split, least_error_scale, load, raw_sample
 from reproduction.experiment import Cell, Experiment, Mode, Numbers, Results, Table, grid
 from reproduction.findings import Finding, claim
 from reproduction.samples import Sample, clearly_less, not_clearly_more
@@ -66,11 +66,7 @@ def scaled(name: str, X: NDArray[Any]) -> Array:
 @lru_cache(maxsize=1)
 def rows(name: str, n: int) -> Array:
     """A sample of rows, scaled."""
-    arrays = load(name)
-    X = arrays.get("X_train", arrays.get("X"))
-    assert X is not None
-    picks = np.random.default_rng(0).choice(len(X), size=min(n, len(X)), replace=False)
-    return scaled(name, X[picks])
+    return scaled(name, raw_sample(name, n))
 
 
 def spectral_norm(symmetric: Array) -> float:

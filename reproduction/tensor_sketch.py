@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from kitchenette import RandomMaclaurin, TensorSketch
+from kitchenette import TensorSketch
 from kitchenette.kernels import Polynomial
 from kitchenette.metrics import kernel_error
-from reproduction import experiment
-from reproduction.classification import measure_exact, measure_features, split
+from reproduction import experiment, random_maclaurin
+from reproduction.classification import measure_cell, split
 from reproduction.data import sample_rows, unit_rows
 from reproduction.experiment import Cell, Experiment, Mode, Numbers, Results, Table, grid
 from reproduction.findings import Finding, claim, compare
-from reproduction.random_maclaurin import AS_PRINTED, LiteralMaclaurin
+from reproduction.random_maclaurin import LiteralMaclaurin
 from reproduction.samples import (
     Sample,
     binomial_error,
@@ -49,11 +49,8 @@ def make_map(kind: str, kernel: Polynomial, D: int, n_columns: int, seed: int) -
         return TensorSketch(kernel, D, random_state=seed)
     if kind == "RM":
         return LiteralMaclaurin(kernel, D, random_state=seed)
-    if kind == "RM useful":
-        return RandomMaclaurin(kernel, D, random_state=seed, **AS_PRINTED)
-    if kind == "RM H0/1":
-        return RandomMaclaurin(kernel, D + n_columns + 1, h01=True, random_state=seed, **AS_PRINTED)
-    return RandomMaclaurin(kernel, D, random_state=seed)
+    name = {"RM useful": "RF", "RM H0/1": "H0/1"}.get(kind, "ours")
+    return random_maclaurin.make_map(name, kernel, D, n_columns, seed)
 
 
 def kernel_of(cell: Cell) -> Polynomial:
@@ -269,11 +266,7 @@ def rows_of(cell: Cell) -> Any:
 
 def measure(cell: Cell) -> Numbers:
     """A map with a learner, or the exact machine."""
-    rows, kernel = rows_of(cell), kernel_of(cell)
-    if cell["map"] == "exact":
-        return measure_exact(kernel, rows)
-    made = make_map(cell["map"], kernel, cell["D"], rows.X.shape[1], cell.seed)
-    return measure_features(made, kernel, cell["learner"], rows)
+    return measure_cell(make_map, cell, kernel_of(cell), cell["learner"], rows_of(cell))
 
 
 def on_sets(seeds: int, rows: int, sets: Iterable[tuple[str, str]], **axes: Any) -> list[Cell]:

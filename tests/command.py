@@ -32,6 +32,17 @@ def run(
     )
 
 
+def assert_one_sentence(
+    done: subprocess.CompletedProcess[str], exit_code: int, sentence: str
+) -> None:
+    """The command failed with a line for people on the standard error stream, and nothing else."""
+    assert done.returncode == exit_code, done.stderr
+    assert done.stdout == ""
+    assert done.stderr.startswith("kitchenette: ")
+    assert sentence in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
 def run_in_a_terminal(command: list[str], *arguments: str, **variables: str) -> str:
     """All that the command writes to a terminal, of which the test holds the other end."""
     import pty  # on Unix only

@@ -12,7 +12,33 @@ from collections.abc import Callable
 
 import numpy as np
 
+from kitchenette.kernels import (
+    BesselMatern,
+    Gaussian,
+    Kernel,
+    Laplacian,
+    Matern,
+    RationalQuadratic,
+)
+
 LIMIT = 4.5
+RADIAL_KERNELS = [
+    Gaussian(1.3),
+    Matern(0.6, 1.5),
+    Matern(2.5, 1.5),
+    RationalQuadratic(0.7, 1.2),
+    BesselMatern(1, 0.6),
+    BesselMatern(3, 0.8),
+]
+
+
+def close_enough(kernel: Kernel, d: int) -> float:
+    """A distance at which the kernel is neither one nor next to zero."""
+    if isinstance(kernel, Laplacian):
+        return 1.5 / np.sqrt(d) * 3 if d > 3 else 1.5
+    if isinstance(kernel, BesselMatern):
+        return np.sqrt((d + 2) / kernel.n_points) * kernel.length_scale
+    return 1.5
 
 
 def close_pairs(
@@ -64,9 +90,15 @@ def z_scores(samples: np.ndarray, expected: np.ndarray) -> np.ndarray:
     return (samples.mean(axis=0) - expected) / np.hypot(error, floor)
 
 
-def assert_unbiased(samples: np.ndarray, expected: np.ndarray) -> None:
+def assert_unbiased(
+    samples: np.ndarray, expected: np.ndarray, *, noticed: float | None = None
+) -> None:
+    """The mean is as expected, and would not be if that were ``noticed`` times as large."""
     scores = z_scores(samples, expected)
     assert np.abs(scores).max() < LIMIT, f"z-scores {np.round(scores, 1)}"
+    if noticed is not None:
+        scores = z_scores(samples, noticed * expected)
+        assert np.abs(scores).max() >= LIMIT, f"no power: z-scores {np.round(scores, 1)}"
 
 
 def assert_spread(samples: np.ndarray, variance: np.ndarray) -> None:

@@ -8,7 +8,7 @@ import re
 
 import numpy as np
 import pytest
-from command import COMMAND, MODULE, run, run_in_a_terminal
+from command import COMMAND, MODULE, assert_one_sentence, run, run_in_a_terminal
 from sklearn.datasets import load_digits
 from sklearn.frozen import FrozenEstimator
 from typer.testing import CliRunner
@@ -118,12 +118,7 @@ def test_bad_model_files_get_one_sentence(models, content, sentence):
         path.write_bytes((models / "a").read_bytes()[:-100])
     elif content is not None:
         path.write_bytes(content)
-    done = run(MODULE, "inspect", str(path))
-    assert done.returncode == ExitCode.MODEL
-    assert done.stdout == ""
-    assert done.stderr.startswith("kitchenette: ")
-    assert sentence in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+    assert_one_sentence(run(MODULE, "inspect", str(path)), ExitCode.MODEL, sentence)
 
 
 @pytest.mark.slow

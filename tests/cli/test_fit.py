@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from command import MODULE, environment, run, run_in_a_terminal
+from command import MODULE, assert_one_sentence, environment, run, run_in_a_terminal
 from sklearn.datasets import dump_svmlight_file
 
 import kitchenette
@@ -298,11 +298,7 @@ def test_bad_files_get_one_sentence(tmp_path, name):
         data = tmp_path / "bad.csv"
         data.write_bytes(content.encode() if isinstance(content, str) else content)
     done = run(MODULE, "fit", data, "--target", "height", "--out", tmp_path / "model", *QUICK)
-    assert done.returncode == ExitCode.DATA, done.stderr
-    assert done.stdout == ""
-    assert done.stderr.startswith("kitchenette: ")
-    assert sentence in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+    assert_one_sentence(done, ExitCode.DATA, sentence)
     assert not (tmp_path / "model").exists()
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import numpy as np
 import pyarrow as pa
 import pytest
 from peak_memory import SOURCE
+from programs import printed_by
 from pyarrow import parquet
 
 resource = pytest.importorskip("resource", reason="peak memory is read with resource, on Unix only")
@@ -46,9 +44,7 @@ def write(folder, n_rows):
 
 def peak_of_a_fit(path):
     """The least of several peaks: what allocators and threads keep differs from run to run."""
-    command = [sys.executable, "-c", FIT, path]
-    runs = (subprocess.run(command, capture_output=True, text=True, check=True) for _ in range(3))
-    return min(int(done.stdout) for done in runs)
+    return min(int(printed_by(FIT, path)) for _ in range(3))
 
 
 def test_peak_memory_does_not_grow_with_the_rows(tmp_path):

@@ -6,8 +6,6 @@ import json
 import os
 import pickle
 import stat
-import subprocess
-import sys
 import tracemalloc
 from copy import deepcopy
 from dataclasses import replace
@@ -18,6 +16,7 @@ import mutations
 import numpy as np
 import pandas as pd
 import pytest
+from programs import WITH_ONE_THREAD, printed_by
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
@@ -992,16 +991,8 @@ def test_20000_mutated_files_load_or_raise_the_one_exception():
     """In a process of its own, whose memory is limited and measured."""
     pytest.importorskip("resource", reason="memory is limited with resource, on Unix only")
     limit = "import resource; resource.setrlimit(resource.RLIMIT_AS, (2**32, 2**32)); "
-    done = subprocess.run(
-        [sys.executable, "-c", limit + "import mutations; mutations.main(20_000, 0)"],
-        cwd=Path(__file__).parents[1],
-        env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    outcomes = json.loads(done.stdout)
+    program = limit + "import mutations; mutations.main(20_000, 0)"
+    outcomes = json.loads(printed_by(program, **WITH_ONE_THREAD))
     assert outcomes["grown"] < 4 * mutations.MAX_BYTES
     assert outcomes["loaded"] > 100
     assert sum(number for name, number in outcomes.items() if name.startswith("its ")) > 5000

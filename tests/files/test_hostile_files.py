@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,6 +12,7 @@ import mutations
 import numpy as np
 import pandas as pd
 import pytest
+from programs import WITH_ONE_THREAD, printed_by
 from sklearn.random_projection import GaussianRandomProjection
 
 from kitchenette import (
@@ -259,16 +258,8 @@ def loaded_elsewhere(*paths: Path) -> list[dict[str, Any]]:
     The growth of the memory is its peak for this file and all before it.
     """
     pytest.importorskip("resource", reason="memory is limited with resource, on Unix only")
-    done = subprocess.run(
-        [sys.executable, "-c", LOADING.replace("SECONDS", str(SECONDS)), *map(str, paths)],
-        cwd=Path(__file__).parents[1],
-        env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    answers: list[dict[str, Any]] = json.loads(done.stdout)
+    program = LOADING.replace("SECONDS", str(SECONDS))
+    answers: list[dict[str, Any]] = json.loads(printed_by(program, *paths, **WITH_ONE_THREAD))
     assert len(answers) == len(paths)
     for path, found in zip(paths, answers, strict=True):
         print(f"{path.name}: {found['seconds']:.2f} s, {found['grown'] / 1e6:.0f} MB")

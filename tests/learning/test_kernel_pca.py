@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import functools
 import pickle
-import subprocess
-import sys
 from copy import deepcopy
 from dataclasses import replace
 
@@ -14,6 +12,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from peak_memory import SOURCE
+from programs import printed_by
 from scipy.linalg import lapack
 from sklearn import decomposition
 from sklearn.base import clone
@@ -599,10 +598,4 @@ print(peak() - before)
 )
 def test_memory_does_not_grow_with_the_rows(work, limit):
     pytest.importorskip("resource", reason="peak memory is read with resource, on Unix only")
-    done = subprocess.run(
-        [sys.executable, "-c", MEASURE.format(work=work)],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert int(done.stdout) < limit
+    assert int(printed_by(MEASURE.format(work=work))) < limit

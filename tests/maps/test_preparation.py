@@ -41,7 +41,7 @@ from kitchenette.maps.preparation import (
 from kitchenette.maps.prepared import PreparedSpecification
 from kitchenette.maps.prepared_map import PreparedMap
 from kitchenette.maps.protocol import TransformerMap, fitted_map, specification_of
-from kitchenette.maps.translation import preparation_of
+from kitchenette.maps.translation import prepared_map
 
 SCALERS = {
     "standard": StandardScaler(),
@@ -153,7 +153,7 @@ def test_ranks_of_repeated_and_foreign_numbers(distribution):
     Y[100:200] = X[rng.permutation(300)[:100]] + rng.choice([-1e-8, 0, 1e-8], (100, 4))
     Y[200] = np.nan
     found = np.empty_like(Y)
-    preparation_of(scaler).operator(np.float64).write(Y, found)
+    prepared_map(scaler).specification_.preparation.operator(np.float64).write(Y, found)
     np.testing.assert_allclose(found, scaler.transform(Y), rtol=1e-12, atol=1e-12)
 
 
@@ -204,7 +204,7 @@ def test_columns_that_are_only_missing_are_left_out_as_by_the_imputer():
 def test_other_transformers_are_called(estimator):
     X = table()
     pipeline = mapped(estimator).fit(X)
-    assert preparation_of(clone(estimator).fit(X)) is None
+    assert prepared_map(clone(estimator).fit(X)) is None
     fitted = fitted_map(pipeline, X)
     assert isinstance(fitted, TransformerMap)
     Z = np.empty((200, 24))
@@ -213,7 +213,7 @@ def test_other_transformers_are_called(estimator):
 
 
 def test_a_scaler_that_is_not_fitted_has_no_preparation():
-    assert preparation_of(StandardScaler()) is None
+    assert prepared_map(StandardScaler()) is None
 
 
 # ---------------------------------------------------------------- rows
@@ -401,8 +401,10 @@ def test_preparations_are_values():
     for name, scaler in SCALERS.items():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            one = preparation_of(clone(scaler).fit(X))
-            other = preparation_of(clone(scaler).fit(X * [[1, 1, 1, 1, 3]]))
+            one, other = (
+                prepared_map(clone(scaler).fit(rows)).specification_.preparation
+                for rows in (X, X * [[1, 1, 1, 1, 3]])
+            )
         assert one == pickle.loads(pickle.dumps(one))
         assert hash(one) == hash(pickle.loads(pickle.dumps(one)))
         assert one.difference(pickle.loads(pickle.dumps(one))) is None

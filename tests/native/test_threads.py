@@ -12,6 +12,7 @@ from threading import Barrier
 import numpy as np
 import pytest
 from core_alone import CORE_ALONE
+from programs import printed_by
 from threadpoolctl import threadpool_limits
 
 from kitchenette import _core
@@ -184,8 +185,7 @@ def test_the_environment_limits_the_threads():
 def test_the_affinity_limits_the_threads():
     code = "import os\nos.sched_setaffinity(0, [min(os.sched_getaffinity(0))])\n"
     code += CORE_ALONE + "print(_core.max_threads())"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "1"
+    assert printed_by(code) == "1"
     assert _core.max_threads() <= len(os.sched_getaffinity(0))
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from dataclasses import replace
 from html.parser import HTMLParser
 
@@ -12,6 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from browser import CHROMIUM, opened
+from programs import printed_by
 from sklearn.datasets import load_diabetes, load_digits
 
 from kitchenette.report import (
@@ -223,13 +222,11 @@ def test_axes_have_a_few_ticks_for_any_values(values, logarithmic):
 
 def test_memory_of_a_fit_is_measured_where_the_system_tells():
     # In a process of its own: here, what other tests have left may be freed at the same time.
-    script = (
+    printed = printed_by(
         "import numpy as np\n"
         "from kitchenette.report.measuring import cost_of\n"
         "print(cost_of(lambda: np.ones(10_000_000).sum()).n_bytes)\n"
     )
-    command = [sys.executable, "-c", script]
-    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
     assert printed == "None" or 70_000_000 < int(printed) < 200_000_000
 
 

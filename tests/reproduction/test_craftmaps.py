@@ -16,12 +16,11 @@ from reproduction.craftmaps import MAPS, approximations, make_map
 from reproduction.craftmaps_learning import (
     CODE_LENGTH,
     KernelColumns,
-    Rows,
     errors_on_test_rows,
     learned_from_file,
     learned_in_one_pass,
 )
-from reproduction.data import unit_rows
+from reproduction.data import Split, unit_rows
 
 KERNEL = Polynomial(3)
 
@@ -30,7 +29,7 @@ KERNEL = Polynomial(3)
 def rows():
     X, y = load_digits(return_X_y=True)
     X = unit_rows(X)
-    return Rows(X[:1200], y[:1200], X[1200:], y[1200:])
+    return Split(X[:1200], y[:1200], X[1200:], y[1200:])
 
 
 @pytest.mark.parametrize("name", MAPS)

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from kitchenette.backends.plan import (
     PartitionedSource,
     blocks_of,
-    number_of_partitions,
+    file_partitions,
     of_partition,
     tree,
 )
@@ -522,14 +522,10 @@ class StoredSource(DaskSource):
     """
 
     def __init__(self, files: Source):
-        n_partitions = number_of_partitions(files.count())
-        readers = files.readers(n_partitions)
-        parts = Parts([Stored(reader) for reader in readers], [None] * n_partitions)
-        super().__init__(files, parts, [int(reader.n_rows or 0) for reader in readers])
+        readers, lengths = file_partitions(files)
+        parts = Parts([Stored(reader) for reader in readers], [None] * len(readers))
+        super().__init__(files, parts, lengths)
         self._files = files
-
-    def fingerprint(self) -> str:
-        return self._files.fingerprint()
 
 
 @contextmanager

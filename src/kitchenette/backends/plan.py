@@ -63,6 +63,7 @@ class PartitionedSource(Source):
     n_partitions: int
     progress: Callable[[int], None] | None = None
     in_parts = True
+    _files: Source | None = None  # where every worker reads its rows, if they are in files
 
     def __init__(self, layout: Source, lengths: Sequence[int] | None = None):
         self.__dict__.update(vars(layout))
@@ -81,8 +82,9 @@ class PartitionedSource(Source):
     def lengths(self) -> list[int]:
         """The numbers of rows of the partitions."""
         if self._lengths is None:
-            found = self.reduced(Lengths())
-            self._lengths = [found[number] for number in range(self.n_partitions)]
+            found = self.reduced(Lengths()) or {}
+            # An engine may leave out empty partitions at the end.
+            self._lengths = [found.get(number, 0) for number in range(max(found, default=-1) + 1)]
             self.n_rows = sum(self._lengths)
         return self._lengths
 
@@ -132,7 +134,9 @@ class PartitionedSource(Source):
         )
 
     def fingerprint(self) -> str:
-        raise DataError("The rows of a cluster have no fingerprint.")
+        if self._files is None:
+            raise DataError("The rows of a cluster have no fingerprint.")
+        return self._files.fingerprint()
 
 
 class _NoRows(Reader):
@@ -264,6 +268,12 @@ def number_of_partitions(n_rows: int) -> int:
     """
     rows = min(max(n_rows // USUAL_PARTITIONS, LEAST_ROWS), MOST_ROWS)
     return max(1, -(-n_rows // rows))
+
+
+def file_partitions(files: Source) -> tuple[list[Reader], list[int]]:
+    """Readers of consecutive rows of files, one for each partition, and their numbers of rows."""
+    readers = files.readers(number_of_partitions(files.count()))
+    return readers, [int(reader.n_rows or 0) for reader in readers]
 
 
 def _values(values: Any) -> Any:

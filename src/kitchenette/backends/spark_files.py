@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from kitchenette.backends.plan import number_of_partitions
+from kitchenette.backends.plan import file_partitions
 from kitchenette.backends.spark_rows import SparkSource
 from kitchenette.backends.spark_tree import Batches
 from kitchenette.data import Source
@@ -38,15 +38,11 @@ class StoredSource(SparkSource):
     """
 
     def __init__(self, files: Source, session: SparkSession):
-        readers = files.readers(number_of_partitions(files.count()))
-        lengths = [int(reader.n_rows or 0) for reader in readers]
+        readers, lengths = file_partitions(files)
         # A row for each partition, whose number says which rows of the files are read.
         numbers = session.range(0, len(readers), 1, len(readers))
         super().__init__(files, numbers, FileChunks(readers), lengths=lengths, stable=True)
         self._files = files
-
-    def fingerprint(self) -> str:
-        return self._files.fingerprint()
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, FloatType
 
-from kitchenette.backends.plan import Lengths, PartitionedSource, blocks_of, of_partition
+from kitchenette.backends.plan import PartitionedSource, blocks_of, of_partition
 from kitchenette.backends.spark_tree import Batches, Traffic, n_cores, tree_value
 from kitchenette.data import DataError, Source, source
 from kitchenette.data.reader import Reader
@@ -86,7 +87,7 @@ class SparkSource(PartitionedSource):
         value, traffic = tree_value(
             self._frame,
             OfPartition(reduction, self._chunks, self.layout, starts, given),
-            Combined(reduction),
+            partial(joined, reduction),
             self._n_tasks,
             bytes_of(reduction),
         )
@@ -107,14 +108,6 @@ class SparkSource(PartitionedSource):
     def n_partitions(self) -> int:  # type: ignore[override]
         """The number of partitions up to the last one that has rows, which are counted for it."""
         return len(self.lengths())
-
-    def lengths(self) -> list[int]:
-        """The numbers of rows of the partitions."""
-        if self._lengths is None:
-            found = self.reduced(Lengths()) or {}
-            self._lengths = [found.get(number, 0) for number in range(max(found, default=-1) + 1)]
-            self.n_rows = sum(self._lengths)
-        return self._lengths
 
 
 def bytes_of(reduction: Any) -> int:
@@ -167,16 +160,6 @@ class OfPartition:
                 ),
             )
             start = rows.stop
-
-
-@dataclass(frozen=True)
-class Combined:
-    """The combination of two results, where None stands for no rows."""
-
-    reduction: Reduction
-
-    def __call__(self, a: Any, b: Any) -> Any:
-        return joined(self.reduction, a, b)
 
 
 # ---------------------------------------------------------------- data frames

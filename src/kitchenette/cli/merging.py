@@ -15,9 +15,17 @@ from kitchenette.learning.base import FeatureLearner
 def merge_files(paths: Sequence[Path], out: Path, terminal: Terminal) -> None:
     """Merge models of different rows with equal maps."""
     checked_output(out)
-    if _has_shard(paths[0]):
-        _merge_shards(paths, out, terminal)
-        return
+    shards = _has_shard(paths[0])
+    model = merge_shards(paths) if shards else _merged(paths)
+    save(model, out)
+    what = "shards" if shards else "models"
+    n_rows = 0 if model.statistics_ is None else model.statistics_.n_rows
+    terminal.document({"out": str(out), what: len(paths), "rows": n_rows})
+    terminal.line(f"{out}: {len(paths)} {what} with {n_rows:,} rows in all.")
+
+
+def _merged(paths: Sequence[Path]) -> FeatureLearner:
+    """The model of the rows of several models."""
     first, *others = (_with_statistics(path) for path in paths)
     for path, other in zip(paths[1:], others, strict=True):
         try:
@@ -27,24 +35,12 @@ def merge_files(paths: Sequence[Path], out: Path, terminal: Terminal) -> None:
                 f"{path}: {error} With the command: kitchenette fit ... --like {paths[0]}",
                 ExitCode.MODEL,
             ) from error
-    save(first.solve(), out)
-    n_rows = 0 if first.statistics_ is None else first.statistics_.n_rows
-    terminal.document({"out": str(out), "models": len(paths), "rows": n_rows})
-    terminal.line(f"{out}: {len(paths)} models with {n_rows:,} rows in all.")
+    return first.solve()
 
 
 def _has_shard(path: Path) -> bool:
     found = loaded(path)
     return isinstance(found, Checkpoint) and "shard" in found.facts
-
-
-def _merge_shards(paths: Sequence[Path], out: Path, terminal: Terminal) -> None:
-    """Make the model of the statistics of shards."""
-    model = merge_shards(paths)
-    save(model, out)
-    n_rows = 0 if model.statistics_ is None else model.statistics_.n_rows
-    terminal.document({"out": str(out), "shards": len(paths), "rows": n_rows})
-    terminal.line(f"{out}: {len(paths)} shards with {n_rows:,} rows in all.")
 
 
 def _with_statistics(path: Path) -> FeatureLearner:

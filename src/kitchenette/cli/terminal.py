@@ -41,10 +41,10 @@ class Terminal:
         self.out = Console(highlight=False, soft_wrap=False)
         self.err = Console(stderr=True, highlight=False)
 
-    def line(self, text: str = "", *, style: str | None = None) -> None:
+    def line(self, text: str = "") -> None:
         """A line of text for people."""
         if not self.as_json:
-            self.out.print(text, style=style, markup=False)
+            self.out.print(text, markup=False)
 
     def table(
         self, headings: Sequence[str], rows: Sequence[Sequence[str]], title: str = ""
@@ -64,13 +64,12 @@ class Terminal:
         if self.as_json or not items:
             return
         greatest = max(value for _, value in items) or 1.0
-        rows = [[name, f"{value:.1%}", bar(value / greatest)] for name, value in items]
         table = Table(title=title, title_justify="left", box=None, show_header=False)
         table.add_column(overflow="fold")
         table.add_column(justify="right")
         table.add_column(style="blue", no_wrap=True)
-        for row in rows:
-            table.add_row(*row)
+        for name, value in items:
+            table.add_row(name, f"{value:.1%}", bar(value / greatest))
         self.out.print(table, markup=False)
 
     def document(self, values: dict[str, Any]) -> None:

@@ -14,8 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from functools import cache
 from inspect import signature
-from typing import Any, TypeVar
+from types import NoneType, UnionType
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -219,6 +221,26 @@ def checked_state(state: dict[str, Any], types: dict[str, Any]) -> dict[str, Any
 def field_values(value: Any) -> dict[str, Any]:
     """The values of the fields of a dataclass, by name."""
     return {field.name: getattr(value, field.name) for field in fields(value)}
+
+
+def from_fields(cls: type[Made], state: dict[str, Any]) -> Made:
+    """A dataclass from untrusted values of its fields, whose types must be those it declares."""
+    return cls(**checked_state(state, _field_types(cls)))  # type: ignore[arg-type]
+
+
+@cache
+def _field_types(cls: Any) -> dict[str, tuple[type, ...]]:
+    """The types that each field of a dataclass may have, from its annotations."""
+    hints = get_type_hints(cls)
+    return {field.name: _classes(hints[field.name]) for field in fields(cls)}
+
+
+def _classes(hint: Any) -> tuple[type, ...]:
+    if isinstance(hint, UnionType):
+        return tuple(cls for part in get_args(hint) for cls in _classes(part))
+    if hint is None:
+        return (NoneType,)
+    return (get_origin(hint) or hint,)
 
 
 def constructed(cls: type[Made], parameters: dict[str, Any]) -> Made:

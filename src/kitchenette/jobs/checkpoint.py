@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from kitchenette.files import ModelFileError, load, save
 from kitchenette.files.container import temporary_files
-from kitchenette.files.registry import Budget, checked_state, field_values, storable
+from kitchenette.files.registry import Budget, field_values, from_fields, storable
 from kitchenette.learning import Summary
 from kitchenette.learning.machine import KernelMachine
 from kitchenette.parameters import check_count
@@ -128,23 +128,12 @@ class Checkpoint:
     @classmethod
     def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:
         """A checkpoint from the untrusted values of a file."""
-        made = cls(**checked_state(state, STORED))
+        made = from_fields(cls, state)
         for name in ("n_rows", "stop"):
             check_count(name, getattr(made, name), 0)
         if made.summary is not None and made.summary.n_rows > made.stop:
             raise ValueError("a checkpoint cannot have learned more rows than it has read.")
         return made
-
-
-STORED: dict[str, Any] = {
-    "inputs": str,
-    "settings": dict,
-    "prepared": KernelMachine,
-    "facts": dict,
-    "n_rows": int,
-    "summary": (Summary, type(None)),
-    "stop": int,
-}
 
 
 def loaded_checkpoint(path: Path, limits: dict[str, float]) -> Checkpoint | None:

@@ -1,11 +1,13 @@
-"""The columns of a source that a fitted model takes."""
+"""The rows of a source as a fitted model takes them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from kitchenette.data import Source
+from kitchenette.data import Block, DataError, Source
+
+BLOCK_ROWS = 1 << 14
 
 
 def source_for(model: Any, source: Source, keep: Sequence[str] = ()) -> Source:
@@ -50,3 +52,27 @@ def source_for(model: Any, source: Source, keep: Sequence[str] = ()) -> Source:
         left = [name for name in source.features if name not in others]
         return source.with_columns(left) if len(left) == n_columns else source
     return source.with_width(n_columns)
+
+
+def counted_blocks(source: Source, progress: Callable[[int], None] | None) -> Iterator[Block]:
+    """All blocks of a source, which must have rows.
+
+    Parameters
+    ----------
+    source : Source
+        Rows.
+    progress : callable or None
+        Called with the number of rows so far, after each block was used.
+
+    Yields
+    ------
+    block : Block
+    """
+    n_rows = 0
+    for block in source.blocks(BLOCK_ROWS):
+        yield block
+        n_rows = block.stop
+        if progress is not None:
+            progress(n_rows)
+    if n_rows == 0:
+        raise DataError("The source has no rows.")

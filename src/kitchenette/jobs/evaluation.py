@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from kitchenette.data import DataError, Source
-from kitchenette.jobs.columns import source_for
+from kitchenette.jobs.columns import counted_blocks, source_for
 from kitchenette.learning import KernelClassifier
 
-BLOCK_ROWS = 1 << 14
 LEAST_PROBABILITY = 1e-15
 
 
@@ -100,17 +99,13 @@ def evaluate_rows(
     """
     source = source_for(model, source)
     tally: Any = _Classes(model) if isinstance(model, KernelClassifier) else _Numbers(model)
-    done = 0
-    for block in source.blocks(BLOCK_ROWS):
+    n_rows = 0
+    for block in counted_blocks(source, progress):
         if block.y is None:
             raise DataError("Name the column to compare with, as target.")
         tally.add(block.X, block.y)
-        done += block.n_rows
-        if progress is not None:
-            progress(done)
-    if done == 0:
-        raise DataError("The source has no rows.")
-    found: Evaluation = tally.found(done)
+        n_rows = block.stop
+    found: Evaluation = tally.found(n_rows)
     return found
 
 

@@ -13,12 +13,11 @@ import numpy as np
 from kitchenette.data import DataError, Source
 from kitchenette.data.tables import arrow
 from kitchenette.files.container import replacement
-from kitchenette.jobs.columns import source_for
+from kitchenette.jobs.columns import counted_blocks, source_for
 from kitchenette.jobs.outputs import refuse_input
 from kitchenette.learning import KernelClassifier, KernelRegressor
 from kitchenette.parameters import check_choice
 
-BLOCK_ROWS = 1 << 14
 FORMATS = (".parquet", ".csv")
 
 
@@ -77,20 +76,16 @@ def predict_rows(
     if keep and not source.is_table:
         raise DataError("There are no columns with names to keep.")
     source = source_for(model, source, keep)
-    done = 0
+    n_rows = 0
     with writer(Path(out)) as write:
-        for block in source.without_targets().blocks(BLOCK_ROWS):
+        for block in counted_blocks(source.without_targets(), progress):
             kept = {name: block.X.column(name) for name in keep}
             predicted = predicted_columns(model, block.X, std=std, proba=proba)
             if kept.keys() & predicted.keys():
                 raise DataError(f"{min(kept.keys() & predicted.keys())!r} is a column already.")
             write({**kept, **predicted})
-            done += block.n_rows
-            if progress is not None:
-                progress(done)
-        if done == 0:
-            raise DataError("The source has no rows.")
-    return done
+            n_rows = block.stop
+    return n_rows
 
 
 def predicted_columns(model: Any, X: Any, *, std: bool, proba: bool) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -30,14 +31,12 @@ from kitchenette.learning.labels import (
 from kitchenette.learning.least_squares import LeastSquares
 from kitchenette.learning.leave_one_out import LeaveOneOut
 from kitchenette.learning.machine_parameters import is_word, without_one_pass
-from kitchenette.learning.many_passes import ONE_PASS_FEATURES
+from kitchenette.learning.many_passes import ONE_PASS_FEATURES, Lesson
 from kitchenette.learning.model import Validation
 from kitchenette.learning.predictor import Predictor
 from kitchenette.learning.scores import Labels, Scores
 from kitchenette.learning.solution import Solution
 from kitchenette.learning.summary import Summary
-from kitchenette.learning.warm_start import Earlier
-from kitchenette.maps.protocol import FittedMap
 from kitchenette.parameters import check_choice, check_count, unchanged_on_error
 
 CODES = ("onehot", "ecoc", "hadamard")
@@ -259,29 +258,6 @@ default="onehot"
         self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose
-
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Fit the feature map and learn from all rows, in one pass over blocks of them.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, data frame of shape (n_rows, n_columns), or Source
-            Rows, as the feature map takes them; or a `kitchenette.data.Source`, which has its own
-            targets and weights and is read in blocks.
-        y : array-like of shape (n_rows,)
-            Labels: numbers, strings or anything that can be sorted.
-        sample_weight : array-like of shape (n_rows,), optional
-            Nonnegative weights. A row of weight 2 counts as two rows; transformers of other
-            packages are fitted without weights.
-
-        Returns
-        -------
-        self : KernelClassifier
-            The fitted model.
-        """
-        with unchanged_on_error(self):
-            self.__dict__.pop("classes_", None)
-            return super().fit(X, y, sample_weight)
 
     @AvailableUnless(without_one_pass)
     def partial_fit(
@@ -527,30 +503,14 @@ default="onehot"
             return outputs
         return np.ascontiguousarray(outputs[:, 1:] - outputs[:, :1])
 
-    def learned_iteratively(
-        self,
-        fitted: FittedMap,
-        X: Any,
-        targets: Any,
-        weights: Array | None,
-        loss: str,
-        earlier: Earlier | None,
-    ) -> dict[str, Any]:
-        unbalanced, weights = weights, self.balanced_weights(targets, weights)
-        if loss != "auto":
-            learned = super().learned_iteratively(fitted, X, targets, weights, loss, earlier)
-            return learned | {"_by_class": None}
-        return self._of_the_better_loss(fitted, X, targets, weights, earlier, unbalanced)
+    def learned_iteratively(self, lesson: Lesson) -> dict[str, Any]:
+        unbalanced = lesson.weights
+        lesson = replace(lesson, weights=self.balanced_weights(lesson.targets, unbalanced))
+        if self.loss != "auto":
+            return super().learned_iteratively(lesson) | {"_by_class": None}
+        return self._of_the_better_loss(lesson, unbalanced)
 
-    def _of_the_better_loss(
-        self,
-        fitted: FittedMap,
-        X: Any,
-        targets: Any,
-        weights: Array | None,
-        earlier: Earlier | None,
-        unbalanced: Array | None,
-    ) -> dict[str, Any]:
+    def _of_the_better_loss(self, lesson: Lesson, unbalanced: Array | None) -> dict[str, Any]:
         """What is learned with the squared or the logistic loss.
 
         Both are tried on the same held-out rows. The logistic loss must predict more of them than
@@ -560,7 +520,7 @@ default="onehot"
         scores: dict[str, float] = {}
         for loss in ("squared", "logistic"):
             try:
-                learned, interrupted = self.in_passes(fitted, X, targets, weights, loss, earlier)
+                learned, interrupted = self.in_passes(lesson, loss)
             except KeyboardInterrupt:
                 if not found:
                     raise
@@ -577,9 +537,9 @@ default="onehot"
                 return found[max(scores, key=lambda loss: scores[loss])]
         if scores["logistic"] > scores["squared"]:
             return found["logistic"]
-        if self.solver == "iterative" or fitted.n_features_out_ > ONE_PASS_FEATURES:
+        if self.solver == "iterative" or lesson.fitted.n_features_out_ > ONE_PASS_FEATURES:
             return found["squared"]
-        return self.learned(fitted, X, targets, unbalanced)
+        return self.learned(lesson.fitted, lesson.X, lesson.targets, unbalanced)
 
     def _class_scores(self, outputs: Array, loss: str | None = None) -> Array:
         """The scores of all classes, also of two."""

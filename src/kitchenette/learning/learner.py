@@ -26,10 +26,6 @@ IMPROVEMENT = 2e-3  # the relative decrease of an error that counts as an improv
 HELD_OUT_PART = 5  # at most every fifth row is held out
 LEAST_HELD_OUT = 20  # with fewer rows to hold out, none is
 MOST_PENALTIES = 12  # that are tried
-NO_ROWS_TO_CHOOSE = (
-    "Several penalties need rows to choose one of them: validation_rows is 0, or there are too "
-    "few rows."
-)
 
 
 @dataclass(frozen=True)
@@ -171,6 +167,15 @@ class Learner(ABC):
                 f"step {self.n_steps}: alpha {self.weight_unit * alpha:.3g}, "
                 f"residual {residual:.2g}{held_out}"
             )
+
+    def only_penalty(self) -> float:
+        """The given penalty, where there are no rows to choose one of several."""
+        if np.ndim(self.settings.alpha) > 0:
+            raise ValueError(
+                "Several penalties need rows to choose one of them: validation_rows is 0, or there "
+                "are too few rows."
+            )
+        return float(self.settings.alpha)
 
     def sampled_rows(self, mean: Array) -> SampledRows:
         """The rows of the preconditioner."""

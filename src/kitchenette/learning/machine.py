@@ -26,7 +26,7 @@ from kitchenette.learning.machine_parameters import (
     is_word,
     without_one_pass,
 )
-from kitchenette.learning.many_passes import ManyPassMachine
+from kitchenette.learning.many_passes import Lesson, ManyPassMachine
 from kitchenette.learning.one_pass import ONE_PASS
 from kitchenette.learning.predictor import Answer, Predictor
 from kitchenette.learning.solved import SolvedMachine
@@ -82,9 +82,11 @@ class KernelMachine(SolvedMachine, ManyPassMachine, ExplainedMachine):
             missing values. A `kitchenette.data.Source` has its own targets and weights, and is
             read in blocks. Dask arrays and data frames are learned where they are.
         y : array-like of shape (n_rows,) or (n_rows, n_targets)
-            What is to be predicted.
+            What is to be predicted: numbers, or for a classifier labels, which are numbers, strings
+            or anything that can be sorted.
         sample_weight : array-like of shape (n_rows,), optional
-            Nonnegative weights. A row of weight 2 counts as two rows.
+            Nonnegative weights. A row of weight 2 counts as two rows; transformers of other
+            packages are fitted without weights.
 
         Returns
         -------
@@ -121,7 +123,7 @@ class KernelMachine(SolvedMachine, ManyPassMachine, ExplainedMachine):
         X, targets, weights = self._prepare(X, y, sample_weight, iterates)
         fitted = self._fitted
         if iterates is not None and iterates(fitted.n_features_out_):
-            learned = self.learned_iteratively(fitted, X, targets, weights, self.loss, earlier)
+            learned = self.learned_iteratively(Lesson(fitted, X, targets, weights, earlier))
         else:
             learned = self.learned(fitted, X, targets, weights)
         self.__dict__.update(learned)
@@ -141,9 +143,8 @@ class KernelMachine(SolvedMachine, ManyPassMachine, ExplainedMachine):
         check_iterative_memory(targets.shape[0], self._fitted.n_features_out_, n_targets)
         weights = None if weights is None else checked_weights(weights, targets.shape[0])
         weights = self.weighted(targets, weights)
-        self.__dict__.update(
-            self.learned_iteratively(self._fitted, source, targets, weights, self.loss, earlier)
-        )
+        lesson = Lesson(self._fitted, source, targets, weights, earlier)
+        self.__dict__.update(self.learned_iteratively(lesson))
 
     def _prepare_with(self, source: Source, iterates: Callable[[int], bool] | None = None) -> None:
         """Fit the feature map and the coding of targets on a sample of a source."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,31 @@ from kitchenette.maps.protocol import FittedMap
 ONE_PASS_FEATURES = 8192  # up to which solver="auto" takes one pass
 
 
+@dataclass(frozen=True)
+class Lesson:
+    """What is learned in many passes.
+
+    Attributes
+    ----------
+    fitted : FittedMap
+        The map.
+    X : table of rows or Source
+        All rows.
+    targets : ndarray
+        Their encoded targets.
+    weights : ndarray or None
+        Their weights.
+    earlier : Earlier or None
+        The model to begin with.
+    """
+
+    fitted: FittedMap
+    X: Any
+    targets: Any
+    weights: Array | None
+    earlier: Earlier | None
+
+
 class ManyPassMachine(TargetMachine):
     """Learns by an iterative solver, which needs no statistics and has any loss."""
 
@@ -30,29 +56,14 @@ class ManyPassMachine(TargetMachine):
             return bool(self.loss != "squared" or self.solver == "iterative")
         return n_features > ONE_PASS_FEATURES and not is_criterion(self.alpha)
 
-    def learned_iteratively(
-        self,
-        fitted: FittedMap,
-        X: Any,
-        targets: Any,
-        weights: Array | None,
-        loss: str,
-        earlier: Earlier | None,
-    ) -> dict[str, Any]:
+    def learned_iteratively(self, lesson: Lesson) -> dict[str, Any]:
         """The attributes that hold what is learned in many passes over all rows."""
-        return self.in_passes(fitted, X, targets, weights, loss, earlier)[0]
+        return self.in_passes(lesson, self.loss)[0]
 
-    def in_passes(
-        self,
-        fitted: FittedMap,
-        X: Any,
-        targets: Any,
-        weights: Array | None,
-        loss: str,
-        earlier: Earlier | None,
-    ) -> tuple[dict[str, Any], bool]:
+    def in_passes(self, lesson: Lesson, loss: str) -> tuple[dict[str, Any], bool]:
         """What is learned with a loss, and whether somebody interrupted the solver."""
-        weights = np.ones(X.shape[0]) if weights is None else weights
+        fitted, X, targets, earlier = lesson.fitted, lesson.X, lesson.targets, lesson.earlier
+        weights = np.ones(X.shape[0]) if lesson.weights is None else lesson.weights
         if not weights.any():
             raise ValueError("All weights are zero: there is no row to learn from.")
         rows = feature_rows(fitted, X, targets, self, weights)

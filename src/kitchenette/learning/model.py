@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from kitchenette.files.registry import Budget, checked_state, field_values, storable
+from kitchenette.files.registry import Budget, field_values, from_fields, storable
 from kitchenette.learning.calibration import Calibration
 from kitchenette.learning.solution import Solution
 from kitchenette.maps.protocol import FittedMap
@@ -44,12 +44,7 @@ class Validation:
     @classmethod
     def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:
         """A value from the untrusted values of a model file."""
-        types = {
-            "score": (float, type(None)),
-            "calibration": (Calibration, type(None)),
-            "spread": (np.ndarray, type(None)),
-        }
-        made = cls(**checked_state(state, types))
+        made = from_fields(cls, state)
         spread = made.spread
         if spread is not None and (
             spread.dtype != np.float64
@@ -106,6 +101,13 @@ class LinearFunction(ABC):
     def to_file(self) -> dict[str, Any]:
         """All values, for a model file."""
         return field_values(self)
+
+    def check_arrays(self, **axes: int) -> None:
+        """Refuse arrays of a model file without these numbers of axes, or that are not finite."""
+        for name, n_axes in axes.items():
+            array = getattr(self, name)
+            if array.dtype != np.float64 or array.ndim != n_axes or not np.isfinite(array).all():
+                raise ValueError(f"{name} must be finite, of type float64, with {n_axes} axes.")
 
 
 @storable
@@ -165,20 +167,8 @@ class LinearModel(LinearFunction):
     @classmethod
     def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:
         """A model from the untrusted values of a model file."""
-        types = {
-            "coef": np.ndarray,
-            "intercept": np.ndarray,
-            "alpha": float,
-            "log_marginal_likelihood": float,
-            "fit_intercept": bool,
-            "has_float32": bool,
-            "version": int,
-            "validation": Validation,
-        }
-        made = cls(**checked_state(state, types))
-        for name, array, n_axes in (("coef", made.coef, 2), ("intercept", made.intercept, 1)):
-            if array.dtype != np.float64 or array.ndim != n_axes or not np.isfinite(array).all():
-                raise ValueError(f"{name} must be finite, of type float64, with {n_axes} axes.")
+        made = from_fields(cls, state)
+        made.check_arrays(coef=2, intercept=1)
         if made.intercept.size != made.coef.shape[1]:
             raise ValueError("intercept must have a number for each target.")
         made.validation.check_targets(made.intercept.size)

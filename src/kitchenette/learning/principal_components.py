@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from kitchenette.files.registry import Budget, checked_state, storable
+from kitchenette.files.registry import Budget, from_fields, storable
 from kitchenette.learning.base import Array
 from kitchenette.learning.eigenvectors import leading_eigenvectors
 from kitchenette.learning.least_squares import LeastSquares
@@ -97,20 +97,8 @@ class PrincipalComponents(LinearFunction):
     @classmethod
     def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:
         """Components from the untrusted values of a model file."""
-        types = {
-            "components": np.ndarray,
-            "mean": np.ndarray,
-            "eigenvalues": np.ndarray,
-            "total": float,
-            "divisor": float,
-            "whiten": bool,
-            "version": int,
-        }
-        made = cls(**checked_state(state, types))
-        for name, n_axes in (("components", 2), ("mean", 1), ("eigenvalues", 1)):
-            array = getattr(made, name)
-            if array.dtype != np.float64 or array.ndim != n_axes or not np.isfinite(array).all():
-                raise ValueError(f"{name} must be finite, of type float64, with {n_axes} axes.")
+        made = from_fields(cls, state)
+        made.check_arrays(components=2, mean=1, eigenvalues=1)
         if made.components.shape != (made.eigenvalues.size, made.mean.size):
             raise ValueError("components must have an eigenvalue for each row.")
         if made.eigenvalues.min(initial=0) < 0:

@@ -12,7 +12,6 @@ from kitchenette.learning.accumulation import Targets
 from kitchenette.learning.learner import (
     IMPROVEMENT,
     MOST_PENALTIES,
-    NO_ROWS_TO_CHOOSE,
     PILOT_ROWS,
     RATIO,
     Learned,
@@ -80,7 +79,7 @@ class SmoothLearner(Learner):
             start = replace(start, coef=coef / self.units, intercept=intercept / self.units)
         guess *= TYPICAL_CURVATURE[self.loss_name]
         if self.held_rows is None:
-            one = guess if alpha is None else self._one_of(alpha)
+            one = guess if alpha is None else self.only_penalty()
             return self._in_units(self._solve(self.rows, one, start, None, self.settings.tol)[0])
         if alpha is None:
             chosen = self._along_the_path(guess, start)
@@ -149,12 +148,6 @@ class SmoothLearner(Learner):
         return float(np.linalg.norm(np.vstack([weights, intercept])))
 
     # ------------------------------------------------------------ penalties
-
-    @staticmethod
-    def _one_of(alpha: Any) -> float:
-        if np.ndim(alpha) > 0:
-            raise ValueError(NO_ROWS_TO_CHOOSE)
-        return float(alpha)
 
     def _among(self, alphas: Array, start: Learned) -> Learned:
         """The best of some penalties, each beginning with the model of the next larger one."""

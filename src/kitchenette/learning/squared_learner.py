@@ -19,7 +19,6 @@ from kitchenette.learning.lanczos_evidence import choose_by_evidence
 from kitchenette.learning.learner import (
     IMPROVEMENT,
     MOST_PENALTIES,
-    NO_ROWS_TO_CHOOSE,
     RATIO,
     Learned,
     Learner,
@@ -73,7 +72,9 @@ class SquaredLearner(Learner):
         sample = self.sampled_rows(moments.mean)
         if self.held_rows is None:
             coef = np.zeros_like(moments.cross) if self.start is None else self.start[0]
-            start = Learned(coef, moments.target_mean, self._given_penalty())
+            given = self.settings.alpha is not None
+            alpha = self.only_penalty() if given else self.first_guess()[0]
+            start = Learned(coef, moments.target_mean, alpha)
             goal = max(self.settings.tol, SMALLEST)
             return self._solve(moments, sample, start, self.settings.max_iter, goal)
         chosen = self._chosen(moments, sample)
@@ -201,14 +202,6 @@ class SquaredLearner(Learner):
         if start.exhausted or (most == self.settings.max_iter and final.residual > goal):
             warn_of_steps(self.settings.max_iter, final.residual, self.settings.tol)
         return final
-
-    def _given_penalty(self) -> float:
-        alpha = self.settings.alpha
-        if alpha is None:
-            return self.first_guess()[0]
-        if np.ndim(alpha) > 0:
-            raise ValueError(NO_ROWS_TO_CHOOSE)
-        return float(alpha)
 
     def _first_penalties(self) -> list[float]:
         """Penalties to try, from large to small."""

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from kitchenette.files.registry import Budget, checked_state, field_values, storable
+from kitchenette.files.registry import Budget, field_values, from_fields, storable
 from kitchenette.learning.balancing import Parts, both, extended
 from kitchenette.learning.labels import are_sorted, union_of_classes
 from kitchenette.learning.least_squares import LeastSquares
@@ -133,18 +133,7 @@ class Summary:
     @classmethod
     def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:
         """A summary from the untrusted values of a model file."""
-        none = type(None)
-        types = {
-            "estimator": str,
-            "origin": str,
-            "n_rows": int,
-            "statistics": (LeastSquares, none),
-            "by_class": (list, none),
-            "sample": (RowSample, none),
-            "classes": (np.ndarray, none),
-            "target_dtype": str,
-        }
-        made = cls(**checked_state(state, types))
+        made = from_fields(cls, state)
         check_count("n_rows", made.n_rows, 0)
         made.check()
         return made

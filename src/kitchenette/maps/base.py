@@ -109,17 +109,27 @@ class RowMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParameters,
         with unchanged_on_error(self):
             self.check_parameters()
             X, sample_weight = counting_rows(table(X), sample_weight)
-            seed = seed_from(self.random_state)
-            sample, weights = sample_rows(X, seed, sample_weight, drawn)
-            sample = validated(self, sample, reset=True)
-            observed = None
-            if self.observes:
-                rows = everything
-                observed = self.observed(X) if rows is None else rows.reduced(Observed(self))
-            self.specification_ = self.choose(sample, seed, weights, observed)
-            # The operator is drawn now, so that errors are raised by `fit`.
-            self.specification_.operator(sample.dtype)
+            self._fit_table(X, sample_weight, seed_from(self.random_state), drawn, everything)
         return self
+
+    def _fit_table(
+        self,
+        X: Any,
+        sample_weight: NDArray[np.float64] | None,
+        seed: int,
+        drawn: DrawnRows | None,
+        everything: Reducible | None,
+    ) -> None:
+        """`fit_rows` for a table of rows of positive weight."""
+        sample, weights = sample_rows(X, seed, sample_weight, drawn)
+        sample = validated(self, sample, reset=True)
+        observed = None
+        if self.observes:
+            rows = everything
+            observed = self.observed(X) if rows is None else rows.reduced(Observed(self))
+        self.specification_ = self.choose(sample, seed, weights, observed)
+        # The operator is drawn now, so that errors are raised by `fit`.
+        self.specification_.operator(sample.dtype)
 
     def fit_source(self, source: Source) -> Self:
         """Fit on a sample of a source; maps that look at all rows do so in a pass.

@@ -94,10 +94,6 @@ class Substitute(Preparation):
     replaced: Numbers
     substitute: Numbers
 
-    @property
-    def n_outputs(self) -> int:
-        return self.n_columns
-
     def draw(self, dtype: np.dtype[Any]) -> Operator:
         items = [Item(Kind.COPY, column) for column in range(self.n_columns)]
         for column, *numbers in zip(self.columns, self.replaced, self.substitute, strict=True):

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kitchenette.data.tables import numbers_of, text_of, words_of
-from kitchenette.files.registry import Budget, checked_state, storable
+from kitchenette.files.registry import Budget, checked_state, from_fields, storable
 from kitchenette.parameters import check_count
 
 UNKNOWN_WORD = -1.0  # the code of a word that no step knows
@@ -145,7 +145,7 @@ class HashedWords(Coding):
     @classmethod
     def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:
         """A coding from the untrusted values of a model file."""
-        made = cls(**checked_state(state, {"column": int, "n_buckets": int}))
+        made = from_fields(cls, state)
         if check_count("n_buckets", made.n_buckets) > MOST_BUCKETS:
             raise ValueError(f"n_buckets must be at most {MOST_BUCKETS}.")
         return made
@@ -194,4 +194,4 @@ class Days(Coding):
     @classmethod
     def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:
         """A coding from the untrusted values of a model file."""
-        return cls(**checked_state(state, {"column": int}))
+        return from_fields(cls, state)

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
-from kitchenette.data.collections import as_rows
 from kitchenette.data.drawing import DrawnRows, sample_rows
 from kitchenette.data.reduction import Reducible
-from kitchenette.data.rows import counting_rows, table, validated
-from kitchenette.data.source import Source
+from kitchenette.data.rows import validated
 from kitchenette.kernels import Kernel, ShiftInvariantKernel
 from kitchenette.maps.base import RowMap
 from kitchenette.maps.prepared import PreparedSpecification
@@ -22,8 +18,8 @@ from kitchenette.maps.prepared_map import PreparedMap
 from kitchenette.maps.protocol import fit_map, specification_of, thawed
 from kitchenette.maps.registry import make_map
 from kitchenette.maps.specification import Specification
-from kitchenette.parameters import check_count, unchanged_on_error
-from kitchenette.sketching.random import Stream, seed_from
+from kitchenette.parameters import check_count
+from kitchenette.sketching.random import Stream
 
 
 class CompactMap(RowMap):
@@ -39,36 +35,20 @@ class CompactMap(RowMap):
         kernel: Kernel = vars(self)[f"{self.inner_name}_"].kernel_
         return kernel
 
-    def fit_rows(
-        self,
-        X: Any,
-        sample_weight: NDArray[np.float64] | None = None,
-        drawn: DrawnRows | None = None,
-        everything: Reducible | None = None,
-    ) -> Self:
-        X, _, sample_weight = as_rows(X, None, sample_weight)
-        if isinstance(X, Source):
-            return self.fit_source(X)
-        with unchanged_on_error(self):
-            self._fit(X, sample_weight, drawn, everything)
-        return self
-
     @property
     def observes(self) -> bool:  # type: ignore[override]
         """Whether the inner map looks at all rows."""
         return bool(getattr(thawed(self._unfitted_inner(0)), "observes", False))
 
-    def _fit(
+    def _fit_table(
         self,
         X: Any,
         sample_weight: Any,
+        seed: int,
         drawn: DrawnRows | None,
         everything: Reducible | None,
     ) -> None:
         """Fit the inner map, then this map on its features."""
-        self.check_parameters()
-        X, sample_weight = counting_rows(table(X), sample_weight)
-        seed = seed_from(self.random_state)
         sample, _ = sample_rows(X, seed, sample_weight, drawn)
         sample = validated(self, sample, reset=True)
         inner = self._unfitted_inner(seed)

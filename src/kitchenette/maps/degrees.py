@@ -236,8 +236,10 @@ def _candidates(
             yield float((spreads[others] ** 2 / counts[fixed != term]).sum()), counts
 
 
-def check_counts(counts: Any, expected: Any, n_features: int) -> None:
-    """Refuse counts that `optimal_counts` cannot have returned."""
+def check_counts(counts: Any, expected: Any, n_features: int) -> NDArray[np.int64]:
+    """Refuse counts that `optimal_counts` cannot have returned, and return others."""
+    if counts is None or expected is None:
+        raise ValueError("the counts of features per degree are missing.")
     whole = counts.dtype == np.int64 and counts.ndim == 1 and counts.min(initial=0) >= 0
     # The largest count is checked before the sum, which could overflow.
     if not whole or counts.max(initial=0) > n_features or counts.sum() != n_features:
@@ -246,6 +248,8 @@ def check_counts(counts: Any, expected: Any, n_features: int) -> None:
         raise ValueError("The expected counts must be as many as the counts.")
     if not np.all(np.isfinite(expected) & (expected > 0)):
         raise ValueError("The expected counts must be positive.")
+    found: NDArray[np.int64] = counts
+    return found
 
 
 def _whole_shares(spreads: Array, total: int) -> NDArray[np.int64]:

@@ -196,10 +196,8 @@ class FastfoodSpecification(FourierSpecification):
         super().check()
         check_options(self.kernel, self.projection, self.features)
         if self.polynomial:
-            if self.counts is None or self.expected is None:
-                raise ValueError("the counts of features per degree are missing.")
-            check_counts(self.counts, self.expected, self.n_components)
-            check_terms(self.kernel, self.counts.size)
+            counts = check_counts(self.counts, self.expected, self.n_components)
+            check_terms(self.kernel, counts.size)
         elif self.features == "local" and (
             self.template_spread is None or not 0 <= self.template_spread < 1
         ):

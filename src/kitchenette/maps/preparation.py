@@ -7,7 +7,6 @@ transformers of scikit-learn.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence as Several
 from dataclasses import dataclass
 from functools import reduce
@@ -18,8 +17,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from kitchenette.files.registry import Budget, checked_state, storable
-from kitchenette.maps.specification import FrozenValue, field_types
+from kitchenette.files.registry import Budget, from_fields, storable
+from kitchenette.maps.specification import FrozenValue
 from kitchenette.parameters import check_choice, check_count
 from kitchenette.sketching.columns import (
     Item,
@@ -50,9 +49,9 @@ class Preparation(FrozenValue):
     n_columns: int
 
     @property
-    @abstractmethod
     def n_outputs(self) -> int:
-        """The number of prepared columns."""
+        """The number of prepared columns, as many as there are unless a class says otherwise."""
+        return self.n_columns
 
     @property
     def keeps_zeros(self) -> bool:
@@ -86,7 +85,7 @@ class Preparation(FrozenValue):
     @classmethod
     def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:
         """A preparation from the untrusted values of a model file."""
-        made = cls(**checked_state(state, field_types(cls)))
+        made = from_fields(cls, state)
         made.check()
         size = made.drawn_bytes()
         budget.spend(size, size, f"preparing {made.n_columns} columns")
@@ -126,10 +125,6 @@ class ColumnAffine(Preparation):
         )
         made.check()
         return made
-
-    @property
-    def n_outputs(self) -> int:
-        return self.n_columns
 
     def draw(self, dtype: np.dtype[Any]) -> Operator:
         return scaled_columns(self.offset, self.factor, self.low, self.high, dtype)
@@ -223,10 +218,6 @@ class PiecewiseLinear(Preparation):
         made.check()
         return made
 
-    @property
-    def n_outputs(self) -> int:
-        return self.n_columns
-
     def draw(self, dtype: np.dtype[Any]) -> Operator:
         table = np.stack([self.knots, self.below, self.at, self.above])
         kind = Kind.RANKS if self.normal else Kind.INTERPOLATE
@@ -251,10 +242,6 @@ class UnitRows(Preparation):
     """Rows divided by their norm, "l1", "l2" or "max"; rows of zeros stay."""
 
     norm: str = "l2"
-
-    @property
-    def n_outputs(self) -> int:
-        return self.n_columns
 
     def draw(self, dtype: np.dtype[Any]) -> Operator:
         return unit_rows(self.n_columns, self.norm, dtype)

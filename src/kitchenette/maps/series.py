@@ -81,10 +81,8 @@ class SeriesSpecification(Specification):
 
     def check_counts(self, series: Series, n_features: int) -> None:
         """Refuse counts that do not match these terms."""
-        if self.counts is None or self.expected is None:
-            raise ValueError("the counts of features per degree are missing.")
-        check_counts(self.counts, self.expected, n_features if series.degrees.size else 0)
-        if self.counts.size != series.degrees.size:
+        n_counted = n_features if series.degrees.size else 0
+        if check_counts(self.counts, self.expected, n_counted).size != series.degrees.size:
             raise ValueError("there must be a count for each degree of the series.")
 
 

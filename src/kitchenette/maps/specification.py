@@ -10,15 +10,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
-from functools import cache, cached_property
-from types import NoneType, UnionType
-from typing import Any, NamedTuple, Self, get_args, get_origin, get_type_hints
+from functools import cached_property
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from kitchenette.comparison import first_difference
-from kitchenette.files.registry import Budget, checked_state, field_values
+from kitchenette.files.registry import Budget, field_values, from_fields
 from kitchenette.parameters import check_choice, check_count
 from kitchenette.sketching.operators import Operator
 from kitchenette.sketching.random import Stream, seed_from
@@ -143,7 +142,7 @@ class Specification(FrozenValue):
     @classmethod
     def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:
         """A specification from the untrusted values of a model file."""
-        made = cls(**checked_state(state, field_types(cls)))
+        made = from_fields(cls, state)
         made.check()
         n_bytes, n_operations = made.cost()
         probes = PROBES * (made.n_columns + made.n_components)
@@ -157,18 +156,3 @@ def _same(a: Any, b: Any) -> bool:
         return type(a) is type(b) and a.dtype == b.dtype and np.array_equal(a, b)
     missing = isinstance(a, float) and a != a
     return type(a) is type(b) and bool(a == b or (missing and b != b))
-
-
-@cache
-def field_types(cls: Any) -> dict[str, tuple[type, ...]]:
-    """The types that each field of a dataclass may have, from its annotations."""
-    hints = get_type_hints(cls)
-    return {field.name: _classes(hints[field.name]) for field in fields(cls)}
-
-
-def _classes(hint: Any) -> tuple[type, ...]:
-    if isinstance(hint, UnionType):
-        return tuple(cls for part in get_args(hint) for cls in _classes(part))
-    if hint is None:
-        return (NoneType,)
-    return (get_origin(hint) or hint,)

@@ -15,10 +15,10 @@ from scipy.linalg import lapack
 from kitchenette.data.reduction import Reducible
 from kitchenette.data.rows import slices, table, take, validated
 from kitchenette.data.source import Block
-from kitchenette.files.registry import Budget, checked_state, storable
+from kitchenette.files.registry import Budget, from_fields, storable
 from kitchenette.kernels import Gaussian
 from kitchenette.maps.compact import CompactMap, check_inner
-from kitchenette.maps.specification import Cost, Specification, field_types
+from kitchenette.maps.specification import Cost, Specification
 from kitchenette.parameters import check_choice
 from kitchenette.sketching.dense import matrix_product
 from kitchenette.sketching.hadamard import fwht
@@ -91,7 +91,7 @@ class Range:
     @classmethod
     def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:
         """A range from the untrusted values of a model file."""
-        made = cls(**checked_state(state, field_types(Range)))
+        made = from_fields(cls, state)
         if made.n_blocks < 0 or made.n_rows < 1:
             raise ValueError("the numbers of rows and blocks must not be negative.")
         check_choice("method", made.method, ("gaussian", "srht"))

@@ -16,35 +16,12 @@ from sklearn.pipeline import Pipeline
 
 from kitchenette.maps.base import RowMap
 from kitchenette.maps.codings import Vocabulary
-from kitchenette.maps.preparation import Columns, Preparation, Sequence
+from kitchenette.maps.preparation import Columns, Sequence
 from kitchenette.maps.prepared import PreparedSpecification
 from kitchenette.maps.prepared_map import PreparedMap
 from kitchenette.maps.scalers import SCALERS, Column, NotTranslatedError, Translation
 
 TRANSLATED = (*SCALERS, ColumnTransformer, Pipeline)
-
-
-def preparation_of(estimator: Any) -> Preparation | None:
-    """The preparation that a fitted transformer of numeric columns makes, or None.
-
-    Parameters
-    ----------
-    estimator : fitted transformer
-        A StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler, QuantileTransformer,
-        Normalizer, SimpleImputer, OneHotEncoder, ColumnTransformer or Pipeline of scikit-learn.
-
-    Returns
-    -------
-    preparation : Preparation or None
-    """
-    columns = _raw_columns(_steps(estimator))
-    if columns is None:
-        return None
-    try:
-        preparation, _ = _translated(estimator, columns)
-    except NotTranslatedError:
-        return None
-    return None if any(column.words is not None for column in columns) else preparation
 
 
 def prepared_map(estimator: Any) -> PreparedMap | None:
@@ -53,9 +30,10 @@ def prepared_map(estimator: Any) -> PreparedMap | None:
     if steps and isinstance(steps[-1], RowMap):
         last = steps.pop()
     first = steps[0] if steps else last
-    columns = _raw_columns([first])
-    if columns is None:
+    n_columns = getattr(first, "n_features_in_", None)
+    if n_columns is None:
         return None
+    columns = [Column(raw=True) for _ in range(n_columns)]
     if last is not None:
         if not _is_its_specification(last):
             return None
@@ -84,12 +62,6 @@ def _is_its_specification(fitted: RowMap) -> bool:
     own = type(fitted)
     usual = own.operator is RowMap.operator and own.transform is RowMap.transform
     return usual and "specification_" in vars(fitted)
-
-
-def _raw_columns(steps: list[Any]) -> list[Column] | None:
-    """The columns that the first step was fitted on, or None if it was not fitted."""
-    n_columns = getattr(steps[0], "n_features_in_", None) if steps else None
-    return None if n_columns is None else [Column(raw=True) for _ in range(n_columns)]
 
 
 def _steps(estimator: Any) -> list[Any]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from kitchenette.report.comparison import Measurement
 
-TIMES = (("years", 31_557_600.0), ("days", 86_400.0), ("h", 3600.0), ("min", 60.0), ("s", 1.0))
-SMALL_TIMES = (("ms", 1e-3), ("µs", 1e-6))
+LONG_TIMES = (("years", 31_557_600.0), ("days", 86_400.0), ("h", 3600.0), ("min", 60.0))
+TIMES = (*LONG_TIMES, ("s", 1.0), ("ms", 1e-3), ("µs", 1e-6))
 SMALL_ERROR = 0.001  # below which an error of numbers has two digits, wherever they are
 SIZES = (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
 
@@ -21,13 +21,9 @@ def of_seconds(seconds: float | None) -> str:
     """
     if seconds is None:
         return "unknown"
-    for unit, size in TIMES:
-        if seconds >= (2 * size if size > 1 else size):
-            return f"{_three(seconds / size)} {unit}"
-    for unit, size in SMALL_TIMES:
-        if seconds >= size:
-            return f"{_three(seconds / size)} {unit}"
-    return f"{_three(seconds / 1e-6)} µs"
+    fitting = (pair for pair in TIMES if seconds >= (2 * pair[1] if pair[1] > 1 else pair[1]))
+    unit, size = next(fitting, TIMES[-1])
+    return f"{_three(seconds / size)} {unit}"
 
 
 def of_bytes(size: float | None) -> str:

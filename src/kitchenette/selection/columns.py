@@ -111,15 +111,9 @@ def prepared_rows(preparation: Preparation, rows: NDArray[Any]) -> NDArray[Any]:
 def _dense_scales(name: str, rows: Any) -> ColumnScales:
     spread = robust_spread(rows)
     rows = rows.astype(np.float64)
-    varying = spread > 0
     if name in ("common", "columns"):
-        offset = np.median(rows, axis=0)
-        if name == "common":
-            # One spread for all columns, so that weights are of order one in any unit.
-            unit = float(np.sqrt(np.mean(np.square(spread[varying])))) if varying.any() else 1.0
-            return ColumnScales(name, spread / unit, offset, varying / unit)
-        return ColumnScales(name, varying.astype(float), offset, _inverse(spread))
-    knots, values = [], []
+        return _affine_scales(name, spread, np.median(rows, axis=0))
+    varying, knots, values = spread > 0, [], []
     for column, vary in zip(rows.T, varying, strict=True):
         x, y = (_compressed if name == "compressed" else _ranked)(column, bool(vary))
         inside = np.interp(column, x, y)
@@ -135,12 +129,17 @@ def _sparse_scales(name: str, rows: Any) -> ColumnScales:
     mean = np.asarray(rows.mean(axis=0), dtype=np.float64).ravel()
     spread = np.sqrt(np.maximum(mean_square - mean**2, 0))
     spread = _beyond_rounding(spread, np.sqrt(mean_square), rows.dtype)
-    offset = np.zeros_like(spread)
-    if name == "common":
-        varying = spread > 0
-        unit = float(np.sqrt(np.mean(np.square(spread[varying])))) if varying.any() else 1.0
-        return ColumnScales(name, spread / unit, offset, varying / unit)
-    return ColumnScales(name, (spread > 0).astype(float), offset, _inverse(spread))
+    return _affine_scales(name, spread, np.zeros_like(spread))
+
+
+def _affine_scales(name: str, spread: Array, offset: Array) -> ColumnScales:
+    """Factors that bring the spread of all columns together, or that of each of them, to one."""
+    varying = spread > 0
+    if name != "common":
+        return ColumnScales(name, varying.astype(float), offset, _inverse(spread))
+    # One spread for all columns, so that weights are of order one in any unit.
+    unit = float(np.sqrt(np.mean(np.square(spread[varying])))) if varying.any() else 1.0
+    return ColumnScales(name, spread / unit, offset, varying / unit)
 
 
 def robust_spread(rows: NDArray[Any]) -> Array:

@@ -46,9 +46,7 @@ class TensorPowerSketch:
 
     def astype(self, dtype: DTypeLike) -> Self:
         """The same sketches in this precision."""
-        if self.weights.dtype == dtype:
-            return self
-        return replace(self, weights=self.weights.astype(dtype))
+        return replace(self, weights=self.weights.astype(dtype, copy=False))
 
     def operator(self, n_columns: int) -> NativeOperator:
         """The operator for rows of n_columns, which is the number of inputs or one fewer."""

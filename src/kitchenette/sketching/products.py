@@ -46,10 +46,7 @@ class SignedProducts(ABC):
 
     def astype(self, dtype: DTypeLike) -> Self:
         """The same products with weights in this precision."""
-        return self if self.weights.dtype == dtype else self._with_weights(dtype)
-
-    def _with_weights(self, dtype: DTypeLike) -> Self:
-        return replace(self, weights=self.weights.astype(dtype))
+        return replace(self, weights=self.weights.astype(dtype, copy=False))
 
     def _column_scales(self) -> NDArray[Any] | None:
         if self.input_scale == 1:
