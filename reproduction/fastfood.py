@@ -305,6 +305,12 @@ def measured_error(method: str, scale: float, rows: Split, D: int, seed: int) ->
     return rmse(model.predict(rows.X_test), rows.y_test)
 
 
+WHY_FEW_ROWS = (
+    "there are 8000 rows for training here and 522,910 in the paper: single draws of RKS and of "
+    "Fastfood RBF had 0.91 with 100,000 rows and 0.88 to 0.89 with 400,000"
+)
+
+
 class Regression(Experiment):
     name = "fastfood-table-3"
     paper = experiment.FASTFOOD
@@ -354,7 +360,8 @@ class Regression(Experiment):
     def findings(self, results: Results) -> Iterable[Finding]:
         for name in results.values("data"):
             here = results.where(data=name)
-            for method in ("RKS", "Nystroem", "exact RBF"):
+            exact = ["exact RBF"] if PRINTED[name][0] is not None else []
+            for method in ("RKS", "Nystroem", *exact):
                 ratios = here.ratios("rmse", {"method": "Fastfood RBF"}, {"method": method})
                 yield claim(
                     f"{SETS[name][0]}: Fastfood RBF is as good as {METHODS[method]}, "
@@ -387,7 +394,9 @@ class Regression(Experiment):
                         figure,
                         results.sample("rmse", data=name, method=method),
                         lower_is_better=True,
-                        why="scaling, length scales and penalties of the paper are not known",
+                        why=WHY_FEW_ROWS
+                        if name == "covtype"
+                        else "scaling, length scales and penalties of the paper are not known",
                     )
 
     def tables(self, results: Results) -> Iterable[Table]:
