@@ -16,8 +16,9 @@ from sklearn.semi_supervised import SelfTrainingClassifier
 from sklearn.utils.class_weight import compute_sample_weight
 
 import kitchenette
-from kitchenette import Fastfood, KernelClassifier
+from kitchenette import Fastfood, KernelClassifier, RandomMaclaurin
 from kitchenette.files.registry import Budget
+from kitchenette.kernels import Polynomial
 from kitchenette.learning.calibration import Calibration, _increasing
 
 
@@ -47,6 +48,20 @@ def test_one_mistake_does_not_move_the_biases():
     labels[0] = (labels[0] + 1) % 3
     found = Calibration._softmax(scores, labels, np.ones(2000))
     assert np.abs(found.biases).max() < 0.1
+
+
+def test_rare_classes_are_rare_also_without_an_intercept():
+    # Scores without an intercept do not know that one row of 20 is of the second class. With the
+    # narrow prior of scores that do, the mean probability is 0.37.
+    rng = np.random.default_rng(0)
+
+    def rows(n):
+        y = (rng.random(n) < 0.05).astype(int)
+        return rng.normal(size=(n, 3)) + np.outer(1.2 * y, [1, 0, 0]), y
+
+    linear = RandomMaclaurin(Polynomial(1, 0.0), 16, random_state=0)
+    model = KernelClassifier(linear, fit_intercept=False, random_state=0).fit(*rows(150))
+    assert model.predict_proba(rows(4000)[0])[:, 1].mean() < 0.31
 
 
 def test_isotonic_wins_where_the_softmax_is_wrong():

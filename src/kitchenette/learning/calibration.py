@@ -28,7 +28,8 @@ from kitchenette.learning.threads import one_blas_thread
 
 Array = NDArray[np.float64]
 PRIOR_SLOPE = 4.0  # the slope of a sigmoid that follows scores between 0 and 1
-BIAS_SPREAD = 1 / 8  # the standard deviation of the normal prior of a bias
+# The standard deviation of the normal prior of a bias, for scores with an intercept and without.
+BIAS_SPREAD, BIAS_SPREAD_WITHOUT = 1 / 8, 1.0
 LEAST_OF_CLASS = 20  # rows in and out of a class for its isotonic regression
 
 
@@ -61,7 +62,14 @@ class Calibration:
         return cls(PRIOR_SLOPE, np.zeros(n_classes), [], 0.0)
 
     @classmethod
-    def fit(cls, scores: Array, labels: NDArray[np.intp], weights: Array) -> Self:
+    def fit(
+        cls,
+        scores: Array,
+        labels: NDArray[np.intp],
+        weights: Array,
+        *,
+        bias_spread: float = BIAS_SPREAD,
+    ) -> Self:
         """The better one of the two calibrations.
 
         Parameters
@@ -72,23 +80,32 @@ class Calibration:
             The numbers of the classes.
         weights : ndarray of shape (n_rows,)
             The weights of the rows.
+        bias_spread : float
+            The standard deviation of the normal prior of the biases: `BIAS_SPREAD_WITHOUT` where
+            the scores have no intercept, and so do not know how frequent the classes are.
         """
         losses = np.zeros(2)
         halves = np.arange(labels.size) % 2 == 0
         if min(halves.sum(), (~halves).sum()) < 2 * LEAST_OF_CLASS:
-            return cls._softmax(scores, labels, weights)
+            return cls._softmax(scores, labels, weights, bias_spread)
         for half in (halves, ~halves):
-            plain = cls._softmax(scores[half], labels[half], weights[half])
+            plain = cls._softmax(scores[half], labels[half], weights[half], bias_spread)
             for i, found in enumerate(
                 (plain, plain._isotonic(scores[half], labels[half], weights[half]))
             ):
                 chosen = found(scores[~half])[np.arange((~half).sum()), labels[~half]]
                 losses[i] -= weights[~half] @ np.log(np.maximum(chosen, 1e-300))
-        plain = cls._softmax(scores, labels, weights)
+        plain = cls._softmax(scores, labels, weights, bias_spread)
         return plain._isotonic(scores, labels, weights) if losses[1] < losses[0] else plain
 
     @classmethod
-    def _softmax(cls, scores: Array, labels: NDArray[np.intp], weights: Array) -> Self:
+    def _softmax(
+        cls,
+        scores: Array,
+        labels: NDArray[np.intp],
+        weights: Array,
+        bias_spread: float = BIAS_SPREAD,
+    ) -> Self:
         n_rows, n_classes = scores.shape
         rows = np.arange(n_rows)
         shares = weights / weights.sum()
@@ -96,7 +113,7 @@ class Calibration:
         of_classes = np.bincount(labels, shares, minlength=n_classes)
         of_scores = float(shares @ scores[rows, labels])
         # Normal priors: of variance one for the logarithm of the slope, and of the biases.
-        strength, of_biases = 1 / n_rows, BIAS_SPREAD**-2 / n_rows
+        strength, of_biases = 1 / n_rows, bias_spread**-2 / n_rows
 
         def objective(parameters: Array) -> tuple[float, Array]:
             log_slope, biases = parameters[0], parameters[1:]

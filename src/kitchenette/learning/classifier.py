@@ -21,7 +21,7 @@ from kitchenette.files.registry import storable
 from kitchenette.learning.availability import AvailableUnless
 from kitchenette.learning.balanced_machine import BalancedMachine
 from kitchenette.learning.base import Array
-from kitchenette.learning.calibration import Calibration
+from kitchenette.learning.calibration import BIAS_SPREAD, BIAS_SPREAD_WITHOUT, Calibration
 from kitchenette.learning.codes import DECODINGS, OutputCode
 from kitchenette.learning.labels import (
     are_sorted,
@@ -489,7 +489,8 @@ default="onehot"
         scores = self._class_scores(outputs, loss)
         right = scores.argmax(axis=1) == targets
         if calibration is None:
-            calibration = Calibration.fit(scores, targets, weights)
+            spread = BIAS_SPREAD if self.fit_intercept else BIAS_SPREAD_WITHOUT
+            calibration = Calibration.fit(scores, targets, weights, bias_spread=spread)
         return Validation(float(weights @ right / weights.sum()), calibration)
 
     def expanded(self, outputs: Array) -> Array:

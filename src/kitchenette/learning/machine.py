@@ -82,8 +82,8 @@ class KernelMachine(SolvedMachine, ManyPassMachine, ExplainedMachine):
             missing values. A `kitchenette.data.Source` has its own targets and weights, and is
             read in blocks. Dask arrays and data frames are learned where they are.
         y : array-like of shape (n_rows,) or (n_rows, n_targets)
-            What is to be predicted: numbers, or for a classifier labels, which are numbers, strings
-            or anything that can be sorted.
+            What is to be predicted: numbers, or for a classifier one label for each row, which are
+            numbers, strings or anything that can be sorted.
         sample_weight : array-like of shape (n_rows,), optional
             Nonnegative weights. A row of weight 2 counts as two rows; transformers of other
             packages are fitted without weights.
