@@ -10,6 +10,7 @@ from typing import Literal
 from reproduction.samples import Sample
 
 Outcome = Literal["reproduced", "better", "not reproduced", "not measured"]
+Verdict = Outcome | Literal["mostly reproduced"]
 
 
 @dataclass(frozen=True)
@@ -67,13 +68,17 @@ def compare(
     return Finding(statement, outcome, qualitative=False)
 
 
-def verdict(findings: Iterable[Finding]) -> Outcome:
-    """One word for all findings: the worst of them, "better" if most figures are."""
+def verdict(findings: Iterable[Finding]) -> Verdict:
+    """A word or two for all findings.
+
+    If some are not reproduced, it is "mostly reproduced" when they are a quarter at most, and "not
+    reproduced" otherwise. If all are, it is "better" when most figures are better.
+    """
     outcomes = [finding.outcome for finding in findings if finding.outcome != "not measured"]
     if not outcomes:
         return "not measured"
-    if "not reproduced" in outcomes:
-        return "not reproduced"
+    if n_not := outcomes.count("not reproduced"):
+        return "mostly reproduced" if 4 * n_not <= len(outcomes) else "not reproduced"
     return "better" if 2 * outcomes.count("better") > len(outcomes) else "reproduced"
 
 

@@ -30,7 +30,8 @@ otherwise); for shares of test rows the binomial error follows in brackets. "As 
 paper's figure; "paper's choices" is our code with the options of the paper (random degrees, dense
 signs, Hadamard Fastfood, hinge loss), "our defaults" is what the package does unless told. A
 printed figure counts as *reproduced* if ours is within two standard deviations of it, taking it as
-a single draw, otherwise as *better* or *not reproduced*. Claims in words are decided with margins
+a single draw, otherwise as *better* or *not reproduced*; an experiment is *mostly reproduced* if
+that is true of all findings but a quarter or less. Claims in words are decided with margins
 of ours. Where these were set after runs that had looked at test rows, the experiment says so: such
 a verdict describes, and is no test of something that was fixed in advance. Seconds depend on the
 machine, and only their ratios are compared; CPU seconds are those of all threads together."""
@@ -146,11 +147,12 @@ td:first-child, th:first-child { text-align: left; }
 figure { background: white; margin: 1rem 0; padding: .5rem; overflow-x: auto; }
 svg { max-width: 100%; height: auto; }
 .reproduced::before { content: "✓ "; } .better::before { content: "▲ "; }
-.not::before { content: "✗ "; } .unmeasured::before { content: "- "; }
+.not::before { content: "✗ "; } .mostly::before { content: "≈ "; }
+.unmeasured::before { content: "- "; }
 .verdict { font-weight: 600; background: var(--soft); padding: .3rem .6rem; }
 small { opacity: .7; }
 """
-SIGNS = {"not reproduced": "not", "not measured": "unmeasured"}
+SIGNS = {"not reproduced": "not", "not measured": "unmeasured", "mostly reproduced": "mostly"}
 
 
 def as_html(everything: Everything, pictures: dict[str, Path]) -> Iterator[str]:

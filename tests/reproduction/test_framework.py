@@ -190,7 +190,7 @@ def test_printed_figures_are_compared_within_two_standard_deviations(printed, ou
     assert mirrored.outcome == outcome
 
 
-def test_the_verdict_is_the_worst_finding_or_better_if_most_are():
+def test_the_verdict_tells_how_many_findings_are_reproduced():
     def verdict_of(*outcomes):
         return verdict(Finding("", outcome) for outcome in outcomes)
 
@@ -198,6 +198,7 @@ def test_the_verdict_is_the_worst_finding_or_better_if_most_are():
     assert verdict_of("not measured", "reproduced") == "reproduced"
     assert verdict_of("better", "better", "reproduced") == "better"
     assert verdict_of("better", "not reproduced") == "not reproduced"
+    assert verdict_of("better", *["reproduced"] * 2, "not reproduced") == "mostly reproduced"
     assert summary([Finding("", "better")]) == "better (1 better)"
 
 
