@@ -128,13 +128,13 @@ def measured_fit(model: Any, X: Any, y: Any, limit: float = np.inf) -> Fit | Non
     """Fit a model and measure it; None if it has not learned anything within the limit."""
     start, processor_start = perf_counter(), process_time()
     try:
-        with warnings.catch_warnings(), interrupted_after(min(limit, 1e6)):
-            warnings.simplefilter("ignore", ConvergenceWarning)
+        with warnings.catch_warnings(record=True) as seen, interrupted_after(min(limit, 1e6)):
+            warnings.simplefilter("always", ConvergenceWarning)
             model.fit(X, y)
     except KeyboardInterrupt:
         return None
     used = process_time() - processor_start
-    stopped = used > limit * _core.max_threads()
+    stopped = any("Interrupted" in str(warning.message) for warning in seen)
     return Fit(perf_counter() - start, used, peak_memory() / 1024, stopped)
 
 
