@@ -4,8 +4,8 @@ Two calibrations compete, and the one with the smaller log loss in two-fold cros
 
 * "softmax": the probability of class c is proportional to exp(slope * score_c + bias_c), Platt's
   sigmoid for two classes. One common slope; the biases are held near zero by a penalty, because
-  least squares with an intercept already knows how frequent the classes are. Without it, a model
-  that is nearly always right has biases that follow its one or two mistakes.
+  least squares with an intercept already knows how frequent the classes are. Without the penalty
+  a model that is nearly always right has biases that follow its one or two mistakes.
 * "isotonic": an increasing step function of the score for each class with enough rows, then
   divided by their sum. Classes with few rows keep their softmax probability.
 
