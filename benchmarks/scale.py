@@ -53,8 +53,10 @@ from kitchenette import (
 )
 from kitchenette.kernels import Gaussian, Polynomial
 from kitchenette.learning.conjugate_gradients import ConjugateGradients
+from kitchenette.learning.learner import Settings
 from kitchenette.learning.passes import FeatureRows
 from kitchenette.learning.preconditioner import Preconditioner, SampledRows, sample_size
+from kitchenette.learning.squared_learner import SquaredLearner
 from reproduction.data import load
 
 KERNEL = Polynomial(7)
@@ -240,15 +242,20 @@ class Indicators:
         return targets[:, None].astype(np.float64)
 
 
-def steps_needed(X: Any, y: Any, D: int, alpha: float, goal: float, most: int) -> tuple[Any, Any]:
-    """Steps to a residual, with and without the preconditioner; None for more than `most`."""
+def steps_needed(X: Any, y: Any, D: int, alpha: float, goal: float, most: int) -> list[int | None]:
+    """Steps to a residual; None for more than `most`.
+
+    With the preconditioner, with that of an even sample of as many rows, and without one.
+    """
     labels = np.unique(y, return_inverse=True)[1]
     fitted = Fastfood(n_components=D, random_state=0).fit(X)
     weights = np.ones(len(labels))
     rows = FeatureRows(fitted, X, labels, Indicators(labels.max() + 1), weights)
     moments = rows.moments()
-    sampled = np.random.default_rng(0).permutation(len(labels))[: sample_size(len(labels), D)]
-    sample = SampledRows(rows.some(sampled), moments.mean, float(len(labels)))
+    learner = SquaredLearner(rows, "squared", Settings(alpha, True, most, goal, 0), 0.5, None)
+    by_leverage = learner.sampled_rows(moments.mean)
+    first = np.random.default_rng(0).permutation(len(labels))[: by_leverage.n_rows]
+    even = SampledRows(rows.some(first), moments.mean, float(len(labels)))
 
     def steps(inverse: Any) -> int | None:
         solver = ConjugateGradients(rows, moments.mean, moments.cross, [alpha], [inverse])
@@ -258,22 +265,25 @@ def steps_needed(X: Any, y: Any, D: int, alpha: float, goal: float, most: int) -
                 return number
         return None
 
-    return steps(Preconditioner(sample, alpha)), steps(lambda V: V)
+    inverses = Preconditioner(by_leverage, alpha), Preconditioner(even, alpha), lambda V: V
+    return [steps(inverse) for inverse in inverses]
 
 
 def steps_part() -> None:
-    most = 60
+    most, D = 60, 8192
     print(
-        "Steps of conjugate gradients to a residual of 0.01, 8192 Fastfood features, 20,000 rows,"
+        f"Steps of conjugate gradients to a residual of 0.01, {D} Fastfood features, 20,000 rows,"
     )
-    print(f"with a preconditioner of {sample_size(20_000, 8192)} rows and without (at most {most})")
-    print(f"{'data':12}{'alpha':>8}{'with':>7}{'without':>9}")
+    size = sample_size(20_000, D, kept=True)
+    print(f"with a preconditioner of {size} rows drawn by leverage, with one of as many rows drawn")
+    print(f"evenly, and without (at most {most})")
+    print(f"{'data':12}{'alpha':>8}{'leverage':>10}{'even':>7}{'without':>9}")
     for name in ("mnist", "letter", "covtype"):
         X, y, _, _ = prepared(name, 20_000)
         for alpha in (1.0, 0.1, 0.01):
-            with_it, without = steps_needed(X, y, 8192, alpha, 0.01, most)
-            shown = [f"{n}" if n else f"> {most}" for n in (with_it, without)]
-            print(f"{name:12}{alpha:8.2g}{shown[0]:>7}{shown[1]:>9}", flush=True)
+            found = steps_needed(X, y, D, alpha, 0.01, most)
+            shown = [f"{n}" if n else f"> {most}" for n in found]
+            print(f"{name:12}{alpha:8.2g}{shown[0]:>10}{shown[1]:>7}{shown[2]:>9}", flush=True)
     print()
 
 

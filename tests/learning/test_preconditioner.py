@@ -11,6 +11,7 @@ from kitchenette.kernels import Gaussian, Polynomial
 from kitchenette.learning import passes, preconditioner
 from kitchenette.learning.conjugate_gradients import ConjugateGradients
 from kitchenette.learning.losses import Logistic, Squared
+from kitchenette.learning.packed import PackedSymmetric
 from kitchenette.learning.passes import FeatureRows
 from kitchenette.learning.preconditioner import Preconditioner, SampledRows, sample_size
 
@@ -214,17 +215,42 @@ def test_singular_matrices_have_a_finite_positive_preconditioner(n, alpha):
 
 
 def test_the_shift_grows_until_the_matrix_is_definite():
-    (factor, _), shift = preconditioner.shifted_factor(-np.eye(3), 1e-3, in_float32=False)
-    assert shift == 10.0
-    assert np.allclose(np.diag(factor), 3.0)
+    packed = PackedSymmetric(3)
+    packed.add_to_diagonal(-1.0)
+    for matrix in (-np.eye(3), packed):
+        factor, shift = preconditioner.shifted_factor(matrix, 1e-3, in_float32=False)
+        assert shift == 10.0
+        assert np.allclose(factor.solve(np.eye(3)), np.eye(3) / 9)
+    with pytest.raises(ValueError, match="Scale the data"):
+        preconditioner.shifted_factor(np.full((3, 3), np.nan), 1e-3, in_float32=False)
 
 
 def test_sizes_of_samples():
-    assert sample_size(10, 100) == 10
-    assert sample_size(10_000, 100) == 100 * preconditioner.ROWS_PER_FEATURE
-    assert sample_size(10**5, 10**5) == preconditioner.LARGEST_ORDER
-    assert sample_size(10**6, 10**5) == 2 * preconditioner.LARGEST_ORDER  # a step costs more
-    assert sample_size(10**6, 8192) == 8192 * preconditioner.ROWS_PER_FEATURE
+    for kept in (False, True):
+        assert sample_size(10, 100, kept=kept) == 10
+        assert sample_size(10_000, 100, kept=kept) == 100 * preconditioner.ROWS_PER_FEATURE
+        assert sample_size(10**5, 10**5, kept=kept) == preconditioner.LARGEST_ORDER
+        # With more rows a step costs more.
+        assert sample_size(10**6, 10**5, kept=kept) == 2 * preconditioner.LARGEST_ORDER
+        assert sample_size(10**6, 8192, kept=kept) == 8192 * preconditioner.ROWS_PER_FEATURE
+    assert sample_size(10**6, 16_384, kept=False) == 2 * preconditioner.LARGEST_ORDER
+    assert sample_size(10**6, 16_384, kept=True) == 16_384 * preconditioner.ROWS_PER_FEATURE
+    assert sample_size(10**5, 16_384, kept=True) == preconditioner.LARGEST_ORDER
+
+
+def test_a_large_matrix_of_features_is_kept_in_float32(monkeypatch):
+    monkeypatch.setattr(preconditioner, "FLOAT64_ORDER", D - 1)
+    rows = made_rows(200)
+    mean = rows.moments().mean
+    sample = SampledRows(rows, mean, float(rows.weights.sum()))
+    assert sample.matrix().is_float32
+    inverse = Preconditioner(sample, 1e-12)
+    trace = np.trace(matrix_of(rows, mean, 0.0))
+    assert inverse.shift >= preconditioner.FACTOR_RESOLUTION * trace * (1 - 1e-5)
+    A, V = matrix_of(rows, mean, inverse.shift), np.random.default_rng(3).normal(size=(D, 2))
+    assert np.allclose(inverse(A @ V), V, atol=1e-2)
+    heavy = SampledRows(rows.weighted(1e60 * rows.weights), mean, 1e60 * rows.weights.sum())
+    assert not heavy.matrix().is_float32
 
 
 def test_penalties_that_are_left_away_do_not_disturb_the_others():

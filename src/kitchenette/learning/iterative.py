@@ -18,7 +18,7 @@ from kitchenette.learning.coarse_model import coarse_bytes
 from kitchenette.learning.learner import Learned, Settings
 from kitchenette.learning.memory import check_memory
 from kitchenette.learning.passes import FeatureRows
-from kitchenette.learning.preconditioner import FEATURE_BYTES, sample_size
+from kitchenette.learning.preconditioner import FEATURE_BYTES, preconditioner_bytes
 from kitchenette.learning.smooth_learner import SmoothLearner
 from kitchenette.learning.squared_learner import COLUMNS, PENALTIES, SquaredLearner
 
@@ -50,13 +50,13 @@ def learn(
     return learner(rows, loss, settings, level, start).run()
 
 
-def check_iterative_memory(n_rows: int, n_features: int, n_targets: int) -> None:
+def check_iterative_memory(n_rows: int, n_features: int, n_targets: int, loss: str) -> None:
     """Refuse what exceeds the memory before any of it is allocated."""
     together = max(1, min(PENALTIES, COLUMNS // n_targets))
-    order = min(sample_size(n_rows, n_features), n_features)
+    kept = loss in ("squared", "auto")
     needed = {
         "the weights and as many directions": 8 * (6 * together + 4) * n_features * n_targets,
-        "the preconditioner": (4 + 8 * (1 + together)) * order * order,
+        "the preconditioner": preconditioner_bytes(n_rows, n_features, together, kept=kept),
         "the statistics of some features": coarse_bytes(n_features, n_rows),
         "blocks of features": 2 * FEATURE_BYTES,
     }

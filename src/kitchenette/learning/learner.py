@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from kitchenette.learning.leverage import SCORE_ROWS, chances, leverage_scores, systematic_sample
 from kitchenette.learning.passes import FeatureRows
 from kitchenette.learning.pilot import Pilot
 from kitchenette.learning.preconditioner import SampledRows, gram_of_rows, most_rows, sample_size
@@ -179,8 +180,19 @@ class Learner(ABC):
 
     def sampled_rows(self, mean: Array) -> SampledRows:
         """The rows of the preconditioner."""
-        count = sample_size(self.distinct.size, self.rows.n_features)
-        return SampledRows(self._first_distinct(count), mean, float(self.training.weights.sum()))
+        kept = self.loss_name == "squared"
+        count = sample_size(self.distinct.size, self.rows.n_features, kept=kept)
+        total = float(self.training.weights.sum())
+        scores = None
+        if count < self.distinct.size:
+            first = self._first_distinct(min(SCORE_ROWS, most_rows(self.rows.n_features)))
+            scores = leverage_scores(self.rows, first, mean)
+        if scores is None:
+            return SampledRows(self._first_distinct(count), mean, total)
+        drawn_with = chances(scores[self.distinct], self.distinct_weights, count)
+        drawn = systematic_sample(drawn_with)
+        rows = self.training.some(self.distinct[drawn]).weighted(self.distinct_weights[drawn])
+        return SampledRows(rows, mean, total, drawn_with[drawn])
 
     def first_guess(self) -> tuple[float, Array]:
         """The penalty of the least leave-one-out error on a few rows, and these errors."""

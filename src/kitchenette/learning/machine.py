@@ -140,7 +140,7 @@ class KernelMachine(SolvedMachine, ManyPassMachine, ExplainedMachine):
         self.__dict__.update(vars(self.with_labels_of(y)))
         targets = self.encode(y, first=False)
         n_targets = self.columns(targets[:1]).shape[1]
-        check_iterative_memory(targets.shape[0], self._fitted.n_features_out_, n_targets)
+        check_iterative_memory(targets.shape[0], self._fitted.n_features_out_, n_targets, self.loss)
         weights = None if weights is None else checked_weights(weights, targets.shape[0])
         weights = self.weighted(targets, weights)
         lesson = Lesson(self._fitted, source, targets, weights, earlier)
@@ -194,7 +194,7 @@ class KernelMachine(SolvedMachine, ManyPassMachine, ExplainedMachine):
                 )
             else:
                 n_targets = self.columns(targets[:1]).shape[1]
-                check_iterative_memory(X.shape[0], n_features, n_targets)
+                check_iterative_memory(X.shape[0], n_features, n_targets, self.loss)
 
         y = self.decoded(targets)
         feature_map, fitted = self._fitted_maps(X, y, weights, check, source, sample)

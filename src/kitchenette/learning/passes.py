@@ -26,6 +26,7 @@ from kitchenette.learning.accumulation import (
 )
 from kitchenette.learning.least_squares import LeastSquares
 from kitchenette.learning.losses import Loss, Squared
+from kitchenette.learning.threads import one_blas_thread
 from kitchenette.maps.protocol import FittedMap
 from kitchenette.sketching.operators import Operator
 
@@ -296,6 +297,14 @@ class FeatureRows:
             builder.add(Z, Y, self.weights[part])
         assert builder is not None
         return builder.finish()
+
+    def squared_lengths(self, which: NDArray[np.intp], centre: Array, matrix: Array) -> Array:
+        """|A (z - c)|^2 for some features z of all rows, with a matrix A and a centre c."""
+        lengths = np.empty(self.n_rows)
+        with one_blas_thread(which.size):
+            for part, Z in self.some_features(which):
+                lengths[part] = np.square((Z - centre) @ matrix.T).sum(axis=1)
+        return lengths
 
     def _target_moments(self, count: float) -> tuple[Array, Array]:
         blocks = list(slices(self.n_rows, PASS_ROWS))

@@ -25,7 +25,9 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from kitchenette.data.rows import slices
 from kitchenette.learning.accumulation import StatisticsBuilder
+from kitchenette.learning.gram_storage import FACTOR_RESOLUTION
 from kitchenette.learning.losses import Loss
+from kitchenette.learning.packed import CholeskyFactor, PackedSymmetric
 from kitchenette.learning.passes import FeatureRows
 from kitchenette.learning.threads import SMALL_ORDER, one_blas_thread
 
@@ -34,6 +36,10 @@ FEATURE_BYTES = 1 << 28  # the size of a block of features while the Gram matrix
 ROWS_PER_FEATURE = 2  # in the sample, if the matrix of the features is factored
 LARGEST_ORDER = 4096  # of a matrix that is factored
 MANY_ROWS = 1 << 18  # from which a step costs so much that twice this order is worth its time
+# If the matrix of the features is computed once, larger ones are worth their time: up to about
+# eight steps, which is what squares of the order take that are so many times the rows.
+KEPT_ORDER, KEPT_COST = 16_384, 700
+FLOAT64_ORDER = 8192  # larger matrices of features are in float32
 EXACT_ORDER = 1024  # up to which everything is computed in float64
 BLOCK_ROWS = 2048
 LEAST_ROWS, MOST_FEATURES = 64, 1 << 30  # of a sample, if there are very many features
@@ -80,26 +86,29 @@ class SampledRows:
         The mean of the features of all rows.
     total : float
         The weight of all rows.
+    chances : ndarray of shape (n_rows,), optional
+        With which chances the rows of the sample were drawn; all the same by default.
     """
 
-    def __init__(self, rows: FeatureRows, mean: Array, total: float):
+    def __init__(self, rows: FeatureRows, mean: Array, total: float, chances: Array | None = None):
         self._rows = rows
         self._mean = mean
         self._total = total
-        self._weights = total / float(rows.weights.sum()) * rows.weights
+        weights = rows.weights if chances is None else rows.weights / chances
+        self._weights = total / float(weights.sum()) * weights
         self._factors = np.sqrt(self._weights)
         self.n_rows, self.n_features = rows.n_rows, rows.n_features
         self.by_features = self.n_features <= self.n_rows
 
-    def matrix(self, curvatures: Array | None = None) -> NDArray[Any]:
-        """S' S if there are more rows than features, and S S' if not; the lower triangle.
+    def matrix(self, curvatures: Array | None = None) -> NDArray[Any] | PackedSymmetric:
+        """S' S, packed, if there are more rows than features, and S S' if not.
 
         The weights of the rows are multiplied by ``curvatures``.
         """
         if self.by_features:
             return self._plain if curvatures is None else self._of_features(curvatures)
         if curvatures is None:
-            return self._of_rows.copy()
+            return self._of_rows
         curvature_roots = np.sqrt(curvatures).astype(self._of_rows.dtype)
         return curvature_roots[:, None] * self._of_rows * curvature_roots
 
@@ -117,9 +126,9 @@ class SampledRows:
         size = float(np.einsum("ii->i", matrix).mean())
         if not size > 0:
             return 0.0
-        (factor, _), shift = shifted_factor(matrix, FLOAT32_SHIFT * size, in_float32=False)
-        logarithms = 2 * np.log(np.einsum("ii->i", factor))
-        return (1 - share) * max(0.0, float(np.exp(logarithms.mean())) - shift)
+        factor, shift = shifted_factor(matrix, FLOAT32_SHIFT * size, in_float32=False)
+        typical = float(np.exp(factor.log_determinant() / len(matrix)))
+        return (1 - share) * max(0.0, typical - shift)
 
     @cached_property
     def rounding(self) -> float:
@@ -128,10 +137,10 @@ class SampledRows:
         return self._total * ROUNDING_UNITS**2 * unit**2 * float(self._mean @ self._mean)
 
     @cached_property
-    def _plain(self) -> Array:
+    def _plain(self) -> PackedSymmetric:
         return self._of_features(np.ones(self.n_rows))
 
-    def _of_features(self, curvatures: Array) -> Array:
+    def _of_features(self, curvatures: Array) -> PackedSymmetric:
         weights, nothing = self._weights * curvatures, np.zeros((self.n_rows, 1))
         builder = None
         for part in slices(self.n_rows, BLOCK_ROWS):
@@ -141,9 +150,10 @@ class SampledRows:
             builder.add(Z, nothing[part], weights[part])
         assert builder is not None
         found = builder.finish()  # centred at the mean of these rows with these weights
-        gram = found.gram.full()
-        apart = found.feature_mean - self._mean
-        gram += np.outer(found.count * apart, apart)
+        gram = found.gram
+        gram.add_outer(found.feature_mean - self._mean, found.count)
+        if gram.order > FLOAT64_ORDER and gram.diagonal().sum() < LARGEST_FLOAT32:
+            gram = PackedSymmetric(gram.order, gram.values.astype(np.float32))
         return gram
 
     @cached_property
@@ -177,28 +187,51 @@ class SampledRows:
         return self._rows.transposed(scaled) - np.outer(self._mean, scaled.sum(axis=0))
 
 
+class DenseFactor:
+    """The Cholesky factor of a dense matrix plus a multiple of the identity."""
+
+    def __init__(self, matrix: NDArray[Any], shift: float, *, in_float32: bool):
+        dtype = np.float32 if in_float32 else np.float64
+        shifted: NDArray[Any] = np.array(matrix, dtype=dtype, order="F")
+        shifted[np.diag_indices_from(shifted)] += shift
+        self._factor, _ = cho_factor(shifted, lower=True, overwrite_a=True, check_finite=False)
+
+    def solve(self, V: Array) -> Array:
+        V = np.asarray(V, dtype=self._factor.dtype)
+        return cho_solve((self._factor, True), V, check_finite=False).astype(np.float64)
+
+    def log_determinant(self) -> float:
+        return 2 * float(np.log(np.einsum("ii->i", self._factor)).sum())
+
+
+def packed_factor(matrix: PackedSymmetric, shift: float, *, in_float32: bool) -> CholeskyFactor:
+    """The Cholesky factor of a packed matrix plus a multiple of the identity."""
+    dtype = np.float32 if in_float32 else matrix.values.dtype
+    shifted = PackedSymmetric(matrix.order, matrix.values.astype(dtype))
+    shifted.add_to_diagonal(shift)
+    return CholeskyFactor(shifted, 0.0)
+
+
 def shifted_factor(
-    matrix: NDArray[Any], shift: float, *, in_float32: bool
-) -> tuple[tuple[NDArray[Any], bool], float]:
+    matrix: NDArray[Any] | PackedSymmetric, shift: float, *, in_float32: bool
+) -> tuple[DenseFactor | CholeskyFactor, float]:
     """The Cholesky factor of a matrix plus a multiple of the identity, and this multiple.
 
     It is larger than the given one if rounding errors leave the matrix indefinite: a preconditioner
     becomes a little worse by that, never wrong.
     """
-    with one_blas_thread(SMALL_ORDER):  # factoring takes little time compared with a pass
-        while True:
-            dtype = np.float32 if in_float32 else np.float64
-            shifted: NDArray[Any] = np.array(matrix, dtype=dtype, order="F")
-            shifted[np.diag_indices_from(shifted)] += shift
-            if not np.isfinite(np.einsum("ii->i", shifted)).all():
-                raise ValueError(
-                    "The features are too large for an iterative solver: the matrix of their "
-                    "products is not finite. Scale the data."
-                )
+    factored = packed_factor if isinstance(matrix, PackedSymmetric) else DenseFactor
+    diagonal = matrix.diagonal().astype(np.float64)
+    with one_blas_thread(diagonal.size):
+        while np.isfinite(diagonal + shift).all():
             try:
-                return cho_factor(shifted, lower=True, overwrite_a=True, check_finite=False), shift
+                return factored(matrix, shift, in_float32=in_float32), shift  # type: ignore[arg-type]
             except LinAlgError:
                 shift *= 10
+    raise ValueError(
+        "The features are too large for an iterative solver: the matrix of their products is not "
+        "finite. Scale the data."
+    )
 
 
 class Preconditioner:
@@ -220,38 +253,57 @@ class Preconditioner:
             np.ones(sample.n_rows) if curvatures is None else curvatures
         )
         matrix = sample.matrix(curvatures)
-        size = float(np.einsum("ii->i", matrix).mean())
+        diagonal = matrix.diagonal().astype(np.float64)
+        order, trace = diagonal.size, float(diagonal.sum())
         scale = 1.0 if curvatures is None else float(curvatures.mean())
         shift: float = max(
-            alpha + scale * sample.unseen, ROUNDING * size, scale * sample.rounding, SMALLEST
+            alpha + scale * sample.unseen,
+            ROUNDING * trace / order,
+            scale * sample.rounding,
+            SMALLEST,
         )
-        order = matrix.shape[0]
-        in_float32 = order > EXACT_ORDER and shift > max(
-            FLOAT32_SHIFT * size * order, 1 / LARGEST_FLOAT32
-        )
-        in_float32 = in_float32 and shift + size * order < LARGEST_FLOAT32
+        if isinstance(matrix, PackedSymmetric) and matrix.is_float32:
+            shift = max(shift, FACTOR_RESOLUTION * trace)
+        in_float32 = order > EXACT_ORDER and shift > max(FLOAT32_SHIFT * trace, 1 / LARGEST_FLOAT32)
+        in_float32 = in_float32 and shift + trace < LARGEST_FLOAT32
         self._factor, self.shift = shifted_factor(matrix, shift, in_float32=in_float32)
 
     def __call__(self, V: Array) -> Array:
         """The inverse times V, shape (n_features, n_columns)."""
-        if self._sample.by_features:
-            return self._solve(V)
-        weights = self._curvature_roots[:, None]
-        inner = weights * self._solve(weights * self._sample.times(V))
+        with one_blas_thread(SMALL_ORDER):
+            if self._sample.by_features:
+                return self._factor.solve(V)
+            weights = self._curvature_roots[:, None]
+            inner = weights * self._factor.solve(weights * self._sample.times(V))
         return (V - self._sample.transposed(inner)) / self.shift
 
-    def _solve(self, V: Array) -> Array:
-        with one_blas_thread(SMALL_ORDER):
-            V = np.asarray(V, dtype=self._factor[0].dtype)
-            return cho_solve(self._factor, V, check_finite=False).astype(np.float64)
 
+def sample_size(n_rows: int, n_features: int, *, kept: bool) -> int:
+    """How many rows a preconditioner takes.
 
-def sample_size(n_rows: int, n_features: int) -> int:
-    """How many rows a preconditioner takes."""
+    Parameters
+    ----------
+    n_rows, n_features : int
+        How many there are.
+    kept : bool
+        Whether the matrix of the sample is computed once, which it is for the squared loss. Others
+        compute it for the curvature at several models.
+    """
     order = LARGEST_ORDER if n_rows < MANY_ROWS else 2 * LARGEST_ORDER
+    if kept and n_features <= min(KEPT_ORDER, np.sqrt(KEPT_COST * n_rows)):
+        order = max(order, n_features)
     if n_features <= order:
         return min(n_rows, ROWS_PER_FEATURE * n_features)
     return min(n_rows, order, most_rows(n_features))
+
+
+def preconditioner_bytes(n_rows: int, n_features: int, n_penalties: int, *, kept: bool) -> int:
+    """The memory that preconditioners for some penalties take."""
+    order = sample_size(n_rows, n_features, kept=kept)
+    if n_features > order:
+        return (4 + 8 * (1 + n_penalties)) * order * order
+    stored = 8 if n_features <= FLOAT64_ORDER else 4
+    return (8 + stored * (1 + n_penalties)) * n_features * (n_features + 1) // 2
 
 
 def most_rows(n_features: int) -> int:

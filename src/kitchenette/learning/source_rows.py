@@ -53,6 +53,10 @@ class SourceRows(FeatureRows):
         found = self._source.reduced(ByStart(KeysOf(self._fitted, self.kind)))
         return np.concatenate(in_order(found))
 
+    def squared_lengths(self, which: NDArray[np.intp], centre: Array, matrix: Array) -> Array:
+        found = self._source.reduced(ByStart(LengthsOf(self._fitted, which, centre, matrix)))
+        return np.concatenate(in_order(found))
+
     def statistics(self, which: NDArray[np.intp]) -> LeastSquares:
         found: LeastSquares = self._source.reduced(
             StatisticsOf(self._fitted, Columns(self.kind), which)
@@ -84,6 +88,23 @@ class KeysOf:
         return FeatureRows(self.fitted, block.X, block.y, self.kind, block.weight).keys()  # type: ignore[arg-type]
 
     def combined(self, a: Keys, b: Keys) -> Keys:
+        raise NotImplementedError  # `ByStart` keeps them apart
+
+
+@dataclass(frozen=True)
+class LengthsOf:
+    """The squared lengths of some features of the rows of a block, after a linear map."""
+
+    fitted: FittedMap
+    which: NDArray[np.intp]
+    centre: Array
+    matrix: Array
+
+    def of(self, block: Block) -> Array:
+        rows = FeatureRows(self.fitted, block.X, block.y, None, block.weight)  # type: ignore[arg-type]
+        return rows.squared_lengths(self.which, self.centre, self.matrix)
+
+    def combined(self, a: Array, b: Array) -> Array:
         raise NotImplementedError  # `ByStart` keeps them apart
 
 

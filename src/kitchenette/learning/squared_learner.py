@@ -94,13 +94,13 @@ class SquaredLearner(Learner):
         waiting, found = self._first_penalties(), None
         while waiting:
             group, waiting = waiting[:together], waiting[together:]
-            better, found_errors = self._best_of(group, moments, sample, found, errors)
+            better, found_errors, settled = self._best_of(group, moments, sample, found, errors)
             found = better or found
             assert found is not None
             errors |= found_errors
             # Where the steps ended before they converged, errors tell more of the steps than of the
             # penalty.
-            if not waiting and self.settings.alpha is None and found.residual <= SETTLED:
+            if not waiting and self.settings.alpha is None and settled:
                 waiting = beyond(errors)
         assert found is not None
         return found
@@ -112,8 +112,11 @@ class SquaredLearner(Learner):
         sample: SampledRows,
         found: Learned | None,
         others: dict[float, float],
-    ) -> tuple[Learned | None, dict[float, float]]:
-        """The best model with one of some penalties if it is the best of all, and all errors."""
+    ) -> tuple[Learned | None, dict[float, float], bool]:
+        """The best model with one of some penalties if it is the best of all.
+
+        Also the least errors of all steps for every penalty, and whether the steps have converged.
+        """
         assert self.held_rows is not None
         start = found.coef if found is not None else None if self.start is None else self.start[0]
         solver = ConjugateGradients(
@@ -130,7 +133,7 @@ class SquaredLearner(Learner):
         least = dict.fromkeys(alphas, np.inf)
         best, patience = None, Patience(min(others.values(), default=np.inf))
         far = FAR if found is None else np.inf
-        n_steps = 0
+        n_steps, residual = 0, np.inf
         while n_steps < self.settings.max_iter:
             solver.step()
             n_steps += 1
@@ -166,7 +169,7 @@ class SquaredLearner(Learner):
         else:
             if best is not None:
                 best.exhausted = True
-        return best, least
+        return best, least, residual <= SETTLED
 
     def _solve(
         self, moments: Moments, sample: SampledRows, start: Learned, most: int, goal: float
