@@ -76,16 +76,25 @@ class StatisticsBuilder:
         The approximate number of rows to be added.
     dtype : dtype
         The expected precision of the blocks; others are accepted.
+    storage : {"float64", "float32"}, optional
+        The precision of the Gram matrix; by default `storage_of` these features.
     """
 
-    def __init__(self, n_features: int, n_targets: int, n_rows: int, dtype: DTypeLike):
+    def __init__(
+        self,
+        n_features: int,
+        n_targets: int,
+        n_rows: int,
+        dtype: DTypeLike,
+        storage: str | None = None,
+    ):
         room = n_rows + n_rows // LEAST_ROWS + 1  # one more row per block for the shift of means
         self._accumulator = _core.Accumulator(
             n_features,
             n_targets,
             room,
             in_float32=np.dtype(dtype) == np.float32,
-            float32_gram=storage_of(n_features, dtype) == "float32",
+            float32_gram=(storage or storage_of(n_features, dtype)) == "float32",
         )
 
     def add(self, Z: NDArray[Any], Y: Array, weights: Array | None) -> None:

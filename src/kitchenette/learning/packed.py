@@ -145,6 +145,8 @@ class PackedSymmetric:
                 overwrite_c=self.values.flags.writeable,
             )
             return
+        if not self.values.flags.writeable:
+            self.values = self.values.copy()
         # In float64, so that each sum is rounded once.
         n1, even = (self.order + 1) // 2, 1 - self.order % 2
         rectangle = self._rectangle()

@@ -141,19 +141,28 @@ class SampledRows:
         return self._of_features(np.ones(self.n_rows))
 
     def _of_features(self, curvatures: Array) -> PackedSymmetric:
+        """S' S; in float32 if it is large, unless numbers are huge."""
+        if self.n_features > FLOAT64_ORDER:
+            try:
+                gram = self._gram_of_features(curvatures, "float32")
+            except ValueError:  # sums of squares overflow
+                return self._gram_of_features(curvatures, "float64")
+            if gram.diagonal().sum() < LARGEST_FLOAT32:
+                return gram
+        return self._gram_of_features(curvatures, "float64")
+
+    def _gram_of_features(self, curvatures: Array, storage: str) -> PackedSymmetric:
         weights, nothing = self._weights * curvatures, np.zeros((self.n_rows, 1))
         builder = None
         for part in slices(self.n_rows, BLOCK_ROWS):
             Z = self._rows.some(np.arange(part.start, part.stop)).features()
             if builder is None:
-                builder = StatisticsBuilder(self.n_features, 1, self.n_rows, Z.dtype)
+                builder = StatisticsBuilder(self.n_features, 1, self.n_rows, Z.dtype, storage)
             builder.add(Z, nothing[part], weights[part])
         assert builder is not None
         found = builder.finish()  # centred at the mean of these rows with these weights
         gram = found.gram
         gram.add_outer(found.feature_mean - self._mean, found.count)
-        if gram.order > FLOAT64_ORDER and gram.diagonal().sum() < LARGEST_FLOAT32:
-            gram = PackedSymmetric(gram.order, gram.values.astype(np.float32))
         return gram
 
     @cached_property
@@ -303,7 +312,7 @@ def preconditioner_bytes(n_rows: int, n_features: int, n_penalties: int, *, kept
     if n_features > order:
         return (4 + 8 * (1 + n_penalties)) * order * order
     stored = 8 if n_features <= FLOAT64_ORDER else 4
-    return (8 + stored * (1 + n_penalties)) * n_features * (n_features + 1) // 2
+    return stored * (1 + n_penalties) * n_features * (n_features + 1) // 2
 
 
 def most_rows(n_features: int) -> int:
