@@ -681,3 +681,19 @@ def test_labels_may_be_anything(labels):
 )
 def test_scikit_learns_estimator_checks(estimator, check):
     check(estimator)
+
+
+def test_steps_that_have_not_converged_are_not_mistaken_for_the_best_model():
+    """Noisy targets and a few far rows: the first step is no solution, yet not the worst."""
+    rng, n = np.random.default_rng(0), 5000
+    X = rng.normal(size=(n + 2000, 4))
+    X[:60] *= 4
+    truth = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2]
+    y = truth + 3 * rng.normal(size=len(truth))
+    feature_map = Fastfood(Gaussian(3.0), 64, random_state=0)
+    errors = {}
+    for solver in ("iterative", "onepass"):
+        model = KernelRegressor(feature_map, solver=solver, validation_rows=1000, random_state=0)
+        apart = model.fit(X[:n], y[:n]).predict(X[n:]) - truth[n:]
+        errors[solver] = np.sqrt(np.mean(apart**2))
+    assert errors["iterative"] < 1.2 * errors["onepass"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kitchenette import Fastfood, KernelRegressor
+from kitchenette import Fastfood, KernelRegressor, TensorSketch
 from kitchenette.data import source
-from kitchenette.kernels import Gaussian
+from kitchenette.kernels import Gaussian, Polynomial
 from kitchenette.learning import learner, leverage, preconditioner
 from kitchenette.learning.learner import Settings
 from kitchenette.learning.leverage import chances, leverage_scores, systematic_sample
@@ -60,15 +60,48 @@ def test_scores_of_a_source_are_those_of_its_rows():
     assert np.allclose(leverage_scores(read, few, mean), leverage_scores(rows, few, mean))
 
 
-@pytest.mark.parametrize("factor", [0.0, np.inf])
-def test_there_are_no_scores_of_features_that_do_not_vary_or_overflow(factor):
+def test_there_are_no_scores_of_features_that_do_not_vary():
     rows = rare_rows()
     constant = rows.some(np.zeros(50, dtype=np.intp))
-    if factor:
-        rows = rows.weighted(np.full(rows.n_rows, 1e308))
-        assert leverage_scores(rows, rows, np.zeros(64)) is None
-    else:
-        assert leverage_scores(rows, constant, constant.features()[0].astype(float)) is None
+    assert leverage_scores(rows, constant, constant.features()[0].astype(float)) is None
+
+
+@pytest.mark.parametrize("weight", [1e308, 1e-312, 1e-320])
+def test_there_are_no_scores_from_numbers_that_overflow_or_vanish(weight):
+    rows = rare_rows()
+    light = rows.weighted(np.full(rows.n_rows, weight))
+    assert leverage_scores(rows, light, np.zeros(64)) is None
+
+
+@pytest.mark.parametrize("weight", [1e-308, 1e-312, 1e-320])
+def test_rows_of_nearly_no_weight_do_not_disturb(weight):
+    X = np.random.default_rng(0).normal(size=(10_000, 3))
+    weights = np.full(10_000, weight)
+    weights[[5, 1000, 7000]] = 1.0
+    model = KernelRegressor(
+        Fastfood(Gaussian(1.0), 64, random_state=0), alpha=1e-3, validation_rows=0
+    )
+    found = [
+        model.set_params(solver=solver).fit(X, X[:, 0], sample_weight=weights).predict(X[:50])
+        for solver in ("iterative", "onepass")
+    ]
+    assert np.allclose(*found, atol=1e-3)
+
+
+def test_tiny_features_and_a_huge_row_are_no_reason_for_a_riddle():
+    X = np.random.default_rng(0).normal(size=(8000, 3))
+    model = KernelRegressor(
+        TensorSketch(Polynomial(3, coef0=0), 64, random_state=0),
+        solver="iterative",
+        alpha=1e-3,
+        validation_rows=0,
+        fit_intercept=False,
+        max_iter=3,
+    )
+    assert np.isfinite(model.fit(1e-54 * X, X[:, 0]).predict(X)).all()
+    X[16] = 1e55
+    with pytest.raises(ValueError, match="Scale the data"):
+        model.fit(X, X[:, 1])
 
 
 def test_chances_add_up_and_none_is_above_one():
@@ -79,6 +112,11 @@ def test_chances_add_up_and_none_is_above_one():
         assert found.sum() == pytest.approx(count)
         assert found.min() > 0
         assert found.max() <= 1
+    light = np.where(np.arange(1000) < 3, 1.0, 1e-322)
+    for scores in (np.ones(1000), np.arange(1000) ** 9.0):
+        found = chances(scores, light, 10)
+        assert found.sum() == pytest.approx(10)
+        assert systematic_sample(found).size == 10
     few = chances(np.ones(1000), weights, 10)
     assert np.allclose(few, 10 * weights / weights.sum())
 

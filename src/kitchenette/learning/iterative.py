@@ -53,10 +53,12 @@ def learn(
 def check_iterative_memory(n_rows: int, n_features: int, n_targets: int, loss: str) -> None:
     """Refuse what exceeds the memory before any of it is allocated."""
     together = max(1, min(PENALTIES, COLUMNS // n_targets))
-    kept = loss in ("squared", "auto")
+    kinds = {"squared": (True,), "auto": (True, False)}.get(loss, (False,))
     needed = {
         "the weights and as many directions": 8 * (6 * together + 4) * n_features * n_targets,
-        "the preconditioner": preconditioner_bytes(n_rows, n_features, together, kept=kept),
+        "the preconditioner": max(
+            preconditioner_bytes(n_rows, n_features, together, kept=kept) for kept in kinds
+        ),
         "the statistics of some features": coarse_bytes(n_features, n_rows),
         "blocks of features": 2 * FEATURE_BYTES,
     }

@@ -27,6 +27,7 @@ IMPROVEMENT = 2e-3  # the relative decrease of an error that counts as an improv
 HELD_OUT_PART = 5  # at most every fifth row is held out
 LEAST_HELD_OUT = 20  # with fewer rows to hold out, none is
 MOST_PENALTIES = 12  # that are tried
+NEARLY_ALL = 1.5  # times the size of a sample, up to which all rows are taken
 
 
 @dataclass(frozen=True)
@@ -184,6 +185,8 @@ class Learner(ABC):
         count = sample_size(self.distinct.size, self.rows.n_features, kept=kept)
         total = float(self.training.weights.sum())
         scores = None
+        if self.rows.n_features <= count and self.distinct.size <= NEARLY_ALL * count:
+            count = self.distinct.size  # the exact inverse, for less than a pass
         if count < self.distinct.size:
             first = self._first_distinct(min(SCORE_ROWS, most_rows(self.rows.n_features)))
             scores = leverage_scores(self.rows, first, mean)

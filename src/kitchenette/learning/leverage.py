@@ -1,12 +1,12 @@
 """Leverage scores: a sample of rows that misses no direction of the features.
 
-The leverage of a row z of weight v is v z' (C' V C + lambda I)^-1 z, with centred features C and
-weights V: how much of a direction belongs to this row alone. Where some directions have few rows,
-such as those of a rare category, an even sample hardly sees them. If rows are drawn with chances
-proportional to their leverages instead, and count as many times as their chances are small, the
-matrix of the sample is close to that of all rows in every direction (Rudi et al.). Rough scores
-suffice, so they come from a few of the features, and from a first, even sample of the rows: a
-direction that this one lacks has high scores.
+The leverage of a row of centred features c and weight v is v c' (C' V C + lambda I)^-1 c, with the
+features C and weights V of all rows: how much of a direction belongs to this row alone. Where some
+directions have few rows, such as those of a rare category, an even sample hardly sees them. If rows
+are drawn with chances proportional to their leverages instead, and count as many times as their
+chances are small, the matrix of the sample is close to that of all rows in every direction (Rudi et
+al.). Rough scores suffice, so they come from a few of the features, and from a first, even sample
+of the rows: a direction that this one lacks has high scores.
 
 References
 ----------
@@ -27,6 +27,7 @@ Array = NDArray[np.float64]
 SCORE_FEATURES = 256
 SCORE_ROWS = 4096  # of the first sample
 PENALTY = 1e-6  # lambda, relative to the trace
+LEAST_TRACE = LEAST_SHARE = 1e-290  # smaller numbers have lost digits
 EVEN = 0.1  # the part of the chances that does not depend on the leverages
 
 
@@ -47,7 +48,7 @@ def leverage_scores(rows: FeatureRows, first: FeatureRows, mean: Array) -> Array
     Returns
     -------
     scores : ndarray of shape (n_rows,) or None
-        None if the features of the sample do not vary, or too much for numbers to hold.
+        None if the features of the sample do not vary, or if these numbers overflow.
     """
     count = min(SCORE_FEATURES, rows.n_features)
     which = np.sort(np.random.default_rng(0).choice(rows.n_features, count, replace=False))
@@ -57,13 +58,15 @@ def leverage_scores(rows: FeatureRows, first: FeatureRows, mean: Array) -> Array
             centred = Z - centre
             gram += centred.T @ (first.weights[part, None] * centred)
         trace = float(np.einsum("ii->", gram))
-    if not 0 < trace < np.inf:
+    if not LEAST_TRACE < trace < np.inf:
         return None
     gram /= trace
     gram[np.diag_indices_from(gram)] += PENALTY
     with one_blas_thread(count):
         inverse_root = solve_triangular(cholesky(gram, lower=True), np.eye(count), lower=True)
-    return rows.squared_lengths(which, centre, inverse_root / np.sqrt(trace))
+    with np.errstate(over="ignore", invalid="ignore"):
+        scores = rows.squared_lengths(which, centre, inverse_root / np.sqrt(trace))
+        return scores if 0 < scores.sum() < np.inf else None
 
 
 def chances(scores: Array, weights: Array, count: int) -> Array:
@@ -78,8 +81,10 @@ def chances(scores: Array, weights: Array, count: int) -> Array:
     count : int
         How many rows are drawn; fewer than there are.
     """
-    leverages = scores * weights
-    shares = EVEN * weights / weights.sum() + (1 - EVEN) * leverages / leverages.sum()
+    weights = weights / weights.max()
+    leverages = scores / scores.max() * weights
+    shares = EVEN * weights / weights.sum() + (1 - EVEN) * leverages / (leverages.sum() or 1.0)
+    shares = np.maximum(shares, LEAST_SHARE)
     certain = np.zeros(shares.size, dtype=bool)
     while True:
         factor = (count - np.count_nonzero(certain)) / shares[~certain].sum()

@@ -1,13 +1,14 @@
 """A preconditioner from a sample of the rows, as Falkon has it.
 
 The matrix of the normal equations of n rows, A = C' V C + alpha I with centred features C and
-weights V, is replaced by that of m of these rows, scaled by n / m. Its inverse takes a Cholesky
-factor of order m or of order D, whichever is smaller: with S the m scaled rows,
+weights V, is replaced by that of m of these rows, each of which counts as many times as its chance
+of being drawn was small (see `leverage`). Its inverse takes a Cholesky factor of order m or of
+order D, whichever is smaller: with S the m scaled rows,
 
     (S' S + alpha I)^-1 = (I - S' (S S' + alpha I)^-1 S) / alpha.
 
 If the sample has all rows, this is the exact inverse, and one step of an iterative solver suffices.
-Only the factor is stored; products with S compute the features of the m rows again.
+The matrix and its factors are stored; products with S compute the features of the m rows again.
 
 References
 ----------
@@ -36,8 +37,8 @@ FEATURE_BYTES = 1 << 28  # the size of a block of features while the Gram matrix
 ROWS_PER_FEATURE = 2  # in the sample, if the matrix of the features is factored
 LARGEST_ORDER = 4096  # of a matrix that is factored
 MANY_ROWS = 1 << 18  # from which a step costs so much that twice this order is worth its time
-# If the matrix of the features is computed once, larger ones are worth their time: up to about
-# eight steps, which is what squares of the order take that are so many times the rows.
+# If the matrix of the features is computed once, it may take as long as about eight steps, which it
+# does with D^2 = KEPT_COST * n.
 KEPT_ORDER, KEPT_COST = 16_384, 700
 FLOAT64_ORDER = 8192  # larger matrices of features are in float32
 EXACT_ORDER = 1024  # up to which everything is computed in float64
@@ -95,13 +96,13 @@ class SampledRows:
         self._mean = mean
         self._total = total
         weights = rows.weights if chances is None else rows.weights / chances
-        self._weights = total / float(weights.sum()) * weights
+        self._weights = weights / float(weights.sum()) * total
         self._factors = np.sqrt(self._weights)
         self.n_rows, self.n_features = rows.n_rows, rows.n_features
         self.by_features = self.n_features <= self.n_rows
 
     def matrix(self, curvatures: Array | None = None) -> NDArray[Any] | PackedSymmetric:
-        """S' S, packed, if there are more rows than features, and S S' if not.
+        """S' S, packed, if there are at least as many rows as features, and S S' if not.
 
         The weights of the rows are multiplied by ``curvatures``.
         """
@@ -145,10 +146,11 @@ class SampledRows:
         if self.n_features > FLOAT64_ORDER:
             try:
                 gram = self._gram_of_features(curvatures, "float32")
-            except ValueError:  # sums of squares overflow
-                return self._gram_of_features(curvatures, "float64")
-            if gram.diagonal().sum() < LARGEST_FLOAT32:
-                return gram
+                if 1 / LARGEST_FLOAT32 < gram.diagonal().sum() < LARGEST_FLOAT32:
+                    return gram
+                del gram
+            except ValueError:  # sums of squares overflow float32
+                pass
         return self._gram_of_features(curvatures, "float64")
 
     def _gram_of_features(self, curvatures: Array, storage: str) -> PackedSymmetric:
@@ -179,6 +181,10 @@ class SampledRows:
             if finite:
                 return gram
         return gram_of_rows(self._rows, self._mean, self._factors, np.float64)
+
+    def mean(self, curvatures: Array) -> float:
+        """The mean over all rows of what is known of these."""
+        return float(np.average(curvatures, weights=self._weights))
 
     def curvatures(self, loss: Loss, coef: Array, intercept: Array) -> Array:
         """The curvatures of a loss for these rows in a model of centred features."""
@@ -279,12 +285,15 @@ class Preconditioner:
 
     def __call__(self, V: Array) -> Array:
         """The inverse times V, shape (n_features, n_columns)."""
-        with one_blas_thread(SMALL_ORDER):
-            if self._sample.by_features:
-                return self._factor.solve(V)
-            weights = self._curvature_roots[:, None]
-            inner = weights * self._factor.solve(weights * self._sample.times(V))
+        if self._sample.by_features:
+            return self._solve(V)
+        weights = self._curvature_roots[:, None]
+        inner = weights * self._solve(weights * self._sample.times(V))
         return (V - self._sample.transposed(inner)) / self.shift
+
+    def _solve(self, V: Array) -> Array:
+        with one_blas_thread(SMALL_ORDER):
+            return self._factor.solve(V)
 
 
 def sample_size(n_rows: int, n_features: int, *, kept: bool) -> int:

@@ -253,7 +253,9 @@ class SmoothLearner(Learner):
         largest = float(curvatures.max(initial=0)) or 1.0
         curvatures = np.maximum(curvatures, LEAST_CURVATURE * largest)
         count = float(rows.weights.sum())
-        flatness = 1 / (count * float(curvatures.mean())) if self.settings.fit_intercept else 0.0
+        flatness = (
+            1 / (count * self.sample.mean(curvatures)) if self.settings.fit_intercept else 0.0
+        )
         solver = QuasiNewton(
             rows,
             self.mean,

@@ -31,10 +31,9 @@ from kitchenette.learning.preconditioner import Preconditioner, SampledRows
 Array = NDArray[np.float64]
 PENALTIES = 3  # the largest number that are solved for in the same passes
 FINAL_STEPS = 5  # at least, for all rows; fewer if they reach the residual of the chosen model
-# The residual above which held-out rows do not end the steps for the first penalty: if it is small,
-# the first steps may predict them worse than a constant does.
-FAR = 0.05
-SETTLED = 0.02  # the residual of a solution that will not change much any more
+# The residual of a solution that will not change much any more. Above it, held-out rows do not end
+# the steps for the first penalty: the first steps may predict them worse than a constant does.
+SETTLED = 0.02
 COLUMNS = 64  # the largest number of targets times penalties in the same passes
 
 
@@ -99,7 +98,7 @@ class SquaredLearner(Learner):
             assert found is not None
             errors |= found_errors
             # Where the steps ended before they converged, errors tell more of the steps than of the
-            # penalty.
+            # penalty. The best model may be that of an early step also where they did converge.
             if not waiting and self.settings.alpha is None and settled:
                 waiting = beyond(errors)
         assert found is not None
@@ -132,7 +131,7 @@ class SquaredLearner(Learner):
         spreads = np.where(moments.target_squares > 0, moments.target_squares / moments.count, 1.0)
         least = dict.fromkeys(alphas, np.inf)
         best, patience = None, Patience(min(others.values(), default=np.inf))
-        far = FAR if found is None else np.inf
+        far = SETTLED if found is None else np.inf
         n_steps, residual = 0, np.inf
         while n_steps < self.settings.max_iter:
             solver.step()
