@@ -56,8 +56,8 @@ def split(name: str, n_train: int, n_test: int, seed: int) -> Split:
     """
     X, y = everything(name)
     picks = np.random.default_rng(seed).permutation(len(X))[: n_train + n_test]
-    # Few rows are left for the test if the set is smaller than both together.
-    cut = min(n_train, round(0.6 * len(X)))
+    # A set that is smaller than both together is divided.
+    cut = n_train if n_train + n_test <= len(X) else min(n_train, round(0.6 * len(X)))
     train, test = picks[:cut], picks[cut:]
     return Split(X[train], y[train], X[test], y[test], PENALTIES.get(name, 10.0))
 
