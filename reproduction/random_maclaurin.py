@@ -288,8 +288,7 @@ class UciTable(Experiment):
                 yield claim(
                     f"{at}: {kind} with LIBLINEAR is {ratio:.1f} times as fast in {number}ing",
                     ratio > 1,
-                    "The exact machine has fewer rows here than in the poster, and its time grows "
-                    "faster than theirs.",
+                    WHY_SLOWER_NURSERY if name == "nursery" else WHY_SLOWER,
                     measured=not math.isnan(ratio),
                     timed=True,
                 )
@@ -370,6 +369,16 @@ class UciTable(Experiment):
         return figure
 
 
+WHY_SLOWER = (
+    "The exact machine has fewer rows here than in the poster, and its time grows faster than "
+    "theirs."
+)
+WHY_SLOWER_NURSERY = (
+    "The exact machine has about as many rows as in the poster, but needs a fortieth of its time "
+    "for 8 columns and 1800 support vectors, while LIBLINEAR ends at its limit of 1000 passes; "
+    "with a tenth or a hundredth of C it converges, in no less time than the exact machine, and "
+    "is less accurate."
+)
 WHY_PENALTY = (
     "The penalty was chosen for the exact machine and does not suit the features: our one pass, "
     "which chooses its own, is more accurate on the same features, see the table."
