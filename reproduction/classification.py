@@ -5,7 +5,8 @@ one on random features (LIBLINEAR); we add our squared hinge loss and our one-pa
 paper says what C was. Ours is c / k(x, x) for rows of norm one, the same for a kernel, for its
 features and for the squared hinge loss; one pass chooses its own. LIBLINEAR's own default
 tolerance is 0.1, not scikit-learn's 0.0001. Seconds are those of the processor, over all threads,
-as in the papers, whose machines had one: other work on the machine hardly matters to them.
+to which other work on the machine hardly matters. The papers name LIBLINEAR and not its loss;
+hinge loss is that of the exact machine.
 """
 
 from __future__ import annotations

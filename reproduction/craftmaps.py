@@ -18,7 +18,8 @@ PRINTED_MAPS = ("RFM", "TS", "CM RFM", "CM TS")
 MAPS = (*PRINTED_MAPS, "RFM, ours", "CM RFM, ours")
 WHAT_MAPS_ARE = (
     "RFM is Random Maclaurin with random degrees, and with H0/1 wherever it has more features than "
-    "rows have columns; TS is Tensor Sketch; CM are CRAFTMaps over them. In the rows called ours, "
+    "rows have columns; its projections are Hadamard matrices also where they are "
+    "not squeezed; TS is Tensor Sketch; CM are CRAFTMaps over them. In the rows called ours, "
     "Random Maclaurin has the numbers of features of each degree that have the least variance, and "
     "no H0/1."
 )

@@ -126,22 +126,23 @@ class Variants(Experiment):
     )
     preparation = (
         "25,000 training rows of MNIST, where the paper has 60,000, and 10,000 others in the place "
-        "of the test rows; three seeds. Without weights: without the "
-        "factors sqrt(a_N p^(N + 1)) of Algorithm 1, which gives the kernel with the coefficients "
-        "p^-(n + 1). TS of each degree: one sketch for each term of the series. Penalties are "
-        "those chosen, and a hundred times smaller and larger."
+        "of the test rows; three seeds. The findings below are about conjectures of ours. Without "
+        "weights: without the factors sqrt(a_N p^(N + 1)) of Algorithm 1, which gives the kernel "
+        "with the coefficients p^-(n + 1). TS of each degree: one sketch for each term of the "
+        "series. Penalties are those chosen, and a hundred times smaller and larger."
     )
     explanation = (
         "Excluded for CM RFM: the penalty, which 25,000 rows do not need; codes, which change "
         "little; centred columns; more wide features; H0/1 beside the projection, which is 784 "
-        "more columns. What would explain the print is another kernel: squeezed features of "
-        "degree 2 or 3 have its errors. CM RFM and CM TS squeeze the same kernel if features are "
-        "weighted as in Algorithm 1, and should have the same errors as D grows; in print they "
-        "are 3 points apart. Weights do not matter to plain features, because least squares does "
-        "not depend on their scale, so that RFM agrees; without them, half of the difference is "
-        "gone. For RKS a length scale of 0.7, chosen for thousands of features, is too "
-        "short for hundreds; the rest of the difference is not explained by offsets or unscaled "
-        "pixels. Square roots of pixels come close, but then RFM is better than printed."
+        "more columns. What would explain the print is another kernel: squeezed features of degree "
+        "2 or 3 have its errors. CM RFM and CM TS squeeze the same kernel if features are weighted "
+        "as in Algorithm 1, and should have the same errors as D grows; in print they are 3 points "
+        "apart with 300 features and 1.4 with 700. Weights do not matter to plain features, "
+        "because least squares does not depend on their scale, so that RFM agrees; without them, "
+        "half of the difference is gone. For RKS a length scale of 0.7, chosen for thousands of "
+        "features, is too short for hundreds; the rest of the difference is not explained by "
+        "offsets or unscaled pixels. Square roots of pixels come close, but then RFM is better "
+        "than printed."
     )
 
     def cells(self, mode: Mode) -> list[Cell]:

@@ -18,7 +18,7 @@ from reproduction import experiment
 from reproduction.data import Split, least_error_scale, load
 from reproduction.experiment import Cell, Experiment, Mode, Numbers, Results, Table, grid
 from reproduction.findings import Finding, claim, compare
-from reproduction.samples import Sample, clearly_less, not_clearly_more
+from reproduction.samples import Sample, at_most, clearly_less
 
 Array = NDArray[np.float64]
 SHORT, TUNED = "0.35 of the median", "chosen"
@@ -77,7 +77,8 @@ class KernelErrors(Experiment):
             yield claim(
                 f"length scale {scale}: the error of Fastfood is about that of RKS, "
                 f"{ratios.show(2)} times",
-                not_clearly_more(ratios, Sample([1.5])) and not_clearly_more(Sample([0.7]), ratios),
+                at_most(ratios, Sample([1.5]), results.mode)
+                and at_most(Sample([0.7]), ratios, results.mode),
                 measured=bool(ratios),
             )
             few, many = (here.sample("error", map="Fastfood", n=n) for n in (sizes[0], sizes[-1]))
@@ -126,9 +127,10 @@ class Speed(Experiment):
     claim = "Fastfood predicts one row 24 to 199 times as fast as Random Kitchen Sinks."
     preparation = (
         "Seconds from one float32 row to its prediction, features and a product with weights, the "
-        "best of 30; d columns and n frequencies, so 2n features here. The size of the second line "
-        "has been lost in the text and is our guess; the third, 8192 x 65,536, needs 2 GB for the "
-        "matrix of Random Kitchen Sinks and is left out."
+        "best of 30; d columns and n frequencies, so 2n features here. The sizes of the second "
+        "line have been lost in the text: that it needs 1024 times less memory tells d = 4096, for "
+        "the other lines have d / 4 times less, but n is our guess. The third, 8192 x 65,536, "
+        "needs 2 GB for the matrix of Random Kitchen Sinks and is left out. Memory is not measured."
     )
 
     def cells(self, mode: Mode) -> list[Cell]:
@@ -334,11 +336,11 @@ class Regression(Experiment):
         "is a Bessel kernel). Polynomials have degree 10, rows divided by the largest norm. "
         "Insurance has its own split, the others five random ones of the paper's shares. Wine is "
         "the white one; Parkinson has motor UPDRS among its 21 columns and its target in [0, 1]; "
-        "the small sets have at most 4000 training rows here, KEGG 8000, and Forest all, 40,000 of "
-        "which choose the length scale, and two seeds; our KEGG has another clean-up and a centred "
-        "target, and its errors are not comparable with print. CT slices and Year are not among "
-        "our data. The margins (1.25 and 1.15 times) are ours; they were set with pilot runs at "
-        "hand that had looked at test rows."
+        "the small sets have about 4000 training rows at most here, KEGG 8000, and Forest all, "
+        "40,000 of which choose the length scale, and two seeds; our KEGG has another clean-up and "
+        "a centred target, and its errors are not comparable with print. CT slices and Year are "
+        "not among our data. The margins (1.25 and 1.15 times) are ours; they were set with pilot "
+        "runs at hand that had looked at test rows."
     )
     explanation = (
         "On CPU the paper has 7.1 to 7.4 for Gaussian kernels and 4.5 for Fourier features; with a "
@@ -377,7 +379,7 @@ class Regression(Experiment):
                 yield claim(
                     f"{SETS[name][0]}: Fastfood RBF is as good as {METHODS[method]}, "
                     f"{ratios.show(2)} times its error",
-                    not_clearly_more(ratios, Sample([1.25])),
+                    at_most(ratios, Sample([1.25]), results.mode),
                     "with so few features the exact kernel predicts better",
                     measured=bool(ratios),
                 )
@@ -385,7 +387,7 @@ class Regression(Experiment):
             yield claim(
                 f"{SETS[name][0]}: Fourier features work as well as Fastfood RBF, "
                 f"{fourier.show(2)} times its error",
-                not_clearly_more(fourier, Sample([1.15])),
+                at_most(fourier, Sample([1.15]), results.mode),
                 "the columns of this set have long tails, so that rows differ mostly in one column "
                 "where Fourier features are not an approximation of the kernel; the printed order "
                 "may be that of two length scales, see `fastfood-fourier`",
@@ -434,19 +436,19 @@ class BasisFunctions(Experiment):
         "seem to approximate the Gaussian kernel, but perform well compared with the others."
     )
     preparation = (
-        "As Table 3, on CPU, for two length scales: one chosen on training rows, and 0.35 times "
-        "the median distance, with which errors are about as large as in print (found in pilot "
-        "runs that had looked at test rows). The paper's "
-        "V = Pi F B has a unitary F, whose rows have length one where those of Fastfood have "
-        "length sqrt(d): another line has Fourier features with sqrt(d) times the length scale."
+        "As Table 3, on CPU, for D real columns and two length scales: one chosen on training "
+        "rows, and 0.35 times the median distance, with which errors are about as large as in "
+        "print (found in pilot runs that had looked at test rows). The paper's V = Pi F B has a "
+        "unitary F, whose rows have length one where those of Fastfood have length sqrt(d): "
+        "another line has Fourier features with sqrt(d) times the length scale."
     )
     explanation = (
         "With a length scale that is too short all Gaussian maps, exact ones included, have large "
         "errors, and Fourier features of shorter frequencies are better: this is the printed "
         "order, 7.1 to 7.4 against 4.5; `fastfood-fourier` tests whether the figures agree, too. "
-        "With a good length scale all are better than print, and Fourier "
-        "features are the worst: their products of cosines are not the kernel where rows differ "
-        "in few columns, and the columns of this set have long tails."
+        "With a good length scale the Gaussian maps are better than print, and Fourier features "
+        "the worst of all, worse than print: their products of cosines are not the kernel where "
+        "rows differ in few columns, and the columns of this set have long tails."
     )
 
     def cells(self, mode: Mode) -> list[Cell]:
@@ -522,9 +524,9 @@ class FourierScales(Experiment):
         "length sqrt(d), that is, the length scale is sqrt(d) times as long."
     )
     preparation = (
-        "As Table 3, with the length scale of all maps swept from 0.18 to "
-        "1.4 times the median distance, and Fourier features read in two ways: with the lengths of "
-        "Gaussian vectors, or of a unitary F. A reading explains a printed row if at one length "
+        "As Table 3, but with 2048 columns, and with the length scale of all maps swept from 0.18 "
+        "to 1.4 times the median distance, and Fourier features read in two ways: with the lengths "
+        "of Gaussian vectors, or of a unitary F. A reading explains a printed row if at one length "
         "scale the exact kernel, Random Kitchen Sinks and Fourier features are all within 15 % of "
         "print. The 15 % were set before the full run; that 0.35 times the median is a short "
         "length scale was known from pilot runs on CPU that had looked at test rows."
@@ -562,6 +564,7 @@ class FourierScales(Experiment):
                 f"{SETS[name][0]}: where the length scale is 0.35 times the median distance, "
                 f"Fourier features of a unitary F have {ratios.show(2)} times the error of RKS",
                 clearly_less(ratios, Sample([1.0])),
+                WHY_WINE if name == "wine_quality" else "",
                 measured=bool(ratios),
             )
             if results.mode == "full":
@@ -625,7 +628,18 @@ READINGS = {
     "FFT": "Fourier features with Gaussian lengths",
     UNITARY: "Fourier features of a unitary F",
 }
-WHY_READINGS: dict[tuple[str, str], str] = {}
+WHY_WINE = (
+    "The exact kernel has 0.68 to 0.70 on Wine at every length scale, and 0.819 in print, which is "
+    "most of the difference for both readings: this set cannot tell them apart."
+)
+WHY_READINGS = {
+    ("cpu_act", UNITARY): (
+        "The order is the printed one and exact kernel and RKS are within 13 %; Fourier features "
+        "are 17 % better than printed, where the margin is 15 %."
+    ),
+    ("wine_quality", "FFT"): WHY_WINE,
+    ("wine_quality", UNITARY): WHY_WINE,
+}
 
 EXPERIMENTS: list[Experiment] = [
     KernelErrors(),

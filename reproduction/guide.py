@@ -29,7 +29,7 @@ from reproduction import experiment
 from reproduction.data import Split, least_error_scale, load, sample_rows, unit_rows
 from reproduction.experiment import Cell, Experiment, Mode, Numbers, Results, Table, grid
 from reproduction.findings import Finding, claim
-from reproduction.samples import Sample, not_clearly_more
+from reproduction.samples import Sample, at_most
 
 Maker = Callable[[Kernel, int, int], Any]
 
@@ -106,7 +106,7 @@ class DotProductKernels(Experiment):
                     yield claim(
                         f"{name}, {kernel}, {projection}: optimal degrees have {ratios.show(2)} "
                         "times the error of random ones",
-                        not_clearly_more(ratios, Sample([1.0])),
+                        at_most(ratios, Sample([1.0]), results.mode),
                         measured=bool(ratios),
                     )
 
@@ -328,7 +328,7 @@ class AllMaps(Experiment):
             yield claim(
                 f"{kernel}: {one} has no more {numbers[number]} than {other}, {ratios.show(2)} "
                 "times as much",
-                not_clearly_more(ratios, Sample([1.0])),
+                at_most(ratios, Sample([1.0]), results.mode),
                 measured=bool(ratios),
             )
 
@@ -430,7 +430,7 @@ class DegreesForLearning(Experiment):
                 yield claim(
                     f"{NAMES[name]}, {show_kernel(r)}: optimal degrees have {ratios.show(2)} times "
                     "the error on test rows of geometric ones",
-                    not_clearly_more(ratios, Sample([1.0])),
+                    at_most(ratios, Sample([1.0]), results.mode),
                     WHY_GEOMETRIC,
                     measured=bool(ratios),
                 )

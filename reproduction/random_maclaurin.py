@@ -21,9 +21,9 @@ from reproduction.experiment import Cell, Experiment, Mode, Numbers, Results, Ta
 from reproduction.findings import Finding, claim, compare
 from reproduction.samples import (
     Sample,
+    at_most,
     binomial_error,
     clearly_less,
-    not_clearly_more,
     show_percent,
 )
 
@@ -227,7 +227,8 @@ class UciTable(Experiment):
     preparation = (
         "Accuracy on test rows, CPU seconds of training and prediction (both with the mapping) "
         "and how many times faster than the exact machine, for (1 + <x, y>)^10 and exp(<x, y>). "
-        "The poster gives no splits, no scaling and no C. Here: random splits, 60 % of the rows "
+        "The poster gives no splits, no scaling, no C and no sigma of its exp(<x, y> / sigma^2). "
+        "Its times faster are ratios of its seconds. Here: random splits, 60 % of the rows "
         "but at most 10,000 for training (the poster seems to have had about 20,000) and at most "
         "10,000 for the test; columns of Nursery, Cod-RNA and Covertype standardised; rows of "
         "norm one; C = c / k(x, x) with c = 10, for Adult and Cod-RNA 1; Nursery with its five "
@@ -238,10 +239,11 @@ class UciTable(Experiment):
     )
 
     explanation = (
-        "Prediction is faster with features everywhere but for IJCNN with D = 1000, as printed. "
-        "Training is not, for Nursery, IJCNN and some others: LIBSVM takes less than five seconds "
-        "for 10,000 rows, in which its cost, which grows faster than the rows, has not yet "
-        "overtaken that of LIBLINEAR. Our one pass trains in a fraction of both."
+        "Prediction is faster with features everywhere but for IJCNN, the polynomial kernel and D "
+        "= 1000, where it is level and 1.4 times as fast in print. Training is not, for Nursery, "
+        "IJCNN and some others: LIBSVM takes about five seconds at most for 10,000 rows, some "
+        "hundred times less than in print. Our one pass trains faster than LIBLINEAR throughout, "
+        "and than LIBSVM where that takes more than half a second."
     )
 
     def cells(self, mode: Mode) -> list[Cell]:
@@ -280,7 +282,8 @@ class UciTable(Experiment):
                 f"{at}: the accuracy of {kind} with LIBLINEAR is within {100 * tolerance:.0f} "
                 f"points of the exact machine's, {ours.scaled(100).show(1)} and "
                 f"{exact.scaled(100).show(1)} %",
-                not_clearly_more(exact, ours, tolerance),
+                at_most(exact, ours, here.mode, tolerance),
+                WHY_BEHIND_EXACT.get(name, ""),
                 measured=bool(exact and ours),
             )
             for number in ("train", "test"):
@@ -370,8 +373,9 @@ class UciTable(Experiment):
 
 
 WHY_SLOWER = (
-    "The exact machine has fewer rows here than in the poster, and its time grows faster than "
-    "theirs."
+    "The exact machine takes some hundred times less than in the poster, LIBLINEAR does not. That "
+    "it has fewer rows here explains a part, for its time grows faster than theirs; machine, C and "
+    "scaling of the poster are not known."
 )
 WHY_SLOWER_NURSERY = (
     "The exact machine has about as many rows as in the poster, but needs a fortieth of its time "
@@ -388,7 +392,8 @@ WHY_LESS_ACCURATE = {
         "The poster's task must have been an easier one: with D = 500 features of its five classes "
         "a linear machine reached 97.2 % at most, for C from 10 to 10,000 / k(x, x) and four ways "
         "of scaling the eight columns, and less with the 27 columns of one-hot codes. Class 0 "
-        "against the others has 100 %, classes 3 and 4 against the others 92 and 95 %."
+        "against the others has 100 %, classes 3 and 4 against the others 92 and 95 %. The exact "
+        "machine reaches 99.6 % also with the exponential kernel if sigma^2 is 1/8 (98.0 with 1)."
     ),
     "cod_rna": WHY_PENALTY,
     "a9a": WHY_PENALTY,
@@ -396,6 +401,12 @@ WHY_LESS_ACCURATE = {
         "The penalty: C was chosen for the exact machine, and features of random degrees need a "
         "larger one, see `maclaurin-penalty`."
     ),
+}
+
+
+WHY_BEHIND_EXACT = {
+    "nursery": WHY_LESS_ACCURATE["nursery"],
+    "covtype": "The features are as accurate as in print; the exact machine is more accurate here.",
 }
 
 
@@ -458,7 +469,7 @@ class AccuracyByFeatures(Experiment):
             yield claim(
                 f"{at}: for D = {few}, H0/1 is at least as accurate as RF, "
                 f"{helped.scaled(100).show(1)} and {plain.scaled(100).show(1)} %",
-                not_clearly_more(plain, helped),
+                at_most(plain, helped, results.mode),
                 measured=bool(plain and helped),
             )
 

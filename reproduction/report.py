@@ -30,11 +30,12 @@ otherwise); for shares of test rows the binomial error follows in brackets. "As 
 paper's figure; "paper's choices" is our code with the options of the paper (random degrees, dense
 signs, Hadamard Fastfood, hinge loss), "our defaults" is what the package does unless told. A
 printed figure counts as *reproduced* if ours is within two standard deviations of it, taking it as
-a single draw, otherwise as *better* or *not reproduced*; an experiment is *mostly reproduced* if
-that is true of all findings but a quarter or less. Claims in words are decided with margins
-of ours. Where these were set after runs that had looked at test rows, the experiment says so: such
-a verdict describes, and is no test of something that was fixed in advance. Seconds depend on the
-machine, and only their ratios are compared; CPU seconds are those of all threads together."""
+a single draw and with the binomial error of both where test rows are counted, otherwise as
+*better* or *not reproduced*; an experiment is *mostly reproduced* if that is true of all findings
+but a quarter or less. Claims in words are decided with margins of ours. Where these were set after
+runs that had looked at test rows, the experiment says so: such a verdict describes, and is no test
+of something that was fixed in advance. Seconds depend on the machine, and only their ratios are
+compared; CPU seconds are those of all threads together."""
 
 
 def draw(experiment: Experiment, results: Results) -> Path | None:

@@ -18,7 +18,7 @@ from reproduction import experiment
 from reproduction.data import Split, least_error_scale, load, raw_sample
 from reproduction.experiment import Cell, Experiment, Mode, Numbers, Results, Table, grid
 from reproduction.findings import Finding, claim
-from reproduction.samples import Sample, clearly_less, not_clearly_more
+from reproduction.samples import Sample, at_most, clearly_less
 
 Array = NDArray[np.float64]
 
@@ -101,8 +101,9 @@ class KernelErrors(Experiment):
         "stands in. The figure has no numbers in the text."
     )
     explanation = (
-        "Comp doubles the error: sqrt(2) cos features have a smaller variance than a projection of "
-        "them adds. Over orthogonal Fastfood features TEFM is better still."
+        "Comp has 2.6 to 3.2 times the error: a projection that does not know the data adds more "
+        "than four times as many features save. TEFM over orthogonal Fastfood features is better "
+        "still with many features; with 64 it is not on BlogFeedback, UJIIndoorLoc and Mnist."
     )
 
     revision = 2
@@ -224,8 +225,8 @@ class RidgeRegression(Experiment):
         "Figure 1. The length scale is a power of two times the median distance, and the penalty a "
         "power of ten; both are chosen on a quarter of the training rows, and the choice is not "
         "timed. Seconds are those of mapping the training rows (with the fit of the map) and of "
-        "training (products of the features, and one Cholesky factor), in double precision as in "
-        'the paper: CPU seconds with one thread, as in the paper; "all threads" are seconds by the '
+        "training (products of the features, and one Cholesky factor), in double precision, as "
+        'Matlab: CPU seconds with one thread, as in the paper; "all threads" are seconds by the '
         "clock on two cores that other processes used as well. SliceLocalization, on which the "
         "paper has Figure 2, is not among our data. BlogFeedback (target log(1 + comments)) and "
         "UJIIndoorLoc (longitude and latitude) are of its Table 2. The mean of the targets is "
@@ -288,7 +289,7 @@ class RidgeRegression(Experiment):
                 yield claim(
                     f"{SETS[name]}: {kind} has {ratios.show(3)} times the error of RKS with 4 "
                     "times as many features",
-                    not_clearly_more(ratios, Sample([1.05])),
+                    at_most(ratios, Sample([1.05]), results.mode),
                     WHY_NOT_AS_WIDE,
                     measured=bool(ratios),
                 )
@@ -305,7 +306,7 @@ class RidgeRegression(Experiment):
             yield claim(
                 f"{SETS[name]}: Comp, a data-independent projection, has {ratios.show(3)} times "
                 "the error of RKS",
-                not_clearly_more(Sample([1.0]), ratios),
+                at_most(Sample([1.0]), ratios, results.mode),
                 WHY_COMP_HELPS,
                 measured=bool(ratios),
             )

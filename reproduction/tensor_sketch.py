@@ -20,6 +20,7 @@ from reproduction.findings import Finding, claim, compare
 from reproduction.random_maclaurin import LiteralMaclaurin
 from reproduction.samples import (
     Sample,
+    at_most,
     binomial_error,
     clearly_less,
     not_clearly_more,
@@ -68,7 +69,8 @@ class RelativeErrors(Experiment):
     claim = (
         "On Adult, Tensor Sketch has a smaller relative error of the kernel than Random Maclaurin "
         "for p = 2, 3, 4; the difference is most dramatic for homogeneous kernels. With a "
-        "constant, Tensor Sketch needs only D = 500 for an error below 1."
+        "constant, Tensor Sketch needs only D = 500 for an error below 1, and Random Maclaurin "
+        "more than 3000."
     )
     preparation = (
         "Mean of |K - K'| / |K| over all pairs of 1000 random unit-norm rows of Adult in which K "
@@ -124,6 +126,17 @@ class RelativeErrors(Experiment):
                         clearly_less(errors, Sample([1.0])),
                         measured=bool(errors),
                     )
+                    if results.mode == "full":
+                        errors = here.sample("relative", map="RM", D=3000)
+                        yield claim(
+                            f"{show_kernel(degree, constant)}: Random Maclaurin needs more than D "
+                            f"= 3000 for that, where its error is {errors.show(2)}",
+                            clearly_less(Sample([1.0]), errors),
+                            "On rows of norm one (1 + <x, y>)^p is one at least for data without "
+                            "negative entries, and errors of its low degrees, which have most of "
+                            "the features, are small beside it.",
+                            measured=bool(errors),
+                        )
 
     def tables(self, results: Results) -> Iterable[Table]:
         sizes = results.values("D")
@@ -299,12 +312,11 @@ class AccuracyByFeatures(Experiment):
     )
     preparation = (
         "Accuracy on test rows and CPU seconds of training with the mapping. The paper speaks of "
-        "training accuracy and names no split; we take 5000 random rows for training and 5000 for"
-        " the test (the paper had 48,842 to 100,000 rows), of norm one, C = c / k(x, x) with c = "
-        "10, for Adult 1. Columns of Covertype standardised, class 2 against the others. Gisette "
-        "is not among our data; MNIST 4 against 9, of which it was made, stands in. The figures "
-        "have no numbers in the "
-        "text. " + WHAT_MAPS_ARE
+        "training accuracy and names no split; we take 5000 random rows for training and 5000 for "
+        "the test (the paper had 7000 to 100,000 rows), the exact machine on two splits; rows of "
+        "norm one, C = c / k(x, x) with c = 10, for Adult 1. Columns of Covertype standardised, "
+        "class 2 against the others. Gisette is not among our data; MNIST 4 against 9, of which it "
+        "was made, stands in. The figures have no numbers in the text. " + WHAT_MAPS_ARE
     )
 
     def cells(self, mode: Mode) -> list[Cell]:
@@ -331,7 +343,7 @@ class AccuracyByFeatures(Experiment):
                     "Maclaurin, over all D",
                     clearly_less(Sample([1.0]), ratios)
                     if not constant
-                    else not_clearly_more(Sample([1.0]), ratios),
+                    else at_most(Sample([1.0]), ratios, results.mode),
                     WHY_RM_AHEAD,
                     measured=bool(ratios),
                 )

@@ -29,8 +29,9 @@ class KitchenSinksSpectralError(Bound):
     by the matrix Bernstein inequality (Tropp 2015, Theorem 7.3.1). This is the first half of the
     proof of Theorem 1, with two constants settled. One term, (K - a H_i H_i') / a, has a norm of
     at most n / a and not 2 n / a, being the difference of two positive semidefinite matrices of
-    norms up to n / a. The intrinsic dimension r, which the paper leaves open, is at most
-    10: the trace of n K - K^2 is at most n^2, and n^2 / 4 bounds its norm.
+    norms up to n / a. The intrinsic dimension r, which the paper leaves open, is at most 10: the
+    variance is at most n K - K^2, whose largest eigenvalue may be raised to the bound n^2 / 4 of
+    its norm; the trace is then at most 5/4 n^2, and counts twice.
 
     References
     ----------
