@@ -29,6 +29,7 @@ from reproduction.experiment import (
 from reproduction.findings import Finding, claim, compare, summary, verdict
 from reproduction.samples import (
     Sample,
+    at_most,
     binomial_error,
     clearly_less,
     not_clearly_more,
@@ -178,6 +179,15 @@ def test_samples_know_their_spread():
     assert not_clearly_more(sample, Sample([1.0]))
     assert clearly_less(Sample([1.0]), Sample([1.5]))
     assert not_clearly_more(Sample([5.0, 6.0, 7.0]), sample, tolerance=4.0)
+
+
+def test_that_noise_excuses_a_quick_run_only() -> None:
+    sample = Sample([1.0, 2.0, 3.0])
+    assert at_most(sample, Sample([1.5]), "quick")
+    assert not at_most(sample, Sample([1.5]), "full")
+    assert at_most(sample, Sample([1.5]), "full", tolerance=0.6)
+    assert at_most(sample, Sample([2.0]), "full")
+    assert not at_most(Sample([5.0, 6.0, 7.0]), sample, "quick")
 
 
 @pytest.mark.parametrize(
