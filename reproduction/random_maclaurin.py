@@ -104,8 +104,8 @@ class Toy(Experiment):
         "text, and it does not say how the points are drawn."
     )
     explanation = (
-        "Our defaults (degrees of least variance, Hadamard projections) have no more error than "
-        "H0/1 where D is well above d, without its extra columns. Where D is below d, H0/1 is "
+        "Our defaults (degrees of least variance, Hadamard projections) have about the error of "
+        "H0/1, or less, where D is well above d, without its extra columns. Where D is below d, H0/1 is "
         "ahead: its d + 1 exact columns are then most of it."
     )
 
