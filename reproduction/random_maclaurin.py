@@ -105,8 +105,8 @@ class Toy(Experiment):
     )
     explanation = (
         "Our defaults (degrees of least variance, Hadamard projections) have about the error of "
-        "H0/1, or less, where D is well above d, without its extra columns. Where D is below d, H0/1 is "
-        "ahead: its d + 1 exact columns are then most of it."
+        "H0/1, or less, where D is well above d, without its extra columns. Where D is below d, "
+        "H0/1 is ahead: its d + 1 exact columns are then most of it."
     )
 
     def cells(self, mode: Mode) -> list[Cell]:
