@@ -148,6 +148,18 @@ def test_spread_is_not_moved_by_few_far_numbers():
     assert robust_spread(np.array([[1e300], [-1e300], [0.0]])) > 1e299
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", ["common", "columns"])
+def test_scales_of_columns_whose_squares_overflow(name):
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    huge = 2.0**1000  # a power of two, so that nothing is rounded
+    expected, found = (column_scales(name, rows) for rows in (X, X * huge))
+    np.testing.assert_allclose(found.spread, expected.spread)
+    np.testing.assert_allclose(found.offset, expected.offset * huge)
+    np.testing.assert_allclose(found.factor * huge, expected.factor)
+    np.testing.assert_allclose(found.rows, expected.rows, rtol=1e-6, atol=1e-6)
+
+
 @pytest.mark.parametrize("name", ["compressed", "ranks"])
 def test_transformed_columns_increase_and_have_unit_spread(name):
     rng = np.random.default_rng(0)

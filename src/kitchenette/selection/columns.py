@@ -138,8 +138,14 @@ def _affine_scales(name: str, spread: Array, offset: Array) -> ColumnScales:
     if name != "common":
         return ColumnScales(name, varying.astype(float), offset, _inverse(spread))
     # One spread for all columns, so that weights are of order one in any unit.
-    unit = float(np.sqrt(np.mean(np.square(spread[varying])))) if varying.any() else 1.0
+    unit = _root_mean_square(spread[varying]) if varying.any() else 1.0
     return ColumnScales(name, spread / unit, offset, varying / unit)
+
+
+def _root_mean_square(numbers: Array) -> float:
+    """Of numbers whose squares may overflow: they are divided by a power of two, exactly."""
+    power = int(np.frexp(np.abs(numbers).max())[1])
+    return float(np.ldexp(np.sqrt(np.mean(np.square(np.ldexp(numbers, -power)))), power))
 
 
 def robust_spread(rows: NDArray[Any]) -> Array:
@@ -149,9 +155,9 @@ def robust_spread(rows: NDArray[Any]) -> Array:
     are moved to that distance, unless this range is zero.
     """
     precision, rows = rows.dtype, rows.astype(np.float64)
-    low, middle, high = np.percentile(rows, [5, 50, 95], axis=0)
-    reach = np.where(high > low, FAR * (high - low), np.inf)
     with np.errstate(over="ignore", invalid="ignore"):
+        low, middle, high = np.percentile(rows, [5, 50, 95], axis=0)
+        reach = np.where(high > low, FAR * (high - low), np.inf)
         near = np.clip(rows, middle - reach, middle + reach)
         size = np.abs(near).max(axis=0)
         unit = np.where(size > 0, size, 1.0)  # divided by it, numbers have squares that are finite
