@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import kitchenette
@@ -176,6 +176,16 @@ def test_huge_features_are_solved_or_refused():
 def test_a_matrix_that_is_not_finite_is_refused():
     with pytest.raises(ValueError, match="Scale the data"):
         preconditioner.shifted_factor(np.full((2, 2), np.nan), 1.0, in_float32=False)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("n_features", [5, 3000])
+def test_features_whose_squares_overflow_are_refused(n_features):
+    X = np.random.default_rng(0).normal(size=(100, n_features))
+    with pytest.raises(ValueError, match="features are too large"):
+        KernelRegressor(FunctionTransformer(), solver="iterative").fit(1e160 * X, X[:, 0])
+    with pytest.raises(ValueError, match="features are too large"):
+        KernelClassifier(FunctionTransformer(), loss="logistic").fit(1e160 * X, X[:, 0] > 0)
 
 
 def test_targets_whose_squares_overflow_are_refused():

@@ -15,7 +15,13 @@ from sklearn.exceptions import ConvergenceWarning
 from kitchenette.learning.leverage import SCORE_ROWS, chances, leverage_scores, systematic_sample
 from kitchenette.learning.passes import FeatureRows
 from kitchenette.learning.pilot import Pilot
-from kitchenette.learning.preconditioner import SampledRows, gram_of_rows, most_rows, sample_size
+from kitchenette.learning.preconditioner import (
+    TOO_LARGE,
+    SampledRows,
+    gram_of_rows,
+    most_rows,
+    sample_size,
+)
 
 Array = NDArray[np.float64]
 EXACT_FEATURES = 8192  # up to which the first penalty is chosen in float64
@@ -204,10 +210,13 @@ class Learner(ABC):
         if not self.settings.fit_intercept:
             mean = np.zeros_like(mean)
         exact = some.n_features <= EXACT_FEATURES
-        gram = gram_of_rows(
-            some, mean, np.ones(some.n_rows), np.float64 if exact else np.float32
-        ).astype(np.float64)
-        size = float(mean @ mean)
+        with np.errstate(over="ignore", invalid="ignore"):
+            gram = gram_of_rows(
+                some, mean, np.ones(some.n_rows), np.float64 if exact else np.float32
+            ).astype(np.float64)
+            size = float(mean @ mean)
+        if not np.isfinite(size) or not np.isfinite(gram).all():
+            raise ValueError(TOO_LARGE)
         whole = Pilot(gram, some.columns(), some.weights, size, self.settings.fit_intercept)
         alpha, errors = whole.penalty()
         return alpha * whole.trend(alpha, self.distinct.size), errors

@@ -49,6 +49,10 @@ ROUNDING_UNITS = 10  # the error of a centred feature, in units of the last plac
 SMALLEST = float(np.finfo(np.float32).tiny)
 FLOAT32_SHIFT = 1e-6  # above this multiple of the trace, a factor in float32 suffices
 LARGEST_FLOAT32 = 1e30  # numbers beyond this, or below its inverse, need float64
+TOO_LARGE = (
+    "The features are too large for an iterative solver: the matrix of their products is not "
+    "finite. Scale the data."
+)
 
 
 def gram_of_rows(rows: FeatureRows, mean: Array, factors: Array, dtype: DTypeLike) -> NDArray[Any]:
@@ -243,10 +247,7 @@ def shifted_factor(
                 return factored(matrix, shift, in_float32=in_float32), shift  # type: ignore[arg-type]
             except LinAlgError:
                 shift *= 10
-    raise ValueError(
-        "The features are too large for an iterative solver: the matrix of their products is not "
-        "finite. Scale the data."
-    )
+    raise ValueError(TOO_LARGE)
 
 
 class Preconditioner:
