@@ -202,7 +202,7 @@ METHODS = {
 # The paper's basis functions exp(i <w, x>) are complex: each has two columns.
 COMPLEX = ["RKS", "FFT", "Fastfood RBF", "our Fastfood", "Fastfood Matern"]
 SMALL_ROWS = 4000  # at most, for training, of the sets that have figures of exact kernels
-LARGE_SETS = {"kegg_undirected": (8000, 5), "covtype": (10**6, 2)}  # rows and seeds
+LARGE_SETS = {"kegg_undirected": (8000, 5), "covtype": (10**6, 1)}  # rows and seeds
 PRINTED = {
     "insurance_coil2000": (0.231, 0.232, 0.266, 0.266, 0.264, None, 0.234, 0.235, 0.256, 0.271),
     "wine_quality": (0.819, 0.797, 0.740, 0.721, 0.740, None, 0.753, 0.720, 0.827, 0.731),
@@ -312,10 +312,12 @@ def measured_error(method: str, scale: float, rows: Split, D: int, seed: int) ->
     return rmse(model.predict(rows.X_test), rows.y_test)
 
 
-WHY_FEW_ROWS = (
-    "there are 8000 rows for training here and 522,910 in the paper: single draws of RKS and of "
-    "Fastfood RBF had 0.91 with 100,000 rows and 0.88 to 0.89 with 400,000"
+WHY_FOREST = (
+    "scaling and length scales of the paper are not known. Columns as they are, not in [0, 1], "
+    "have smaller errors: 0.795 for Fastfood RBF, and 0.868 with 2048 columns in the place of "
+    "4096, where columns in [0, 1] have 0.828 and 0.880"
 )
+FOREST_ERROR = 0.005  # of an RMSE on 58,101 test rows, relative, if errors have a kurtosis of 6
 
 
 class Regression(Experiment):
@@ -407,7 +409,8 @@ class Regression(Experiment):
                         figure,
                         results.sample("rmse", data=name, method=method),
                         lower_is_better=True,
-                        why=WHY_FEW_ROWS
+                        test_error=FOREST_ERROR * figure if name == "covtype" else 0.0,
+                        why=WHY_FOREST
                         if name == "covtype"
                         else "scaling, length scales and penalties of the paper are not known",
                     )
