@@ -377,7 +377,7 @@ class Regression(Experiment):
             here = results.where(data=name)
             exact = ["exact RBF"] if PRINTED[name][0] is not None else []
             for method in ("RKS", "Nystroem", *exact):
-                ratios = here.ratios("rmse", {"method": "Fastfood RBF"}, {"method": method})
+                ratios = here.ratios("rmse", self.one(here, "Fastfood RBF"), self.one(here, method))
                 yield claim(
                     f"{SETS[name][0]}: Fastfood RBF is as good as {METHODS[method]}, "
                     f"{ratios.show(2)} times its error",
@@ -397,6 +397,10 @@ class Regression(Experiment):
             )
         if results.mode == "full":
             yield from self.printed(results)
+
+    def one(self, here: Results, method: str) -> dict[str, Any]:
+        """The setting of a method, whose number of columns is its own."""
+        return {"method": method, "D": (here.where(method=method).values("D") or [0])[0]}
 
     def printed(self, results: Results) -> Iterable[Finding]:
         for name, figures in PRINTED.items():
