@@ -8,21 +8,25 @@ from reproduction import (
     craftmaps_tables,
     craftmaps_variants,
     fastfood,
+    fastfood_regression,
     guide,
     random_maclaurin,
     tefm,
     tensor_sketch,
+    tensor_sketch_tables,
 )
 from reproduction.experiment import Experiment, check_experiments
 
 MODULES = (
     random_maclaurin,
     tensor_sketch,
+    tensor_sketch_tables,
     craftmaps_figures,
     craftmaps_stream,
     craftmaps_tables,
     craftmaps_variants,
     fastfood,
+    fastfood_regression,
     tefm,
     guide,
 )

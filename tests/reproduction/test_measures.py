@@ -7,7 +7,7 @@ import pytest
 from sklearn.svm import SVC
 
 from kitchenette.kernels import Exponential, Polynomial
-from reproduction import classification, fastfood, guide, tefm
+from reproduction import classification, fastfood_regression, guide, tefm
 from reproduction.classification import diagonal, exact_machine, measure_features, split
 from reproduction.data import unit_rows
 from reproduction.experiment import Measured, Results, grid
@@ -123,8 +123,8 @@ def test_exact_ridge_regression_learns_a_function_of_the_kernel():
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(300, 2))
     y = np.sin(4 * X[:, 0]) + X[:, 1]
-    rows = fastfood.Split(X[:240], y[:240], X[240:], y[240:])
-    error = fastfood.measured_error("exact RBF", 0.5, rows, 0, seed=0)
+    rows = fastfood_regression.Split(X[:240], y[:240], X[240:], y[240:])
+    error = fastfood_regression.measured_error("exact RBF", 0.5, rows, 0, seed=0)
     assert error < 0.05 * np.std(y)
-    features = fastfood.measured_error("RKS", 0.5, rows, 256, seed=0)
+    features = fastfood_regression.measured_error("RKS", 0.5, rows, 256, seed=0)
     assert features < 0.1 * np.std(y)
