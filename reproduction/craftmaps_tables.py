@@ -307,7 +307,7 @@ class MnistLarge(ErrorTable):
             return
         seconds, errors = (
             {row: [self.mean(results, row, E, what) for E in sizes] for row in ("RFM", "CM RFM")}
-            for what in (self.TIMES, ("error",))
+            for what in (("map_seconds", "statistics_seconds"), ("error",))
         )
         for E, time, error in zip(sizes[:-1], seconds["CM RFM"], errors["CM RFM"], strict=False):
             plain = np.interp(np.log(time), np.log(seconds["RFM"]), np.log(errors["RFM"]))
@@ -320,8 +320,6 @@ class MnistLarge(ErrorTable):
                 measured=not np.isnan(ratio),
                 timed=True,
             )
-
-    TIMES = ("map_seconds", "statistics_seconds")
 
     def mean(self, results: Results, row: str, E: int, numbers: Iterable[str]) -> float:
         """The mean of the sum of these numbers."""
