@@ -39,6 +39,7 @@ from kitchenette.maps.protocol import (
     thawed,
 )
 from kitchenette.maps.table_map import TableMap
+from kitchenette.maps.translation import takes_numbers_only
 from kitchenette.parameters import ValueParameters
 from kitchenette.sketching.random import seed_from
 
@@ -330,8 +331,10 @@ class FeatureLearner(ValueParameters, ABC):
             if isinstance(self._fitted, TableMap):
                 return _not_empty(self._fitted.table(X), self)
             return plain_rows(X, vars(self).get("feature_names_in_")) if is_table(X) else X
-        feature_map = thawed(self._unfitted_map(0))
-        if not isinstance(feature_map, RowMap) and not is_table(X):
+        unfitted = self._unfitted_map(0)
+        feature_map = thawed(unfitted)
+        own = isinstance(feature_map, RowMap) or takes_numbers_only(unfitted)
+        if not own and not is_table(X):
             return X  # a pipeline may prepare the columns in its own way
         if not is_table(X):
             refuse_what_is_not_numbers(X)
