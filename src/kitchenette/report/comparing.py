@@ -398,9 +398,11 @@ def extrapolation(
         if not known:
             continue
         rows, value = known[-1]
-        growth = (
-            _growth(known[-2:]) if len(known) > 1 else power if quantity == "fit_seconds" else 1.0
-        )
+        if len(known) > 1:
+            # From the widest span: between neighbors, a busy moment doubles the power.
+            growth = _growth((known[0], known[-1]))
+        else:
+            growth = power if quantity == "fit_seconds" else 1.0
         predicted = value * (n_rows / rows) ** growth
         values[quantity] = round(predicted) if quantity.endswith("bytes") else float(predicted)
     return Measurement(name, found[-1].family, n_rows, extrapolated=True, **values)

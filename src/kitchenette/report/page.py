@@ -286,8 +286,8 @@ def _how(comparison: Comparison) -> str:
         f"least {LEAF_PENALTY:g} on leaves, which rare classes need. They had at least the time of "
         "the slowest map. The exact kernel machine is scikit-learn's support vector machine with "
         "C=10 on columns of unit spread. Maps are followed by least squares, whose penalty is "
-        "chosen without the test rows. Extrapolated figures continue the growth between the two "
-        "largest numbers of rows that were measured.</p></section>"
+        "chosen without the test rows. Extrapolated figures continue the growth between the "
+        "smallest and the largest number of rows that were measured.</p></section>"
     )
 
 
