@@ -25,10 +25,11 @@ def problem(n_rows=60, n_features=12, n_targets=2, seed=0):
     return Z, Y, rng.integers(1, 4, size=n_rows).astype(float)
 
 
-def left_out(Z, Y, weights, *, fit_intercept=True):
+def left_out(Z, Y, weights, *, fit_intercept=True, rule="pairs"):
     statistics = LeastSquares(Z.shape[1], Y.shape[1]).update(Z, Y, weights)
     sample = RowSample.of(len(Z), row_keys(Z, Y), Z, Y, weights)
-    return LeaveOneOut(statistics.equations(fit_intercept, sample.n_distinct(len(Z))), sample)
+    equations = statistics.equations(fit_intercept, sample.n_observations(len(Z), rule))
+    return LeaveOneOut(equations, sample, sample.counts(rule))
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
@@ -74,12 +75,13 @@ def test_heavy_tails_do_not_hide_that_most_rows_are_predicted_better():
     assert not found._clearly_less(others, most)
 
 
-def test_equal_rows_are_left_out_together():
+@pytest.mark.parametrize("rule", ["pairs", "rows", "weights"])
+def test_copies_are_left_out_together_and_observations_one_by_one(rule):
     Z, Y, _ = problem()
     Z, Y = np.concatenate([Z, Z[:7]]), np.concatenate([Y, Y[:7]])
-    found = left_out(Z, Y, None)
+    found = left_out(Z, Y, None, rule=rule)
     i = int(np.flatnonzero(np.all(found.rows.features == Z[3], axis=1))[0])
-    others = ~np.all(Z[3] == Z, axis=1)
+    others = ~np.all(Z[3] == Z, axis=1) if rule == "pairs" else np.arange(len(Z)) != 3
     expected = Ridge(2.0).fit(Z[others], Y[others]).predict(Z[3:4])
     assert found.outputs(2.0)[i] == pytest.approx(expected[0], rel=1e-10)
 

@@ -17,7 +17,13 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kitchenette.comparison import digest
-from kitchenette.data.drawing import ARRAY_ROWS, MAP_ROWS, Drawing, table_sample_rows
+from kitchenette.data.drawing import (
+    ARRAY_ROWS,
+    MAP_ROWS,
+    Drawing,
+    DrawnRows,
+    table_sample_rows,
+)
 from kitchenette.data.rows import is_table, refuse_what_is_not_numbers, slices, take
 from kitchenette.data.schema import DataError
 from kitchenette.data.source import Block, Source, block_of
@@ -105,6 +111,11 @@ class FeatureLearner(ValueParameters, ABC):
                 f"object with fit and transform that works row by row; got {feature_map!r}."
             )
 
+    def _drawing(self, X: Any) -> Drawing:
+        """How the rows are drawn on which a map is chosen."""
+        size = table_sample_rows(X.num_columns) if is_table(X) else ARRAY_ROWS
+        return Drawing(size, self._drawing_seed())
+
     def _fitted_maps(
         self,
         X: Any,
@@ -113,13 +124,15 @@ class FeatureLearner(ValueParameters, ABC):
         check: Callable[[int], None] | None = None,
         source: Source | None = None,
         sample: Block | None = None,
+        drawn: DrawnRows | None = None,
     ) -> tuple[Any, FittedMap]:
         """The map fitted on a first batch, as a transformer and as a `FittedMap`.
 
         It is chosen on rows that are drawn by their keys, so that their order does not matter.
         ``check`` is called before with the number of features, to refuse too many; by default
         it is the memory of their statistics that is checked. If the rows are a sample of a
-        ``source``, that says how columns of a table become numbers.
+        ``source``, that says how columns of a table become numbers. Rows that were ``drawn`` by
+        `_drawing` are not drawn again.
         """
         feature_map = self._unfitted_map(self.seed_)
         n_components = getattr(feature_map, "n_components", None)
@@ -130,22 +143,25 @@ class FeatureLearner(ValueParameters, ABC):
             check_learning_memory(n_components, np.float32, n_rows=X.shape[0], n_sampled=0)
         if is_table(X) and not isinstance(thawed(feature_map), TableMap):
             if sample is None:
-                drawing = Drawing(table_sample_rows(X.num_columns), self._drawing_seed())
-                sample = block_of(drawing.of_rows(X, y, weights))
+                drawn = self._drawing(X).of_rows(X, y, weights) if drawn is None else drawn
+                sample = block_of(drawn)
             else:
                 copies = sample.copies if sample.n_rows == X.num_rows else None
                 sample = replace(sample, X=X, y=y, weight=weights, copies=copies)
             feature_map = _map_of_table(feature_map, sample, source)
             return feature_map, feature_map.for_inference()
-        drawn, population = None, None if sample is None else sample.population
-        if sample is None and isinstance(feature_map, RowMap) and X.shape[0] > MAP_ROWS:
-            drawn = Drawing(ARRAY_ROWS, self._drawing_seed()).of_rows(X, y, weights)
+        if sample is not None or not isinstance(feature_map, RowMap) or X.shape[0] <= MAP_ROWS:
+            drawn = None
+        elif drawn is None:
+            drawn = self._drawing(X).of_rows(X, y, weights)
+        of_sample = (None, None) if sample is None else (sample.population, sample.copies)
         feature_map = fit_map(
             feature_map,
             X,
             y,
             weights,
-            population=population,
+            population=of_sample[0],
+            copies=of_sample[1] if sample is not None and sample.n_rows == X.shape[0] else None,
             drawn=drawn,
             everything=source,
         )

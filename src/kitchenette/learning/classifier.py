@@ -476,10 +476,11 @@ default="onehot"
     def validated(self, held_out: LeaveOneOut, solution: Solution) -> Validation:
         labels = held_out.rows.targets.argmax(axis=1)
         outputs = held_out.outputs(solution.alpha)
-        return self.validated_by("squared", outputs, labels, held_out.rows.weights)
+        weights, counts = held_out.rows.weights, held_out.counts
+        return self.validated_by("squared", outputs, labels, weights, counts)
 
     def validated_by(
-        self, loss: str, outputs: Array, targets: NDArray[Any], weights: Array
+        self, loss: str, outputs: Array, targets: NDArray[Any], weights: Array, counts: Array
     ) -> Validation:
         # The outputs of the logistic loss are logarithms of probabilities already.
         natural = Calibration(1.0, np.zeros(self.classes_.size), [], 0.0)
@@ -490,7 +491,7 @@ default="onehot"
         right = scores.argmax(axis=1) == targets
         if calibration is None:
             spread = BIAS_SPREAD if self.fit_intercept else BIAS_SPREAD_WITHOUT
-            calibration = Calibration.fit(scores, targets, weights, bias_spread=spread)
+            calibration = Calibration.fit(scores, targets, weights, counts, bias_spread=spread)
         return Validation(float(weights @ right / weights.sum()), calibration)
 
     def expanded(self, outputs: Array) -> Array:

@@ -308,12 +308,13 @@ class KernelRegressor(RegressorMixin, KernelMachine):
 
     def validated(self, held_out: LeaveOneOut, solution: Solution) -> Validation:
         outputs, rows = held_out.outputs(solution.alpha), held_out.rows
-        found = self.validated_by("squared", outputs, rows.targets, rows.weights)
+        weights, counts = rows.weights, held_out.counts
+        found = self.validated_by("squared", outputs, rows.targets, weights, counts)
         errors = np.square(rows.targets - outputs)
         return replace(found, spread=self._spread(held_out, solution, errors))
 
     def validated_by(
-        self, loss: str, outputs: Array, targets: NDArray[Any], weights: Array
+        self, loss: str, outputs: Array, targets: NDArray[Any], weights: Array, counts: Array
     ) -> Validation:
         if weights.size == 0:
             return Validation()
@@ -334,11 +335,12 @@ class KernelRegressor(RegressorMixin, KernelMachine):
     def _spread(held_out: LeaveOneOut, solution: Solution, errors: Array) -> Array | None:
         """Factors that let intervals of 1.96 standard deviations contain 95 % of the rows."""
         variances = solution.variance(held_out.rows.features)
-        if held_out.rows.n_sampled < LEAST_FOR_SPREAD or not np.all(variances > 0):
+        n_observations = float(held_out.counts.sum())
+        if n_observations < LEAST_FOR_SPREAD or not np.all(variances > 0):
             return None
         ratios = np.sqrt(errors / variances)
         # The share that exceeds the quantile of a sample is a little larger among new rows.
-        level = min(1.0, COVERAGE * (1 + 1 / held_out.rows.n_sampled))
+        level = min(1.0, COVERAGE * (1 + 1 / n_observations))
         return np.array(
             [weighted_quantile(column, held_out.rows.weights, level) for column in ratios.T]
         ) / ndtri((1 + COVERAGE) / 2)

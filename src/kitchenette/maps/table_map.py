@@ -111,6 +111,7 @@ class TableMap(PreparedMap):
             sample.y,
             sample.weight,
             population=sample.population,
+            copies=sample.copies,
             everything=None
             if everything is None
             else ConvertedRows(everything, made.prepared_rows),
