@@ -86,6 +86,21 @@ def test_copies_are_left_out_together_and_observations_one_by_one(rule):
     assert found.outputs(2.0)[i] == pytest.approx(expected[0], rel=1e-10)
 
 
+@pytest.mark.parametrize("n_features", [12, 30])
+def test_a_model_that_is_no_better_than_the_mean_is_not_taken(n_features, monkeypatch):
+    monkeypatch.setattr("kitchenette.learning.leave_one_out.EXACT_FEATURES", 20)
+    monkeypatch.setattr(LeaveOneOut, "_chosen", lambda self: 1e-3)
+    rng = np.random.default_rng(0)
+    Z, noise = rng.normal(size=(60, n_features)), rng.normal(size=(60, 1))
+    mean = left_out(Z, noise, None)
+    trace = mean._equations.trace
+    assert mean.chosen() == regularisation.LARGEST_PENALTY * trace
+    expected = [(noise.sum() - noise[i]) / 59 for i in range(60)]
+    found = mean.rows.targets - mean._left_out(np.zeros((60, 1)), np.zeros(60))
+    assert sorted((mean.rows.targets - found).ravel()) == pytest.approx(sorted(np.ravel(expected)))
+    assert left_out(Z, Z[:, :1] + 0.1 * noise, None).chosen() == 1e-3
+
+
 def test_large_problems_are_solved_by_steps(monkeypatch):
     Z, Y, weights = problem(n_rows=200, n_features=50)
     exact = left_out(Z, Y, weights).chosen()

@@ -12,7 +12,8 @@ The penalty "auto" is that of the largest evidence, unless another penalty predi
 better by more than two standard errors of the difference. Errors with heavy tails have large
 standard errors even where much is gained. So if the error falls by a quarter, one standard error
 suffices, or that clearly more than half of the rows are predicted better, which a few large errors
-cannot bring about. The evidence assumes that the kernel is right and the noise Gaussian; the
+cannot bring about. A model that predicts the sampled rows no better than their mean is not taken:
+the penalty is then so large that the mean is all that is predicted. The evidence assumes that the kernel is right and the noise Gaussian; the
 sampled rows need no assumption, but they are few. Generalised cross-validation assumes that all
 rows have the same leverage, so it fails with outlying or repeated rows.
 """
@@ -28,6 +29,7 @@ from kitchenette.learning.packed import Array
 from kitchenette.learning.regularisation import (
     DECADE,
     EXACT_FEATURES,
+    LARGEST_PENALTY,
     SAFE,
     bounds,
     choose,
@@ -186,6 +188,17 @@ class LeaveOneOut:
 
     def chosen(self) -> float:
         """The penalty of the largest evidence, unless the rows contradict it."""
+        alpha = self._chosen()
+        if float(self.rows.weights @ (self.errors(alpha) - self._errors_of_mean())) < 0:
+            return alpha
+        return LARGEST_PENALTY * self._equations.trace
+
+    def _errors_of_mean(self) -> Array:
+        """The errors of the model that has no weights, without the row."""
+        nothing = np.zeros((self.rows.n_sampled, 1))
+        return self._errors(self._left_out(nothing, nothing[:, 0]))
+
+    def _chosen(self) -> float:
         if self._equations.gram.order > EXACT_FEATURES:
             return self._chosen_by_steps()
         with one_blas_thread(self._equations.gram.order):
