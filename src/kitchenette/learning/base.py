@@ -25,9 +25,16 @@ from kitchenette.data.drawing import (
     table_sample_rows,
 )
 from kitchenette.data.rows import is_table, refuse_what_is_not_numbers, slices, take
-from kitchenette.data.schema import DataError
+from kitchenette.data.schema import DataError, KnownColumn
 from kitchenette.data.source import Block, Source, block_of
-from kitchenette.data.tables import has_numbers_only, is_frame, plain_rows, schema_of, table_of
+from kitchenette.data.tables import (
+    has_numbers_only,
+    is_frame,
+    plain_rows,
+    schema_of,
+    table_of,
+    without_index,
+)
 from kitchenette.files.registry import Budget, checked_state, constructed, stored_parameters
 from kitchenette.kernels import Kernel
 from kitchenette.learning.gram_storage import check_learning_memory
@@ -254,6 +261,7 @@ class FeatureLearner(ValueParameters, ABC):
 
     def summary_of_source(self, source: Source) -> Summary:
         """The summary of all rows of a source."""
+        source = source.read_as(self.known_columns())
         found: Summary | None = source.reduced(SummaryOf(self))
         if found is None or found.n_rows == 0:
             raise DataError("The source has no row of positive weight to learn from.")
@@ -353,19 +361,49 @@ class FeatureLearner(ValueParameters, ABC):
             refuse_what_is_not_numbers(X)
             if not isinstance(feature_map, TableMap) and has_numbers_only(X):
                 return X
-        found = _not_empty(table_of(X), self)
+        found = _not_empty(without_index(table_of(X)), self)
+        names = found.column_names
         if isinstance(feature_map, TableMap):
-            found = feature_map.table(found)
-        self.n_features_in_ = found.num_columns
-        self.feature_names_in_ = np.array(found.column_names, dtype=object)
+            found, names = feature_map.table(found), feature_map.feature_names_in_
+        self.n_features_in_ = len(names)
+        self.feature_names_in_ = np.array(names, dtype=object)
         return found
 
+    def known_columns(self) -> dict[str, KnownColumn]:
+        """The columns of a fitted model that have names, and what it takes them for.
+
+        Returns
+        -------
+        columns : dict
+            For `kitchenette.data.Source.read_as`: the columns to predict from, and a target of
+            strings.
+        """
+        if not self._is_prepared:
+            check_is_fitted(self, "feature_map_")
+        # Transformers of other packages take columns of any kind.
+        return self._fitted.known_columns() if isinstance(self._fitted, RowMap) else {}
+
+    def columns_of(self, source: Source) -> Source:
+        """The rows of a source with the columns of the model alone, read as it has them.
+
+        Parameters
+        ----------
+        source : Source
+            Rows of named columns, or of as many as the model has.
+
+        Returns
+        -------
+        source : Source
+        """
+        if not source.is_table or "feature_names_in_" not in vars(self):
+            return source
+        source, fitted = source.read_as(self.known_columns()), self._fitted
+        names = fitted.read_names if isinstance(fitted, TableMap) else self.feature_names_in_
+        return source.with_columns([*map(str, names)])
+
     def _to_predict(self, source: Source) -> Source:
-        """The rows of a source with the columns of the model alone."""
-        names = vars(self).get("feature_names_in_")
-        if names is not None and source.is_table:
-            source = source.with_columns([*names])
-        return source.without_targets()
+        """The rows of a source with the columns of the model alone, without targets."""
+        return self.columns_of(source).without_targets()
 
     # ------------------------------------------------------------ copies and files
 

@@ -16,6 +16,8 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from kitchenette.data.collections import as_rows, in_parts
 from kitchenette.data.keys import number_of
+from kitchenette.data.csv_errors import NULLS
+from kitchenette.data.schema import KnownColumn
 from kitchenette.data.source import Source
 from kitchenette.files.registry import storable
 from kitchenette.learning.availability import AvailableUnless
@@ -410,6 +412,13 @@ default="onehot"
         self.solve()
         answer = self._scores()
         return self.make_predictor(dtype, answer if scores else Labels(self.classes_, answer))
+
+    def known_columns(self) -> dict[str, KnownColumn]:
+        found, names = super().known_columns(), vars(self).get("target_names_", ())
+        if len(names) == 1 and self.classes_.dtype.kind in "OUS":
+            words = {label for label in self.classes_.tolist() if isinstance(label, str)}
+            found[str(names[0])] = KnownColumn("category", frozenset(NULLS & words))
+        return found
 
     def _scores(self) -> Scores:
         self._check_fitted()

@@ -26,6 +26,7 @@ from kitchenette.data.rows import (
     take,
     validated,
 )
+from kitchenette.data.schema import KnownColumn
 from kitchenette.data.source import Block, Source
 from kitchenette.data.tables import plain_rows
 from kitchenette.files.registry import Budget, checked_state, constructed, stored_parameters
@@ -234,14 +235,26 @@ class RowMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParameters,
             Features; ``Z @ Z.T`` approximates the kernel matrix.
         """
         if isinstance(X, Source):
-            names = vars(self).get("feature_names_in_") if X.is_table else None
-            X = X.without_targets() if names is None else X.without_targets().with_columns(names)
-            return np.concatenate([self.transform(block.X) for block in X.blocks()])
+            rows = self.columns_of(X) if X.is_table else X
+            blocks = rows.without_targets().blocks()
+            return np.concatenate([self.transform(block.X) for block in blocks])
         rows = self.rows(X)
         out = np.empty((rows.shape[0], self.n_features_out_), dtype=rows.dtype)
         if not self.operator(rows).write(rows, out):
             raise ValueError(self.overflow(rows))
         return out
+
+    def columns_of(self, source: Source) -> Source:
+        """The rows of a source of named columns with those of the map alone, if it knows names."""
+        names = vars(self).get("feature_names_in_")
+        if names is None:
+            return source
+        return source.read_as(self.known_columns()).with_columns([*map(str, names)])
+
+    def known_columns(self) -> dict[str, KnownColumn]:
+        """The columns of a fitted map as `kitchenette.data.Source.read_as` takes them."""
+        names = vars(self).get("feature_names_in_", ())
+        return {str(name): KnownColumn("number") for name in names}
 
     def rows(self, X: Any) -> Any:
         """Check and convert rows to finite float32 or float64, dense or CSR, for `operator`.
