@@ -239,7 +239,8 @@ class RowMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParameters,
             names = vars(self).get("feature_names_in_") if X.is_table else None
             X = X.without_targets() if names is None else X.without_targets().with_columns(names)
             return np.concatenate([self.transform(block.X) for block in X.blocks()])
-        self.fitted()
+        if "specification_" in vars(self):
+            self.fitted()  # a map may compute a part of it now, and keeps it
         fitted = shallow_copy(self)  # another thread may fit the map again meanwhile
         rows = fitted.rows(X)
         out = np.empty((rows.shape[0], fitted.n_features_out_), dtype=rows.dtype)
