@@ -16,13 +16,8 @@ from sklearn.frozen import FrozenEstimator
 from kitchenette.data import Block, DataError, Source, sampled_rows
 from kitchenette.data.schema import KnownColumn
 from kitchenette.files import save
-from kitchenette.jobs.checkpoint import (
-    Checkpoint,
-    Keeper,
-    checkpoint_path,
-    loaded_checkpoint,
-    remove_leftovers,
-)
+from kitchenette.files.container import remove_leftovers
+from kitchenette.jobs.checkpoint import Checkpoint, Keeper, checkpoint_path
 from kitchenette.jobs.held_out import HeldOut, Without, test_rows, without
 from kitchenette.jobs.outputs import refuse_input
 from kitchenette.jobs.settings import FitSettings, limits_of_map, refuse_too_much
@@ -201,7 +196,8 @@ def fit_rows(
     start, out = perf_counter(), Path(out)
     settings = FitSettings() if settings is None else settings
     settings.check()
-    refuse_input(out, [*source.paths, *(() if test is None else test.paths)])
+    for path in (out, checkpoint_path(out)):
+        refuse_input(path, [*source.paths, *(() if test is None else test.paths)])
     if like is not None:
         _check_targets_of(like, source)
         source = like.columns_of(source)
@@ -212,12 +208,11 @@ def fit_rows(
     check_folder(out)
     show = progress or (lambda what, done, total: None)
     keeper = Keeper(checkpoint_path(out), checkpoint_every)
-    for path in (out, keeper.path):
-        remove_leftovers(path)
+    remove_leftovers(out)
     inputs = source.fingerprint()
     state, sample = None, None
     if resume:
-        state = loaded_checkpoint(keeper.path, limits_of(source, settings, like))
+        state = keeper.loaded(limits_of(source, settings, like))
     if state is not None:
         state.check_belongs(inputs, described(settings, like), keeper.path)
     else:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numbers
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from copy import copy
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -52,7 +52,7 @@ from kitchenette.maps.protocol import (
     thawed,
 )
 from kitchenette.maps.table_map import TableMap
-from kitchenette.parameters import ValueParameters
+from kitchenette.parameters import ValueParameters, shallow_copy
 from kitchenette.sketching.random import seed_from
 
 Array = NDArray[np.float64]
@@ -183,10 +183,37 @@ class FeatureLearner(ValueParameters, ABC):
 
     def _current(self) -> Any:
         """The solved model, which is computed if it is out of date."""
-        model = self.solved_model()
+        return self.snapshot()._model
+
+    def snapshot(self) -> Self:
+        """A copy with the solved model and without statistics, which nobody changes.
+
+        Predictions are made by such a copy, so that they belong to one state of this object,
+        whatever other threads do to it meanwhile.
+        """
+        now = shallow_copy(self)
+        model = now.solved_model()
         if model is None:
-            model = self._model = self._solved()
-        return model
+            with self._held() as now:
+                model = now._model
+        now.__dict__.update(statistics_=None, _model=model)
+        return now
+
+    @contextmanager
+    def _held(self) -> Iterator[Self]:
+        """A copy with the solved model, whose statistics do not change within the context."""
+        while True:
+            statistics = self._known()
+            with statistics.unchanged():
+                attributes = vars(self)
+                now = shallow_copy(self)
+                if now.statistics_ is not statistics:
+                    continue  # the object was fitted again before the statistics were held
+                if now.solved_model() is None:
+                    # If somebody fits the object again meanwhile, it gets other attributes.
+                    attributes["_model"] = now._model = now._solved()
+                yield now
+                return
 
     def solved_model(self) -> Any:
         """The solved model, or None if it is out of date."""
@@ -219,6 +246,10 @@ class FeatureLearner(ValueParameters, ABC):
     def _is_prepared(self) -> bool:
         """Whether the feature map is fitted, whatever was learned with it."""
         return "feature_map_" in vars(self)
+
+    def set_at_once(self, attributes: dict[str, Any]) -> None:
+        """Set several attributes in a single step, so that no thread sees only some of them."""
+        self.__dict__ = {**vars(self), **attributes}
 
     def _forget(self) -> None:
         """Remove all fitted attributes."""
@@ -302,12 +333,14 @@ class FeatureLearner(ValueParameters, ABC):
     def outputs(self, X: Any) -> tuple[Array, np.dtype[Any]]:
         """The linear function of rows in float64, and the precision of the features."""
         if isinstance(X, Source):
-            found = [self.outputs(block.X) for block in self._to_predict(X).blocks()]
+            now = self.snapshot()
+            found = [now.outputs(block.X) for block in now._to_predict(X).blocks()]
             if not found:
                 raise DataError("The source has no rows.")
             return np.concatenate([out for out, _ in found]), found[0][1]
-        model, fitted = self._current(), self._fitted
-        X = self._checked(X)
+        now = self.snapshot()
+        model, fitted = now._model, now._fitted
+        X = now._checked(X)
         n_rows = X.shape[0]
         out = np.empty((n_rows, model.intercept.size))
         # Data that is not an array is converted in blocks.
@@ -409,17 +442,16 @@ class FeatureLearner(ValueParameters, ABC):
 
     def _without_statistics(self) -> Self:
         """A solved copy without statistics."""
-        self._current()
-        copied = copy(self)
-        fitted = self._fitted.for_inference()
-        feature_map: Any = self.feature_map_
+        copied = self.snapshot()
+        fitted = copied._fitted.for_inference()
+        feature_map: Any = copied.feature_map_
         if isinstance(thawed(feature_map), FittedMap):
             feature_map = frozen_like(feature_map, fitted)
-        copied.__dict__.update(statistics_=None, feature_map_=feature_map, _fitted=fitted)
-        if is_frozen(self.feature_map):
+        copied.feature_map_, copied._fitted = feature_map, fitted
+        if is_frozen(copied.feature_map):
             copied.feature_map = feature_map
-        elif self.feature_map is not None:
-            copied.feature_map = clone(self.feature_map, safe=False)
+        elif copied.feature_map is not None:
+            copied.feature_map = clone(copied.feature_map, safe=False)
         return copied
 
     def __getstate__(self) -> dict[str, Any]:

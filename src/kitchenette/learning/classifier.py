@@ -39,7 +39,7 @@ from kitchenette.learning.predictor import Predictor
 from kitchenette.learning.scores import Labels, Scores
 from kitchenette.learning.solution import Solution
 from kitchenette.learning.summary import Summary
-from kitchenette.parameters import check_choice, check_count, unchanged_on_error
+from kitchenette.parameters import check_choice, check_count
 
 CODES = ("onehot", "ecoc", "hadamard")
 
@@ -288,26 +288,22 @@ default="onehot"
         self : KernelClassifier
             This model.
         """
-        with unchanged_on_error(self):
-            self._check_parameters()
-            X, y, sample_weight = as_rows(X, y, sample_weight)
-            first = not self._is_prepared
-            if first and classes is None and not isinstance(X, Source):
+        self._check_parameters()
+        X, y, sample_weight = as_rows(X, y, sample_weight)
+        first = not self._is_prepared
+        if first and classes is None and not isinstance(X, Source):
+            raise ValueError(
+                "classes must be passed on the first call to partial_fit: all labels that "
+                "there are, as the first rows may not have all of them."
+            )
+        if classes is not None and not first:
+            given = labels_among(classes)
+            if not np.array_equal(given, self.classes_):
                 raise ValueError(
-                    "classes must be passed on the first call to partial_fit: all labels that "
-                    "there are, as the first rows may not have all of them."
+                    f"classes={given.tolist()} is not the same as in the first call to "
+                    f"partial_fit: {self.classes_.tolist()}."
                 )
-            if classes is not None:
-                given = labels_among(classes)
-                if first:
-                    self.classes_ = given
-                elif not np.array_equal(given, self.classes_):
-                    raise ValueError(
-                        f"classes={given.tolist()} is not the same as in the first call to "
-                        f"partial_fit: {self.classes_.tolist()}."
-                    )
-            (self._begin if first else self._continue)(X, y, sample_weight)
-        return self
+        return self.learn_batch(X, y, sample_weight, classes)
 
     @in_parts
     def decision_function(self, X: Any) -> NDArray[Any]:
@@ -325,8 +321,9 @@ default="onehot"
             means the second one. With "onehot" the scores are those of `RidgeClassifier`, about
             1 for the class and -1 for the others; with codes, those of `OutputCode.scores`.
         """
-        outputs, dtype = self.outputs(X)
-        return self.scores_of(outputs).astype(dtype, copy=False)
+        now = self.snapshot()
+        outputs, dtype = now.outputs(X)
+        return now.scores_of(outputs).astype(dtype, copy=False)
 
     @in_parts
     def predict(self, X: Any) -> NDArray[Any]:
@@ -342,7 +339,8 @@ default="onehot"
         y : ndarray of shape (n_rows,)
             Labels.
         """
-        return self.labels_of(self.outputs(X)[0])
+        now = self.snapshot()
+        return now.labels_of(now.outputs(X)[0])
 
     @AvailableUnless(_without_probabilities)
     @in_parts
@@ -361,7 +359,8 @@ default="onehot"
             class has the largest one. With fewer than 20 rows that could be held out, the
             calibration is a guess.
         """
-        return self.probabilities_of(self.outputs(X)[0])
+        now = self.snapshot()
+        return now.probabilities_of(now.outputs(X)[0])
 
     @AvailableUnless(_without_probabilities)
     @in_parts
@@ -409,9 +408,9 @@ default="onehot"
         predictor : Predictor
             Takes a row and returns its label; see `kitchenette.learning.Predictor`.
         """
-        self.solve()
-        answer = self._scores()
-        return self.make_predictor(dtype, answer if scores else Labels(self.classes_, answer))
+        now = self.snapshot()
+        answer = now._scores()
+        return now.make_predictor(dtype, answer if scores else Labels(now.classes_, answer))
 
     def known_columns(self) -> dict[str, KnownColumn]:
         found, names = super().known_columns(), vars(self).get("target_names_", ())

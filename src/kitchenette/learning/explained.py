@@ -16,11 +16,10 @@ class ExplainedMachine(FeatureLearner):
     @property
     def feature_importances_(self) -> Array:
         """The importance of each column; see `importance`."""
-        model = self.solved_model()
-        if model is None or self.statistics_ is None:
+        if self.solved_model() is None or self.statistics_ is None:
             raise AttributeError("feature_importances_ needs statistics and a solved model.")
         try:
-            return importance(self._fitted, self.statistics_, model.coef)
+            return self.importance()
         except ValueError as error:
             raise AttributeError(str(error)) from error
 
@@ -55,8 +54,8 @@ class ExplainedMachine(FeatureLearner):
         >>> model.importance(X).round(1)
         array([0. , 0.7, 0.3])
         """
-        model, statistics = self._current(), self._known()
-        return importance(self._fitted, statistics, model.coef, X)
+        with self._held() as now:
+            return importance(now._fitted, now._known(), now._model.coef, X)
 
     def plot_importance(self, X: Any = None, *, most: int = 20, ax: Any = None) -> Any:
         """Draw the importances of the most important columns as bars.

@@ -13,9 +13,10 @@ better by more than two standard errors of the difference. Errors with heavy tai
 standard errors even where much is gained. So if the error falls by a quarter, one standard error
 suffices, or that clearly more than half of the rows are predicted better, which a few large errors
 cannot bring about. A model that predicts the sampled rows no better than their mean is not taken:
-the penalty is then so large that the mean is all that is predicted. The evidence assumes that the kernel is right and the noise Gaussian; the
-sampled rows need no assumption, but they are few. Generalised cross-validation assumes that all
-rows have the same leverage, so it fails with outlying or repeated rows.
+the penalty is then so large that nothing but the mean is predicted. The evidence assumes that the
+kernel is right and the noise Gaussian; the sampled rows need no assumption, but they are few.
+Generalized cross-validation assumes that all rows have the same leverage, so it fails with
+outlying or repeated rows.
 """
 
 from __future__ import annotations

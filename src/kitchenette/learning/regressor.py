@@ -24,8 +24,7 @@ from kitchenette.learning.model import Validation
 from kitchenette.learning.predictor import Predictor
 from kitchenette.learning.quantiles import weighted_quantile
 from kitchenette.learning.solution import Solution
-from kitchenette.learning.summary import Summary, combined_samples
-from kitchenette.parameters import unchanged_on_error
+from kitchenette.learning.summary import Summary
 
 COVERAGE = 0.95  # of the intervals by which standard deviations are scaled
 LEAST_FOR_SPREAD = 50  # rows for a quantile of this level
@@ -234,12 +233,9 @@ class KernelRegressor(RegressorMixin, KernelMachine):
         self : KernelRegressor
             This model.
         """
-        with unchanged_on_error(self):
-            self._check_parameters()
-            X, y, sample_weight = as_rows(X, y, sample_weight)
-            first = not self._is_prepared
-            (self._begin if first else self._continue)(X, y, sample_weight)
-        return self
+        self._check_parameters()
+        X, y, sample_weight = as_rows(X, y, sample_weight)
+        return self.learn_batch(X, y, sample_weight)
 
     @in_parts
     def predict(self, X: Any, return_std: bool = False) -> Any:
@@ -260,11 +256,12 @@ class KernelRegressor(RegressorMixin, KernelMachine):
             The standard deviation of a new observation, noise included; only with ``return_std``.
             The first call factors the Gram matrix; each row costs n_components^2 operations.
         """
-        outputs, precision = self.outputs(X)
-        dtype = np.result_type(precision, self._target_dtype)
-        answer = Targets(self._target_ndim, dtype.name)
+        now = self.snapshot_with_posterior() if return_std else self.snapshot()
+        outputs, precision = now.outputs(X)
+        dtype = np.result_type(precision, now._target_dtype)
+        answer = Targets(now._target_ndim, dtype.name)
         mean = answer(outputs)
-        return (mean, answer(np.sqrt(self.variances(X)))) if return_std else mean
+        return (mean, answer(np.sqrt(now.variances(X)))) if return_std else mean
 
     def predictor(self, *, dtype: DTypeLike | None = None) -> Predictor:
         """A callable that predicts one or a few rows with low latency.
@@ -279,8 +276,8 @@ class KernelRegressor(RegressorMixin, KernelMachine):
         predictor : Predictor
             Takes a row and returns its prediction; see `kitchenette.learning.Predictor`.
         """
-        self.solve()
-        return self.make_predictor(dtype, Targets(self._target_ndim, "float64"))
+        now = self.snapshot()
+        return now.make_predictor(dtype, Targets(now._target_ndim, "float64"))
 
     def encode(self, y: Any, first: bool) -> NDArray[Any]:
         refuse_what_is_not_numbers(y)
@@ -289,7 +286,7 @@ class KernelRegressor(RegressorMixin, KernelMachine):
         if first:
             self._target_ndim = y.ndim
             self._target_dtype = "float32"
-        if given != np.float32:
+        if given != np.float32 and self._target_dtype != "float64":
             self._target_dtype = "float64"
         if y.ndim not in (1, 2) or y.ndim != self._target_ndim:
             axes = ("one axis", "two axes")
@@ -357,10 +354,10 @@ class KernelRegressor(RegressorMixin, KernelMachine):
                 "Cannot merge models of which one was given vectors of targets and the other "
                 "matrices."
             )
-        self._target_dtype = max(self._target_dtype, other._target_dtype)
-        statistics, theirs = self._known(), other._known()
-        sample = combined_samples(self._sample(), other._sample())
-        self.change(lambda: statistics.merge(theirs), sample)
+        if other._target_dtype > self._target_dtype:  # "float64" > "float32"
+            self.adopt(self.summary("").combined(other.summary("")))
+        else:
+            self.add_statistics(other._known(), other._sample())
 
     def empty_summary(self) -> Summary:
         return replace(super().empty_summary(), target_dtype=self._target_dtype)

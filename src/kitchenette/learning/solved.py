@@ -18,7 +18,7 @@ from kitchenette.learning.leave_one_out import LeaveOneOut
 from kitchenette.learning.machine_parameters import is_word
 from kitchenette.learning.model import LinearModel, Validation
 from kitchenette.learning.one_pass import OnePassMachine
-from kitchenette.learning.solution import VARIANCE_ROWS, Solution
+from kitchenette.learning.solution import VARIANCE_ROWS
 
 VARIANCE_NUMBERS = 1 << 20  # the number of features in a block of `variances`
 
@@ -152,31 +152,34 @@ class SolvedMachine(OnePassMachine):
                 f"alpha={self.alpha!r} chose {alpha:.3g}, but rows that were held out are "
                 f"predicted better with {better:.3g}. Use alpha='auto', which looks at both.",
                 UserWarning,
-                stacklevel=5,
+                stacklevel=9,
             )
 
-    def _posterior_solution(self) -> Solution:
-        """The solution with the factor of the Gram matrix, computed again because it is large."""
-        known, model = self._known(), self._current()
-        if self._posterior is None or self._posterior[0] != model.version:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ConvergenceWarning)  # issued by `solve`
-                found = known.solve(
-                    model.alpha,
-                    fit_intercept=model.fit_intercept,
-                    n_observations=self._n_observations(),
-                )
-            self._posterior = model.version, found
-        return self._posterior[1]
+    def snapshot_with_posterior(self) -> Self:
+        """A `snapshot` with the factor of the Gram matrix, computed again because it is large."""
+        with self._held() as now:
+            model = now._model
+            if now._posterior is None or now._posterior[0] is not model:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", ConvergenceWarning)  # issued by `solve`
+                    found = now._known().solve(
+                        model.alpha,
+                        fit_intercept=model.fit_intercept,
+                        n_observations=now._n_observations(),
+                    )
+                now._posterior = self._posterior = model, found
+        now.statistics_ = None
+        return now
 
     def variances(self, X: Any) -> Array:
-        """Variances of new observations, noise included."""
+        """Variances of new observations, noise included, by a `snapshot_with_posterior`."""
         if isinstance(X, Source):
             return np.concatenate([self.variances(b.X) for b in self._to_predict(X).blocks()])
-        X, posterior = self._checked(X), self._posterior_solution()
+        assert self._posterior is not None
+        X, posterior = self._checked(X), self._posterior[1]
         variance = np.empty((X.shape[0], posterior.rss.size))
         size = max(VARIANCE_ROWS, VARIANCE_NUMBERS // posterior.coef.shape[0])
         for part in slices(X.shape[0], size):
             variance[part] = posterior.variance(features(self._fitted, take(X, part)))
-        spread = self._current().validation.spread
+        spread = self._model.validation.spread
         return variance if spread is None else variance * np.square(spread)

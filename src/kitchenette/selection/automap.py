@@ -29,7 +29,7 @@ from kitchenette.maps.preparation import (
 )
 from kitchenette.maps.prepared import PreparedSpecification
 from kitchenette.maps.registry import register_automatic
-from kitchenette.parameters import check_choice, check_count, unchanged_on_error
+from kitchenette.parameters import check_choice, check_count, replaced_at_once
 from kitchenette.selection.choice import Choice
 from kitchenette.selection.choosing import decide
 from kitchenette.selection.columns import LEARNED, SCALES
@@ -224,9 +224,11 @@ class AutoMap(RowMap):
         if isinstance(X, Source):
             sample = X.drawn(seed_from(self.random_state))
             of_sample = sample.y, sample.weight, sample.population, sample.copies
-            return self.fit_sample(X, sample, lambda rows: self.fit_supervised(rows, *of_sample))
-        with unchanged_on_error(self):
-            self.check_parameters()
+            return self.fit_sample(
+                X, sample, lambda draft, rows: draft.fit_supervised(rows, *of_sample)
+            )
+        with replaced_at_once(self) as draft:
+            draft.check_parameters()
             if y is None:
                 raise ValueError(
                     "AutoMap requires y to be passed, but the target y is None: it chooses by how "
@@ -239,8 +241,8 @@ class AutoMap(RowMap):
             y = counting_rows(y, sample_weight)[0]
             copies = None if copies is None else counting_rows(copies, sample_weight)[0]
             X, sample_weight = counting_rows(X, sample_weight)
-            self._fit(X, y, sample_weight, seed_from(self.random_state), population, copies)
-            self.specification_.operator(self.specification_.precision)
+            draft._fit(X, y, sample_weight, seed_from(draft.random_state), population, copies)
+            draft.specification_.operator(draft.specification_.precision)
         return self
 
     def _fit(
