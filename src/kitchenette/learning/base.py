@@ -21,7 +21,14 @@ from kitchenette.data.drawing import ARRAY_ROWS, MAP_ROWS, Drawing, table_sample
 from kitchenette.data.rows import is_table, refuse_what_is_not_numbers, slices, take
 from kitchenette.data.schema import DataError
 from kitchenette.data.source import Block, Source, block_of
-from kitchenette.data.tables import has_numbers_only, is_frame, plain_rows, schema_of, table_of
+from kitchenette.data.tables import (
+    has_numbers_only,
+    is_frame,
+    plain_rows,
+    schema_of,
+    selected,
+    table_of,
+)
 from kitchenette.files.registry import Budget, checked_state, constructed, stored_parameters
 from kitchenette.kernels import Kernel
 from kitchenette.learning.gram_storage import check_learning_memory
@@ -329,7 +336,10 @@ class FeatureLearner(ValueParameters, ABC):
         if not reset:
             if isinstance(self._fitted, TableMap):
                 return _not_empty(self._fitted.table(X), self)
-            return plain_rows(X, vars(self).get("feature_names_in_")) if is_table(X) else X
+            names = vars(self).get("feature_names_in_")
+            if is_table(X) and isinstance(self._fitted, RowMap) and names is not None:
+                return _not_empty(selected(X, [*names]), self)  # the map converts blocks of it
+            return plain_rows(X, names) if is_table(X) else X
         feature_map = thawed(self._unfitted_map(0))
         if not isinstance(feature_map, RowMap) and not is_table(X):
             return X  # a pipeline may prepare the columns in its own way

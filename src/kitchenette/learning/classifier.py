@@ -30,11 +30,13 @@ from kitchenette.learning.labels import (
 )
 from kitchenette.learning.least_squares import LeastSquares
 from kitchenette.learning.leave_one_out import LeaveOneOut
+from kitchenette.learning.machine import _refuse_targets
 from kitchenette.learning.machine_parameters import is_word, without_one_pass
 from kitchenette.learning.many_passes import ONE_PASS_FEATURES, Lesson
 from kitchenette.learning.model import Validation
 from kitchenette.learning.predictor import Predictor
 from kitchenette.learning.scores import Labels, Scores
+from kitchenette.learning.scoring import score_of_source
 from kitchenette.learning.solution import Solution
 from kitchenette.learning.summary import Summary
 from kitchenette.parameters import check_choice, check_count, unchanged_on_error
@@ -341,6 +343,28 @@ default="onehot"
             Labels.
         """
         return self.labels_of(self.outputs(X)[0])
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """The share of rows whose label is predicted, by weight.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame of shape (n_rows, n_columns), or Source
+            Rows. Dask collections stay where they are; a source has its own targets and weights.
+        y : array-like of shape (n_rows,)
+            The true labels.
+        sample_weight : array-like of shape (n_rows,), optional
+            Weights of the rows.
+
+        Returns
+        -------
+        score : float
+        """
+        rows, given, weights = as_rows(X, y, sample_weight)
+        if isinstance(rows, Source):
+            _refuse_targets(given, weights)
+            return score_of_source(self, rows)
+        return float(super().score(X, y, sample_weight))
 
     @AvailableUnless(_without_probabilities)
     @in_parts

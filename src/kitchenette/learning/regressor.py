@@ -14,15 +14,17 @@ from sklearn.utils import Tags, check_array
 
 from kitchenette.data.collections import as_rows, in_parts
 from kitchenette.data.rows import refuse_what_is_not_numbers
+from kitchenette.data.source import Source
 from kitchenette.files.registry import storable
 from kitchenette.learning.availability import AvailableUnless
 from kitchenette.learning.base import Array
 from kitchenette.learning.leave_one_out import LeaveOneOut
-from kitchenette.learning.machine import KernelMachine
+from kitchenette.learning.machine import KernelMachine, _refuse_targets
 from kitchenette.learning.machine_parameters import without_one_pass
 from kitchenette.learning.model import Validation
 from kitchenette.learning.predictor import Predictor
 from kitchenette.learning.quantiles import weighted_quantile
+from kitchenette.learning.scoring import score_of_source
 from kitchenette.learning.solution import Solution
 from kitchenette.learning.summary import Summary, combined_samples
 from kitchenette.parameters import unchanged_on_error
@@ -265,6 +267,28 @@ class KernelRegressor(RegressorMixin, KernelMachine):
         answer = Targets(self._target_ndim, dtype.name)
         mean = answer(outputs)
         return (mean, answer(np.sqrt(self.variances(X)))) if return_std else mean
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """The R^2 of predictions, the mean of those of several targets.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame of shape (n_rows, n_columns), or Source
+            Rows. Dask collections stay where they are; a source has its own targets and weights.
+        y : array-like of shape (n_rows,) or (n_rows, n_targets)
+            The true targets.
+        sample_weight : array-like of shape (n_rows,), optional
+            Weights of the rows.
+
+        Returns
+        -------
+        score : float
+        """
+        rows, given, weights = as_rows(X, y, sample_weight)
+        if isinstance(rows, Source):
+            _refuse_targets(given, weights)
+            return score_of_source(self, rows)
+        return float(super().score(X, y, sample_weight))
 
     def predictor(self, *, dtype: DTypeLike | None = None) -> Predictor:
         """A callable that predicts one or a few rows with low latency.
