@@ -122,7 +122,8 @@ def classifier(rows, labels=LABELS):
 def described(model):
     """All that can change in a model, and whether it has weights, which would be out of date."""
     classes = model.classes_ if hasattr(model, "classes_") else np.empty(0)
-    return {**numbers(model.statistics_), "classes": classes, "solved": hasattr(model, "coef_")}
+    solved = hasattr(model, "feature_weights_")
+    return {**numbers(model.statistics_), "classes": classes, "solved": solved}
 
 
 SOME, MORE, MANY = slice(0, 100), slice(100, 130), slice(100, 240)

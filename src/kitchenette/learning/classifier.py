@@ -132,10 +132,14 @@ default="onehot"
         The labels, sorted.
     alpha_ : float
         The penalty that was used.
-    coef_ : ndarray of shape (n_classes, n_components)
-        The weights of the features that predict the indicator, 1 or 0, of each class.
+    feature_weights_ : ndarray of shape (n_classes, n_components)
+        The weights of the random features that predict the indicator, 1 or 0, of each class.
     intercept_ : ndarray of shape (n_classes,)
         The constants.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        How much predictions change with each column, computed on access; see `importance`. It
+        exists for Fourier features learned in one pass, and lets `SelectFromModel` and `RFE` of
+        scikit-learn choose columns.
     log_marginal_likelihood_ : float
         The log marginal likelihood of the indicators, as in `KernelRegressor`.
     code_ : ndarray of shape (n_classes, n_bits), or None
@@ -181,10 +185,10 @@ default="onehot"
 
     *Batches.* `partial_fit`, `merge` and `downdate` only update the statistics; the weights are
     computed by the next prediction or `solve`, and then cached. Until then the attributes alpha_,
-    coef_ and intercept_ do not exist. A map that depends on data is fitted on the first batch. Up
-    to rounding errors, the model does not depend on how rows are split or in which order they are
-    merged, and the scores of a row not on other rows. Merging models of different classes gives a
-    model of all their classes.
+    feature_weights_, intercept_ and feature_importances_ do not exist. A map that depends on data
+    is fitted on the first batch. Up to rounding errors, the model does not depend on how rows are
+    split or in which order they are merged, and the scores of a row not on other rows. Merging
+    models of different classes gives a model of all their classes.
 
     *Cost.* n_components^2 operations for a row, n_components^3 / 3 for a solution. The choice of
     alpha takes an eigendecomposition, as long as 24 solutions, up to 1024 features, and about

@@ -17,8 +17,16 @@ class ExplainedMachine(FeatureLearner):
     def feature_importances_(self) -> Array:
         """The importance of each column; see `importance`."""
         model = self.solved_model()
-        if model is None or self.statistics_ is None:
-            raise AttributeError("feature_importances_ needs statistics and a solved model.")
+        if self.statistics_ is None:
+            raise AttributeError(
+                "feature_importances_ needs the statistics of one pass over the rows, which this "
+                "model does not have. sklearn.inspection.permutation_importance needs none."
+            )
+        if model is None:
+            raise AttributeError(
+                "feature_importances_ does not exist: rows were added or removed since this "
+                f"{type(self).__name__} was solved. Call solve() first."
+            )
         try:
             return importance(self._fitted, self.statistics_, model.coef)
         except ValueError as error:

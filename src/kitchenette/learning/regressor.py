@@ -97,10 +97,14 @@ class KernelRegressor(RegressorMixin, KernelMachine):
         The sufficient statistics of the rows seen.
     alpha_ : float
         The penalty that was used.
-    coef_ : ndarray of shape (n_components,) or (n_targets, n_components)
-        The weights of the features.
+    feature_weights_ : ndarray of shape (n_components,) or (n_targets, n_components)
+        The weights of the random features.
     intercept_ : float or ndarray of shape (n_targets,)
         The constant.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        How much predictions change with each column, computed on access; see `importance`. It
+        exists for Fourier features learned in one pass, and lets `SelectFromModel` and `RFE` of
+        scikit-learn choose columns.
     log_marginal_likelihood_ : float
         The log marginal likelihood of the targets, summed over them, with the weights integrated
         out and the noise variance at its maximum. Use it to compare kernels.
@@ -139,9 +143,10 @@ class KernelRegressor(RegressorMixin, KernelMachine):
 
     *Batches.* `partial_fit`, `merge` and `downdate` only update the statistics; the weights are
     computed by the next prediction or `solve`, and then cached. Until then the attributes alpha_,
-    coef_, intercept_ and log_marginal_likelihood_ do not exist. A map that depends on data is
-    fitted on the first batch. Up to rounding errors, the model does not depend on how rows are
-    split or in which order they are merged, and the prediction of a row not on other rows.
+    feature_weights_, intercept_, feature_importances_ and log_marginal_likelihood_ do not exist.
+    A map that depends on data is fitted on the first batch. Up to rounding errors, the model does
+    not depend on how rows are split or in which order they are merged, and the prediction of a row
+    not on other rows.
 
     *Cost.* n_components^2 operations for a row, n_components^3 / 3 for a solution. The choice of
     alpha takes an eigendecomposition, as long as 24 solutions, up to 1024 features, and about
