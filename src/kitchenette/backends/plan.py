@@ -359,10 +359,12 @@ class Lengths:
 class NotFinite:
     """The number of the first partition with numbers that are not finite; None if there is none.
 
+    In targets and weights, missing values count as well.
+
     Attributes
     ----------
     missing : bool
-        Whether missing numbers count as well.
+        Whether missing numbers count as well in the rows.
     """
 
     missing: bool
@@ -371,6 +373,8 @@ class NotFinite:
         return number if any(map(self.of, blocks)) else None
 
     def of(self, block: Block) -> bool:
+        if any(map(_is_incomplete, (block.y, block.weight))):
+            return True
         bad = (
             (lambda x: not np.isfinite(x).all()) if self.missing else (lambda x: np.isinf(x).any())
         )
@@ -381,6 +385,15 @@ class NotFinite:
 
     def combined(self, a: int, b: int) -> int:
         return min(a, b)
+
+
+def _is_incomplete(values: Any) -> bool:
+    """Whether targets or weights have a value that is missing or not finite."""
+    if values is None or values.dtype.kind not in "fO":
+        return False
+    if values.dtype.kind == "f":
+        return not np.isfinite(values).all()
+    return any(value is None or bool(value != value) for value in values.ravel().tolist())
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,7 @@ from kitchenette.data.tables import (
     is_frame,
     plain_rows,
     schema_of,
+    selected,
     table_of,
     without_index,
 )
@@ -386,7 +387,10 @@ class FeatureLearner(ValueParameters, ABC):
         if not reset:
             if isinstance(self._fitted, TableMap):
                 return _not_empty(self._fitted.table(X), self)
-            return plain_rows(X, vars(self).get("feature_names_in_")) if is_table(X) else X
+            names = vars(self).get("feature_names_in_")
+            if is_table(X) and isinstance(self._fitted, RowMap) and names is not None:
+                return _not_empty(selected(X, [*names]), self)  # the map converts blocks of it
+            return plain_rows(X, names) if is_table(X) else X
         feature_map = thawed(self._unfitted_map(0))
         if not isinstance(feature_map, RowMap) and not is_table(X):
             return X  # a pipeline may prepare the columns in its own way

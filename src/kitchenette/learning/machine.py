@@ -149,8 +149,11 @@ class KernelMachine(SolvedMachine, ManyPassMachine, ExplainedMachine):
             self.adopt(self.summary_of_source(source))
             return
         y, weights = source.targets()
-        self.__dict__.update(vars(self.with_labels_of(y)))
-        targets = self.encode(y, first=False)
+        try:
+            self.__dict__.update(vars(self.with_labels_of(y)))
+            targets = self.encode(y, first=False)
+        except ValueError as error:
+            raise source.located(error) from error
         n_targets = self.columns(targets[:1]).shape[1]
         check_iterative_memory(targets.shape[0], self._fitted.n_features_out_, n_targets, self.loss)
         weights = None if weights is None else checked_weights(weights, targets.shape[0])

@@ -14,15 +14,17 @@ from sklearn.utils import Tags, check_array
 
 from kitchenette.data.collections import as_rows, in_parts
 from kitchenette.data.rows import refuse_what_is_not_numbers
+from kitchenette.data.source import Source
 from kitchenette.files.registry import storable
 from kitchenette.learning.availability import AvailableUnless
 from kitchenette.learning.base import Array
 from kitchenette.learning.leave_one_out import LeaveOneOut
-from kitchenette.learning.machine import KernelMachine
+from kitchenette.learning.machine import KernelMachine, _refuse_targets
 from kitchenette.learning.machine_parameters import without_one_pass
 from kitchenette.learning.model import Validation
 from kitchenette.learning.predictor import Predictor
 from kitchenette.learning.quantiles import weighted_quantile
+from kitchenette.learning.scoring import score_of_source
 from kitchenette.learning.solution import Solution
 from kitchenette.learning.summary import Summary
 
@@ -94,10 +96,14 @@ class KernelRegressor(RegressorMixin, KernelMachine):
         The sufficient statistics of the rows seen.
     alpha_ : float
         The penalty that was used.
-    coef_ : ndarray of shape (n_components,) or (n_targets, n_components)
-        The weights of the features.
+    feature_weights_ : ndarray of shape (n_components,) or (n_targets, n_components)
+        The weights of the random features.
     intercept_ : float or ndarray of shape (n_targets,)
         The constant.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        How much predictions change with each column, computed on access; see `importance`. It
+        exists for Fourier features learned in one pass, and lets `SelectFromModel` and `RFE` of
+        scikit-learn choose columns.
     log_marginal_likelihood_ : float
         The log marginal likelihood of the targets, summed over them, with the weights integrated
         out and the noise variance at its maximum. Use it to compare kernels.
@@ -136,9 +142,10 @@ class KernelRegressor(RegressorMixin, KernelMachine):
 
     *Batches.* `partial_fit`, `merge` and `downdate` only update the statistics; the weights are
     computed by the next prediction or `solve`, and then cached. Until then the attributes alpha_,
-    coef_, intercept_ and log_marginal_likelihood_ do not exist. A map that depends on data is
-    fitted on the first batch. Up to rounding errors, the model does not depend on how rows are
-    split or in which order they are merged, and the prediction of a row not on other rows.
+    feature_weights_, intercept_, feature_importances_ and log_marginal_likelihood_ do not exist.
+    A map that depends on data is fitted on the first batch. Up to rounding errors, the model does
+    not depend on how rows are split or in which order they are merged, and the prediction of a row
+    not on other rows.
 
     *Cost.* n_components^2 operations for a row, n_components^3 / 3 for a solution. The choice of
     alpha takes an eigendecomposition, as long as 24 solutions, up to 1024 features, and about
@@ -262,6 +269,28 @@ class KernelRegressor(RegressorMixin, KernelMachine):
         answer = Targets(now._target_ndim, dtype.name)
         mean = answer(outputs)
         return (mean, answer(np.sqrt(now.variances(X)))) if return_std else mean
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """The R^2 of predictions, the mean of those of several targets.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame of shape (n_rows, n_columns), or Source
+            Rows. Dask collections stay where they are; a source has its own targets and weights.
+        y : array-like of shape (n_rows,) or (n_rows, n_targets)
+            The true targets.
+        sample_weight : array-like of shape (n_rows,), optional
+            Weights of the rows.
+
+        Returns
+        -------
+        score : float
+        """
+        rows, given, weights = as_rows(X, y, sample_weight)
+        if isinstance(rows, Source):
+            _refuse_targets(given, weights)
+            return score_of_source(self, rows)
+        return float(super().score(X, y, sample_weight))
 
     def predictor(self, *, dtype: DTypeLike | None = None) -> Predictor:
         """A callable that predicts one or a few rows with low latency.

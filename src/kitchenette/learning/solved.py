@@ -23,11 +23,11 @@ from kitchenette.learning.solution import VARIANCE_ROWS
 VARIANCE_NUMBERS = 1 << 20  # the number of features in a block of `variances`
 
 
-def solved(name: str, doc: str) -> property:
-    """A read-only attribute of the solved model, which does not exist before it is solved."""
+def solved(name: str, field: str, doc: str) -> property:
+    """A read-only attribute: a field of the solved model, which does not exist before."""
 
     def get(self: SolvedMachine) -> Any:
-        return self.shaped(getattr(self._solved_or_error(f"{name}_"), name))
+        return self.shaped(getattr(self._solved_or_error(name), field))
 
     return property(get, doc=doc)
 
@@ -35,9 +35,10 @@ def solved(name: str, doc: str) -> property:
 class SolvedMachine(OnePassMachine):
     """The solution of the statistics: when it is computed, its penalty, and what it says."""
 
-    alpha_ = solved("alpha", "The penalty that was used.")
-    coef_ = solved("coef", "The weights of the features.")
-    intercept_ = solved("intercept", "The constants.")
+    alpha_ = solved("alpha_", "alpha", "The penalty that was used.")
+    # Not `coef_`: tools of scikit-learn take that for a number for each column of the rows.
+    feature_weights_ = solved("feature_weights_", "coef", "The weights of the random features.")
+    intercept_ = solved("intercept_", "intercept", "The constants.")
 
     @property
     def log_marginal_likelihood_(self) -> float:

@@ -58,6 +58,8 @@ class TableMap(PreparedMap):
     map_ : map or None
         The fitted map of the prepared columns, for example an `AutoMap`; None if it is not one of
         this package.
+    choice_ : Choice
+        What an `AutoMap` of the prepared columns tried, and why; other maps have none.
 
     Examples
     --------
@@ -70,6 +72,14 @@ class TableMap(PreparedMap):
     >>> model.feature_map_.specification_.vocabularies[0].words
     ('Oslo', 'Rome')
     """
+
+    @property
+    def choice_(self) -> Any:
+        """The `Choice` of the map of the prepared columns."""
+        choice = getattr(vars(self).get("map_"), "choice_", None)
+        if choice is None:
+            raise AttributeError("choice_ exists if the map of the columns is an AutoMap.")
+        return choice
 
     @classmethod
     def fitted_on(
