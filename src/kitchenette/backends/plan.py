@@ -123,7 +123,7 @@ class PartitionedSource(Source):
     def read_as(self, known: Mapping[str, KnownColumn]) -> Source:
         """The same rows with the kinds of a model; files must be opened for it before."""
         schema = self.schema.read_as(known)
-        return self if schema == self.schema else self._with(schema=schema)
+        return self if schema == self.schema else self.with_schema(schema)
 
     def located(self, error: ValueError) -> ValueError:
         """An error about a sample, with the number of the partition that is not finite."""

@@ -26,8 +26,9 @@ such rows from copies:
 * Copies have the same target. If equal rows have different targets, the rows repeat by nature;
   and so do pairs, unless the targets are continuous.
 * Otherwise, rows repeat by nature if they would do so with independent columns. Two rows agree in
-  column j with the probability q_j = sum_v p_j(v)^2, so C(n, 2) prod_j q_j pairs of n rows are
-  expected to be equal. Copies of continuous rows are far more than that.
+  column j with the probability q_j = sum_v C(n_v, 2) / C(n, 2), where n_v rows have the value v, so
+  C(n, 2) prod_j q_j pairs of n rows are expected to be equal. Copies of continuous rows are far
+  more than that. (Of a single column it cannot be told, and its values are taken for categories.)
 
 Weights of classes are not counted: with them, each row is an observation ("rows").
 """
@@ -140,6 +141,8 @@ def observation_rule(
         counts = observation_counts(weights, copies, rule)
         if _repeats_by_nature(rows, numbers, counts, share):
             return rule
+        if counts.max() == 1:
+            break  # each pair is one observation already
     return "pairs"
 
 
@@ -154,7 +157,8 @@ def _repeats_by_nature(rows: Any, numbers: Array, counts: Array, share: float) -
     if different > VARYING * (equal + different):
         return np.unique(numbers, axis=0).shape[0] <= CONTINUOUS * rows.shape[0]
     n = float(counts.sum()) / share
-    agreeing = np.log(_chances_to_agree(rows, counts)).sum()
+    with np.errstate(divide="ignore"):  # columns of different values
+        agreeing = np.log(_chances_to_agree(rows, counts)).sum()
     # Where no rows are equal, it is asked whether one pair of them could have been.
     seen = max(1.0, equal + different)
     return bool(np.log(max(1.0, n * (n - 1) / 2)) + agreeing >= np.log(EXPECTED * seen))
@@ -166,17 +170,18 @@ def _pairs(counts: Array) -> float:
 
 def _chances_to_agree(rows: Any, counts: Array) -> Array:
     """For each column, the probability that two observations have the same value."""
-    shares = counts / counts.sum()
+    n = float(counts.sum())
+    all_pairs = max(1.0, n * (n - 1) / 2)
     if sp.issparse(rows):
         if rows.shape[0] * rows.shape[1] > DENSE_NUMBERS:
             # Columns agree more often where only zeros are told from other numbers.
-            nonzero = sp.csr_matrix(rows != 0).T @ shares
-            return np.square(nonzero) + np.square(1 - nonzero)
+            nonzero = sp.csr_matrix(rows != 0).T @ counts
+            return (nonzero * (nonzero - 1) + (n - nonzero) * (n - nonzero - 1)) / 2 / all_pairs
         rows = rows.toarray()
     chances = np.empty(rows.shape[1])
     for j, column in enumerate(rows.T):
         values = np.unique(column, return_inverse=True)[1]
-        chances[j] = np.square(np.bincount(values, shares)).sum()
+        chances[j] = _pairs(np.bincount(values, counts)) / all_pairs
     return chances
 
 

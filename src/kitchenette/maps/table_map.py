@@ -298,6 +298,6 @@ class TableCoder(Coder):
             if missing:
                 raise ValueError(f"columns are missing: {', '.join(map(str, missing[:10]))}.")
             values = np.empty(len(self._names), dtype=object)
-            values[:] = [X[name] if name in X else None for name in self._names]
+            values[:] = [X.get(name) for name in self._names]
             return super().__call__(values)
         return super().__call__(X)
