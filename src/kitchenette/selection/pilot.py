@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from kitchenette.learning.gradients import gradient_outer_product, squared_derivatives
+from kitchenette.learning.gradients import gradient_outer_product, mean_squared_derivatives
 from kitchenette.learning.least_squares import LeastSquares
 from kitchenette.learning.solution import Solution
 from kitchenette.maps.fourier import FourierSpecification
@@ -78,11 +78,8 @@ class Trial:
 
     def squared_derivatives(self, specification: FourierSpecification) -> Array:
         """The average square of the derivative in each column, over the folds."""
-        squares = [
-            squared_derivatives(specification, statistics, solution.coef)
-            for statistics, solution in self.solutions
-        ]
-        return np.asarray(np.mean(squares, axis=0))
+        models = [(statistics, solution.coef) for statistics, solution in self.solutions]
+        return mean_squared_derivatives(specification, models)
 
     def gradient_outer_product(self, specification: FourierSpecification) -> Array:
         """The average outer product of gradients, over the folds."""
