@@ -1116,3 +1116,43 @@ def test_no_warnings_for_plain_use():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         KernelClassifier(fixed_map()).fit(pd.DataFrame(X), y).predict(pd.DataFrame(X))
+
+
+def unaligned(values):
+    """A copy that begins at an odd address, as fields of records and parts of files do."""
+    values = np.ascontiguousarray(values)
+    memory = np.empty(values.nbytes + 1, np.uint8)
+    copied = np.frombuffer(memory[1:], values.dtype, values.size).reshape(values.shape)
+    copied[...] = values
+    assert not copied.flags.aligned
+    return copied
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("solver", ["onepass", "iterative"])
+def test_arrays_may_begin_at_any_address(solver, dtype):
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(300, 4)).astype(dtype), rng.normal(size=(300, 2)).astype(dtype)
+    weights = rng.uniform(1, 2, size=300).astype(dtype)
+    for y in (Y, Y[:, 0]):
+        model = KernelRegressor(fixed_map(), solver=solver)
+        expected = model.fit(X, y, weights).predict(X)
+        found = model.fit(unaligned(X), unaligned(y), unaligned(weights)).predict(unaligned(X))
+        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
+    labels = (Y[:, 0] > 0).astype(np.int64)
+    classifier = KernelClassifier(fixed_map(), solver=solver)
+    expected = classifier.fit(X, labels).predict_proba(X)
+    found = classifier.fit(unaligned(X), unaligned(labels)).predict_proba(unaligned(X))
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
+
+
+def test_arrays_at_any_address_are_added_removed_and_chosen_on():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3))
+    y = X[:, 0]
+    model = KernelRegressor(fixed_map()).partial_fit(unaligned(X), unaligned(y))
+    model.partial_fit(unaligned(X[:50]), unaligned(y[:50]), unaligned(y[:50] ** 2))
+    assert model.downdate(unaligned(X[50:]), unaligned(y[50:])).statistics_.n_rows == 100
+    auto = AutoMap(16, random_state=0)
+    chosen = auto.fit(unaligned(X), unaligned(y)).transform(X)
+    np.testing.assert_array_equal(chosen, auto.fit(X, y).transform(X))

@@ -26,6 +26,7 @@ from kitchenette.data.rows import is_table, take
 from kitchenette.data.rows import joined as joined_rows
 from kitchenette.data.schema import KnownColumn, Schema
 from kitchenette.data.tables import TableReader, arrow, kind_of, numbers_of, selected, table_of
+from kitchenette.kernels.base import checked_sparse
 
 Value = TypeVar("Value")
 USUAL_PARTITIONS, LEAST_ROWS, MOST_ROWS = 64, 1 << 12, 1 << 18  # of files, and rows of each
@@ -294,7 +295,9 @@ def _reader_of(X: Any, layout: Source) -> Reader:
         return X
     if layout.is_table:
         return TableReader(_conforming(table_of(X), layout), _kinds(layout))
-    if hasattr(X, "tocsr"):  # also the sparse arrays of other libraries
+    if sp.issparse(X):
+        X = checked_sparse(X)
+    elif hasattr(X, "tocsr"):  # the sparse arrays of other libraries
         X = X.tocsr()
     elif not isinstance(X, np.ndarray):
         X = np.asarray(X)

@@ -38,6 +38,7 @@ from kitchenette.data.tables import (
 )
 from kitchenette.files.registry import Budget, checked_state, constructed, stored_parameters
 from kitchenette.kernels import Kernel
+from kitchenette.kernels.base import checked_sparse
 from kitchenette.learning.gram_storage import check_learning_memory
 from kitchenette.learning.least_squares import LeastSquares
 from kitchenette.learning.model import LinearFunction
@@ -369,6 +370,8 @@ class FeatureLearner(ValueParameters, ABC):
             if is_table(X):
                 return X
         refuse_what_is_not_numbers(X)
+        if sp.issparse(X):
+            X = checked_sparse(X)
         if hasattr(X, "columns"):
             # A data frame stays one: the map may need its names and types, and converts blocks.
             X = validate_data(self, X, reset=reset, skip_check_array=True)

@@ -321,7 +321,7 @@ class KernelRegressor(RegressorMixin, KernelMachine):
             axes = ("one axis", "two axes")
             expected = " or ".join(axes) if first else f"{axes[self._target_ndim - 1]}, as before"
             raise ValueError(f"y must have {expected}; got an array of shape {y.shape}.")
-        return y.reshape(y.shape[0], -1)
+        return np.require(y.reshape(y.shape[0], -1), requirements="A")
 
     def columns(self, targets: NDArray[Any]) -> Array:
         return targets

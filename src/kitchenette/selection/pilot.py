@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from kitchenette.data.observations import divided
-from kitchenette.learning.gradients import gradient_outer_product, squared_derivatives
+from kitchenette.learning.gradients import gradient_outer_product, mean_squared_derivatives
 from kitchenette.learning.least_squares import LeastSquares
 from kitchenette.learning.solution import Solution
 from kitchenette.maps.fourier import FourierSpecification
@@ -83,11 +83,8 @@ class Trial:
 
     def squared_derivatives(self, specification: FourierSpecification) -> Array:
         """The average square of the derivative in each column, over the folds."""
-        squares = [
-            squared_derivatives(specification, statistics, solution.coef)
-            for statistics, solution in self.solutions
-        ]
-        return np.asarray(np.mean(squares, axis=0))
+        models = [(statistics, solution.coef) for statistics, solution in self.solutions]
+        return mean_squared_derivatives(specification, models)
 
     def gradient_outer_product(self, specification: FourierSpecification) -> Array:
         """The average outer product of gradients, over the folds."""
