@@ -54,6 +54,7 @@ from kitchenette.maps.protocol import (
     thawed,
 )
 from kitchenette.maps.table_map import TableMap
+from kitchenette.maps.translation import takes_numbers_only
 from kitchenette.parameters import ValueParameters, shallow_copy
 from kitchenette.sketching.random import seed_from
 
@@ -394,8 +395,10 @@ class FeatureLearner(ValueParameters, ABC):
             if is_table(X) and isinstance(self._fitted, RowMap) and names is not None:
                 return _not_empty(selected(X, [*names]), self)  # the map converts blocks of it
             return plain_rows(X, names) if is_table(X) else X
-        feature_map = thawed(self._unfitted_map(0))
-        if not isinstance(feature_map, RowMap) and not is_table(X):
+        unfitted = self._unfitted_map(0)
+        feature_map = thawed(unfitted)
+        own = isinstance(feature_map, RowMap) or takes_numbers_only(unfitted)
+        if not own and not is_table(X):
             return X  # a pipeline may prepare the columns in its own way
         if not is_table(X):
             refuse_what_is_not_numbers(X)
