@@ -17,12 +17,13 @@ import argparse
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from time import process_time
 from typing import Any
 
 import numpy as np
-import pandas as pd
+import pandas as pd  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.dummy import DummyClassifier, DummyRegressor
@@ -170,17 +171,17 @@ def tables(quick: bool) -> Iterator[Callable[[], Data]]:
     for shape in shapes:
         for n_rows in sizes:
             for target in TARGETS:
-                yield lambda s=shape, n=n_rows, t=target: grid(*s, n, t)  # type: ignore[misc]
+                yield partial(grid, *shape, n_rows, target)
     for n_rows in (200, 600, 2000, 6000) if quick else (200, 600, 2000, 6000, 20_000):
-        yield lambda n=n_rows: strings(n)  # type: ignore[misc]
+        yield partial(strings, n_rows)
     for n_rows in (500, 5000):
-        yield lambda n=n_rows: survey(n)  # type: ignore[misc]
-        yield lambda n=n_rows: copies(n, 10)  # type: ignore[misc]
+        yield partial(survey, n_rows)
+        yield partial(copies, n_rows, 10)
     if directory() is not None:
         for n_columns in (1, 2, 4) if quick else (1, 2, 3, 4, 5, 6):
-            yield lambda n=n_columns: adult(n)  # type: ignore[misc]
+            yield partial(adult, n_columns)
         for name in ("led7digit", "contraceptive", "marketing"):
-            yield lambda name=name: parquet(name)  # type: ignore[misc]
+            yield partial(parquet, name)
         yield nursery
 
 

@@ -164,7 +164,7 @@ def _repeats_by_nature(rows: Any, numbers: Array, counts: Array, share: float) -
     return bool(np.log(max(1.0, n * (n - 1) / 2)) + agreeing >= np.log(EXPECTED * seen))
 
 
-def _pairs(counts: Array) -> float:
+def _pairs(counts: NDArray[Any]) -> float:
     return float(counts @ (counts - 1)) / 2
 
 

@@ -208,7 +208,7 @@ class FeatureLearner(ValueParameters, ABC):
         while True:
             statistics = self._known()
             with statistics.unchanged():
-                attributes = vars(self)
+                attributes = self.__dict__
                 now = shallow_copy(self)
                 if now.statistics_ is not statistics:
                     continue  # the object was fitted again before the statistics were held

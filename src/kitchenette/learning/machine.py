@@ -259,7 +259,7 @@ class KernelMachine(SolvedMachine, ManyPassMachine, ExplainedMachine):
         else:
             self.learn_more(X, targets, weights, remove)
             return
-        self.__dict__ = vars(draft)
+        self.__dict__ = draft.__dict__
 
     def _checked_batch(
         self, X: Any, y: Any, sample_weight: Any, *, first: bool

@@ -252,8 +252,8 @@ def _folds(counts: Array, seed: int) -> list[Array]:
     places = np.empty(n_rows)
     places[order] = (np.arange(n_rows) + 0.5) / n_rows
     if n_observations >= MANY_ROWS:
-        held_out = min(int(HELD_OUT * n_observations), MOST_HELD_OUT)
-        return [divided(counts, held_out / n_observations, places)]
+        most = min(int(HELD_OUT * n_observations), MOST_HELD_OUT)
+        return [divided(counts, most / n_observations, places)]
     n_folds = int(min(n_observations, FOLDS))
     folds, left = [], counts.copy()
     single = counts == 1
