@@ -245,7 +245,9 @@ class Csv(Format):
                 field = field.with_type(self._type_of(field.with_type(pa.float64())))
             fields.append(field)
         found = {name: one.words & _null_values() for name, one in known.items()}
-        made._words = {name: words for name, words in found.items() if words and name in schema.names}
+        made._words = {
+            name: words for name, words in found.items() if words and name in schema.names
+        }
         changed = {field.name: one.kind for field in fields if (one := known.get(field.name))}
         wanted = pa.schema(fields)
         if wanted == schema and made._words == self._words:

@@ -120,8 +120,8 @@ def source(
     elif isinstance(data, str | os.PathLike) or _are_paths(data):
         labels = _names(target)
         categories = {name: one.kind for name, one in columns.items() if one.kind == "category"}
-        csv = {"delimiter": delimiter, "decimal": decimal, "header": header, "newlines": newlines}
-        csv |= {"kinds": categories | known, "precision": precision}
+        csv: dict[str, Any] = {"kinds": categories | known, "precision": precision}
+        csv |= {"delimiter": delimiter, "decimal": decimal, "header": header, "newlines": newlines}
         reader, others = _file_reader(data, format, array, known, precision, labels, csv)
         target, weight = _stored(target, others), _stored(weight, others)
         if isinstance(reader, SvmlightReader) and target is None:

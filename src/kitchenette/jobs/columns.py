@@ -13,8 +13,9 @@ BLOCK_ROWS = 1 << 14
 def source_for(model: Any, source: Source, keep: Sequence[str] = ()) -> Source:
     """A source with the columns that a model takes, and some others.
 
-    Columns of tables are found by name, and read as the model has them. Rows without names lose the columns that were targets or
-    weights in the fit, and those of SVMlight files get the columns that their rows do not name.
+    Columns of tables are found by name, and read as the model has them. Rows without names lose
+    the columns that were targets or weights in the fit, and those of SVMlight files get the columns
+    that their rows do not name.
 
     Parameters
     ----------

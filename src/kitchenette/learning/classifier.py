@@ -15,8 +15,8 @@ from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
 from kitchenette.data.collections import as_rows, in_parts
-from kitchenette.data.keys import number_of
 from kitchenette.data.csv_errors import NULLS
+from kitchenette.data.keys import number_of
 from kitchenette.data.schema import KnownColumn
 from kitchenette.data.source import Source
 from kitchenette.files.registry import storable
