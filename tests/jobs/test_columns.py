@@ -199,6 +199,7 @@ def routes(frame, folder):
     }
 
 
+@pytest.mark.slow
 def test_numbers_are_refused_where_the_model_has_strings(tmp_path):
     frame = frame_of(["00501", "501"])
     model = KernelRegressor(MAP).fit(frame[["code", "x"]], frame["y"])
@@ -380,6 +381,7 @@ def test_identifiers_are_ignored_with_a_note():
     assert model.n_features_in_ == 6
 
 
+@pytest.mark.slow
 def test_what_became_of_every_column_is_told_by_fit_and_inspect(tmp_path):
     frame = people(3000).assign(
         size=lambda made: made["x"].where(made["x"] > -1), word=lambda made: made["step"] // 2

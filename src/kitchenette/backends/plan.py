@@ -9,7 +9,7 @@ clusters, and no engine knows of learning.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn, TypeVar
 
@@ -24,7 +24,7 @@ from kitchenette.data.reader import Reader
 from kitchenette.data.reduction import ByStart, Reduction, fold, in_order, joined
 from kitchenette.data.rows import is_table, take
 from kitchenette.data.rows import joined as joined_rows
-from kitchenette.data.schema import KnownColumn, Schema
+from kitchenette.data.schema import Schema
 from kitchenette.data.tables import TableReader, arrow, kind_of, numbers_of, selected, table_of
 from kitchenette.kernels.base import checked_sparse
 
@@ -120,11 +120,6 @@ class PartitionedSource(Source):
             raise DataError("The source has no target: name the column to be predicted.")
         weights = [weight for _, weight in found if weight is not None]
         return np.concatenate([y for y, _ in found]), np.concatenate(weights) if weights else None
-
-    def read_as(self, known: Mapping[str, KnownColumn]) -> Source:
-        """The same rows with the kinds of a model; files must be opened for it before."""
-        schema = self.schema.read_as(known)
-        return self if schema == self.schema else self.with_schema(schema)
 
     def located(self, error: ValueError) -> ValueError:
         """An error about a sample, with the number of the partition that is not finite."""

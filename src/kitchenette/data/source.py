@@ -407,20 +407,6 @@ class Source:
         more = [name for name in wider.schema.names if name not in known]
         return self._with(_reader=wider, schema=wider.schema, features=[*self.features, *more])
 
-    def with_schema(self, schema: Schema) -> Source:
-        """The same rows with other kinds of columns.
-
-        Parameters
-        ----------
-        schema : Schema
-            The columns.
-
-        Returns
-        -------
-        source : Source
-        """
-        return self._with(schema=schema)
-
     def _with(self, **changed: Any) -> Source:
         """A copy with some attributes changed."""
         made = copy(self)

@@ -173,7 +173,7 @@ class TableMap(PreparedMap):
         {'city': '2 categories', 'id': 'a number'}
         """
         specification = self.specification_
-        names, codings = self.feature_names_in_, specification.vocabularies
+        names, codings = [*map(str, self.feature_names_in_)], specification.vocabularies
         return column_summary(names, specification.preparation, codings)
 
     def note_ignored(self) -> None:
@@ -244,7 +244,7 @@ class TableMap(PreparedMap):
             )
         if not self.specification_.vocabularies and X.dtype.kind in "biuf":
             return X if X.dtype in FLOATS else X.astype(np.float64)
-        return Coder(self.specification_, self.feature_names_in_)(X)
+        return Coder(self.specification_, [*map(str, self.feature_names_in_)])(X)
 
     def restore(self, fitted: dict[str, Any]) -> None:
         super().restore(fitted)
@@ -286,7 +286,7 @@ class TableCoder(Coder):
     """Turns a row, as a dictionary or a sequence of values, into numbers."""
 
     def __init__(self, fitted: TableMap):
-        super().__init__(fitted.specification_, fitted.feature_names_in_)
+        super().__init__(fitted.specification_, [*map(str, fitted.feature_names_in_)])
         self._fitted, self._read = fitted, fitted.read_names
 
     def __call__(self, X: Any) -> NDArray[np.float64]:
