@@ -53,12 +53,14 @@ from kitchenette.maps.protocol import (
     map_difference,
     thawed,
 )
+from kitchenette.maps.registry import is_automatic
 from kitchenette.maps.table_map import TableMap
 from kitchenette.maps.translation import takes_numbers_only
 from kitchenette.parameters import ValueParameters, shallow_copy
-from kitchenette.sketching.random import seed_from
+from kitchenette.sketching.random import LARGEST_SEED, seed_from
 
 Array = NDArray[np.float64]
+NEXT_SEED = 0x9E3779B97F4A7C15  # the distance of the seeds of the steps of a pipeline
 PREDICTED_ROWS = 1 << 14  # the size of the blocks in which data other than arrays is converted
 
 
@@ -78,6 +80,7 @@ class FeatureLearner(ValueParameters, ABC):
     model_class: ClassVar[type[LinearFunction]]
     default_map: ClassVar[str]  # the parameter that stands for the default map
     map_keyword: ClassVar[str] = ""  # what is written before a map in the call of the class
+    task: ClassVar[str | None] = None  # what is predicted
     # What a model without statistics can do, and what it cannot, for an error message.
     abilities: ClassVar[tuple[str, str]]
 
@@ -144,7 +147,7 @@ class FeatureLearner(ValueParameters, ABC):
         ``source``, that says how columns of a table become numbers. Rows that were ``drawn`` by
         `_drawing` are not drawn again.
         """
-        feature_map = self._unfitted_map(self.seed_)
+        feature_map = with_context(self._unfitted_map(self.seed_), self.seed_, self.task)
         n_components = getattr(feature_map, "n_components", None)
         if isinstance(n_components, int) and check is not None:
             check(n_components)
@@ -550,6 +553,27 @@ class FeatureLearner(ValueParameters, ABC):
             raise ValueError("feature_map_ must have as many features as the statistics.")
         if getattr(self._fitted, "n_features_in_", 0) != self.n_features_in_:
             raise ValueError("feature_map_ must have as many columns as the model.")
+
+
+def with_context(feature_map: Any, seed: int, task: str | None) -> Any:
+    """A map whose parameters that were left open are those of the estimator.
+
+    A ``random_state`` of None, also of a step of a pipeline, is replaced by a seed, so that the
+    seed of the estimator decides everything. A map that is chosen from data gets the task.
+    """
+    if is_frozen(feature_map) or not hasattr(feature_map, "get_params"):
+        return feature_map
+    given = feature_map.get_params(deep=True)
+    changed: dict[str, Any] = {}
+    for name in sorted(given, key=lambda name: (name.count("__"), name)):
+        path, _, parameter = name.rpartition("__")
+        owner = given[path] if path else feature_map
+        if given[name] is None and parameter == "random_state":
+            changed[name] = seed % (LARGEST_SEED if isinstance(owner, RowMap) else 2**32 - 1)
+            seed = (seed + NEXT_SEED) % LARGEST_SEED  # two maps side by side must differ
+        elif given[name] is None and parameter == "task" and is_automatic(owner):
+            changed[name] = task
+    return clone(feature_map).set_params(**changed) if changed else feature_map
 
 
 def _map_of_table(feature_map: Any, sample: Block, source: Source | None) -> TableMap:

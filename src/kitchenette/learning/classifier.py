@@ -120,7 +120,8 @@ default="onehot"
         Whether `fit` with the iterative solver begins with the weights of the last fit, which may
         have had another penalty, or fewer features of the same map.
     random_state : int, NumPy generator or None, default=None
-        The seed of the random code and of the default map. None draws one; see ``seed_``.
+        The seed of the random code, and of the map and the steps of a pipeline that have none of
+        their own. None draws one; see ``seed_``.
     verbose : bool, default=False
         Show progress while rows are learned: a bar if rich is installed, lines if not.
 

@@ -55,7 +55,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureLearne
         Whether to divide each component by its standard deviation, so that all have a variance of
         one. Components without variance are zero.
     random_state : int, NumPy generator or None, default=None
-        The seed of the default map. None draws one; see ``seed_``.
+        The seed of the map and of the steps of a pipeline that have none of their own. None draws
+        one; see ``seed_``.
     verbose : bool, default=False
         Show progress while rows are learned: a bar if rich is installed, lines if not.
 

@@ -84,7 +84,8 @@ class KernelRegressor(RegressorMixin, KernelMachine):
     quantile : float, default=0.5
         The quantile of loss="quantile", between 0 and 1.
     random_state : int, NumPy generator or None, default=None
-        The seed of the default map. None draws one; see ``seed_``.
+        The seed of the map and of the steps of a pipeline that have none of their own. None draws
+        one; see ``seed_``.
     verbose : bool, default=False
         Show progress while rows are learned: a bar if rich is installed, lines if not.
 

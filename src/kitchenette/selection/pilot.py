@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +21,12 @@ from kitchenette.selection.targets import Targets
 from kitchenette.sketching.random import Stream
 
 Array = NDArray[np.float64]
+Thing = TypeVar("Thing")
 PENALTIES = 10.0 ** np.arange(0.5, -8.1, -0.75)  # relative to the trace of the Gram matrix
 FIRST_PENALTY = 5
 FAR = 3  # the steps between penalties that are tried first
 MANY_ROWS, FOLDS = 2000, 3  # from many rows on one split suffices
+TIE = 1e-4  # losses that differ by a smaller part are equal: rounding must not decide
 HELD_OUT, MOST_HELD_OUT = 0.3, 2500  # the share of many rows that is held out, and its limit
 
 
@@ -72,7 +75,9 @@ class Trial:
         """
         gain, deviation = self._gain(other.losses - self.losses)
         worse, uncertainty = self._gain(self.wrong - other.wrong)
-        return gain > caution * deviation and worse <= tolerance * uncertainty
+        return gain > max(caution * deviation, TIE * other.loss) and (
+            worse <= tolerance * uncertainty
+        )
 
     def _gain(self, difference: Array) -> tuple[float, float]:
         """The mean of a difference, and its standard error."""
@@ -211,9 +216,9 @@ class Pilot:
             return tried[place].loss
 
         # Far steps first, because the loss may have several minima.
-        place = min((self._place, self._place + FAR, self._place - FAR), key=loss)
-        step = 1 if loss(place + 1) < loss(place) else -1
-        while loss(place + step) < loss(place):
+        place = first_best((self._place, self._place + FAR, self._place - FAR), loss)
+        step = 1 if is_better(loss(place + 1), loss(place)) else -1
+        while is_better(loss(place + step), loss(place)):
             place += step
         self._place = place
         return tried[place]
@@ -240,6 +245,20 @@ class Pilot:
         return Trial(
             np.concatenate(losses), weights, counts, np.concatenate(wrong), penalty, solutions
         )
+
+
+def is_better(one: float, other: float) -> bool:
+    """Whether a loss is smaller than another one, and not a tie with it."""
+    return one < (1 - TIE) * other
+
+
+def first_best(things: Iterable[Thing], loss: Callable[[Thing], float]) -> Thing:
+    """The first one, unless a later one has a smaller loss that is not a tie."""
+    best, *others = things
+    for other in others:
+        if is_better(loss(other), loss(best)):
+            best = other
+    return best
 
 
 def _folds(counts: Array, seed: int) -> list[Array]:
