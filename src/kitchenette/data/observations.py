@@ -61,7 +61,7 @@ def observation_counts(weights: Array, copies: NDArray[np.int64], rule: str) -> 
     Parameters
     ----------
     weights : ndarray of shape (n_pairs,)
-        The positive sums of the weights of equal pairs.
+        The sums of the weights of equal pairs. If all are zero, each pair is one observation.
     copies : ndarray of shape (n_pairs,)
         The number of equal pairs.
     rule : {"weights", "rows", "pairs"}
@@ -81,7 +81,7 @@ def observation_counts(weights: Array, copies: NDArray[np.int64], rule: str) -> 
     >>> observation_counts(np.sqrt(weights), copies, "weights")[:3]
     array([1., 1., 1.])
     """
-    if rule == "pairs" or weights.size == 0:
+    if rule == "pairs" or not weights.any():
         return np.ones(weights.size)
     unit = _unit(weights) if rule == "weights" else None
     return copies.astype(np.float64) if unit is None else np.rint(weights / unit)
@@ -89,7 +89,7 @@ def observation_counts(weights: Array, copies: NDArray[np.int64], rule: str) -> 
 
 def _unit(weights: Array) -> float | None:
     """The greatest common divisor of weights, None if they have none."""
-    distinct = np.unique(weights)
+    distinct = np.unique(weights[weights > 0])
     if weights.size < FEWEST_PAIRS and np.array_equal(distinct, np.rint(distinct)):
         return 1.0
     least = float(distinct[-1]) / MOST_UNITS
