@@ -39,6 +39,7 @@ KERNELS: dict[str, ShiftInvariantKernel] = {
     "Laplacian": Laplacian(1.0),
 }
 DENSE_COLUMNS = 64  # up to here dense frequencies are as fast as structured ones
+LINEAR_WIDTH = 10.0  # median distances; functions of smooth kernels that wide are linear
 PAIRED_ROWS = 300  # the rows whose distances are measured
 
 
@@ -101,6 +102,11 @@ class FourierCandidate:
         """The same with another width."""
         return replace(self, width=self.width * factor)
 
+    @property
+    def is_linear(self) -> bool:
+        """Whether it is as good as linear in the rows."""
+        return self.kernel == KERNELS["Gaussian"] and self.width >= LINEAR_WIDTH
+
     def described(self) -> dict[str, Any]:
         """What a table says of this candidate."""
         scales = self.scales.name
@@ -110,7 +116,8 @@ class FourierCandidate:
             scales = f"learned from {scales}"
         if self.scales.before is not None:
             scales += ", placeholders moved"
-        return {"kernel": kernel_name(self.kernel), "scales": scales, "width": self.width}
+        kernel = "linear" if self.is_linear else kernel_name(self.kernel)
+        return {"kernel": kernel, "scales": scales, "width": self.width}
 
 
 @dataclass(frozen=True)

@@ -129,10 +129,12 @@ def made_choice(
     table: list[dict[str, Any]], chosen: dict[str, Any], n_rows: int, n_components: int
 ) -> Choice:
     """The choice of an entry of a table, with its sentence."""
+    trivial = " No candidate predicts them better than the mean of the targets does."
     sentence = (
         f"{_what(chosen)}, with {n_components} features. Its squared error on rows held out of a "
         f"sample of {n_rows} rows is {chosen['loss']:.3g} of the variance of the targets, and none "
         f"of the {len(table)} candidates that were compared is better by more than chance explains."
+        f"{trivial if chosen['loss'] >= 1 else ''}"
     )
     return Choice(tuple(table), chosen, sentence, n_rows)
 
@@ -147,6 +149,8 @@ def undecided(described: dict[str, Any], n_rows: int) -> Choice:
 def _what(chosen: dict[str, Any]) -> str:
     if chosen["scales"] == "unit rows":
         return f"A {chosen['kernel']} kernel of rows divided by their norms"
+    if chosen["kernel"] == "linear":
+        return f"A linear function of the columns with {chosen['scales']} scales"
     width = f"a length scale of {chosen['width']:.2g} median distances"
     scales = chosen["scales"]
     scales, _, moved = scales.partition(", ")

@@ -15,6 +15,7 @@ from kitchenette.kernels.spectra import ProductCauchy, ProductLaplace
 from kitchenette.maps.categories import Substitute
 from kitchenette.selection.candidates import (
     KERNELS,
+    LINEAR_WIDTH,
     Candidate,
     FourierCandidate,
     PolynomialCandidate,
@@ -114,6 +115,8 @@ class Search:
                 full = self._mixed(finalists[-1])
                 if self._wins(full, finalists[-1]):
                     finalists.append(full)
+        if scales == "auto" and kernel is None:
+            finalists = [self._linear(), *finalists]
         last = finalists[-1]
         if kernel is not None and kernel != smooth:
             return [self.best_of(self._with_kernel(last, kernel, (0.5, 1.0, 2.0)))]
@@ -129,7 +132,7 @@ class Search:
         for finalist in finalists:
             candidate = finalist.candidate
             again = [self.attempt(candidate, self.n_components)]
-            if isinstance(candidate, FourierCandidate):
+            if isinstance(candidate, FourierCandidate) and not candidate.is_linear:
                 # More features resolve smaller widths.
                 again.append(self.attempt(candidate.wider(0.8), self.n_components))
             tried = best_of(again)
@@ -168,6 +171,14 @@ class Search:
         if self.pilot.n_observations < FEW_ROWS and not self._wins(found[0], first):
             found.sort(key=lambda t: t is not first)
         return [self._finer(tried) for tried in found[:2]] + found[2:]
+
+    def _linear(self) -> Tried:
+        """The linear model, which is taken unless another one is better by more than chance."""
+        form = column_scales("columns", self.pilot.rows, self.before)
+        weights = np.ones_like(form.spread)
+        return self.attempt(
+            weighted_candidate(KERNELS["Gaussian"], form, weights, LINEAR_WIDTH)
+        )
 
     def _names(self, scales: str) -> tuple[str, ...]:
         if scales in SCALES:
