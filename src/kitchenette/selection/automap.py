@@ -33,7 +33,7 @@ from kitchenette.maps.registry import register_automatic
 from kitchenette.parameters import check_choice, check_count, replaced_at_once
 from kitchenette.selection.choice import Choice
 from kitchenette.selection.choosing import decide
-from kitchenette.selection.columns import LEARNED, SCALES
+from kitchenette.selection.columns import BEYOND, LEARNED, SCALES
 from kitchenette.selection.pilot import Pilot
 from kitchenette.selection.sizes import LARGEST, PILOT_ROWS, pilot_sizes
 from kitchenette.selection.targets import TASKS, pilot_targets, task_of
@@ -64,7 +64,8 @@ class AutoMap(RowMap):
         "common": one length scale for all columns, for columns of the same unit, such as pixels.
         "columns": in proportion to the spread of each column. "compressed" and "ranks": the
         columns are transformed before, by a logarithm on both sides of the median, or to ranks;
-        for heavy tails. "learned": the best of these, then learned from the derivatives of the
+        for heavy tails. Beyond the data they go on linearly, so that predictions far away are
+        uncertain. "learned": the best of these, then learned from the derivatives of the
         model. "full": after that a linear map of the columns, if it helps, for functions of sums
         or differences of columns. "auto" compares all of these, the last one up to 64 columns, and
         takes learned scales and linear maps only if they are better by more than chance explains.
@@ -395,8 +396,10 @@ def with_unit_length(kernel: ShiftInvariantKernel) -> ShiftInvariantKernel:
 
 
 def average_slopes(preparation: PiecewiseLinear) -> Array:
-    """The slope of each column's function from its first to its last knot; 0 if it is constant."""
+    """The slope of each column's function between the ends of the data; 0 if it is constant."""
     first, last = preparation.starts[:-1], preparation.starts[1:] - 1
+    outside = np.where(last - first > 2 * len(BEYOND), len(BEYOND), 0)
+    first, last = first + outside, last - outside
     rise = np.abs(preparation.at[last] - preparation.at[first])
     run = preparation.knots[last] - preparation.knots[first]
     return np.divide(rise, run, out=np.zeros(rise.shape), where=run > 0)

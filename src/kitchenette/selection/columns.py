@@ -16,6 +16,7 @@ Array = NDArray[np.float64]
 SCALES = ("common", "columns", "compressed", "ranks")
 LEARNED = ("learned", "full")  # what follows from derivatives of a model
 KNOTS = 65  # the most knots of a column in "compressed" and "ranks"
+BEYOND = (3.0, 10.0, 1000.0)  # spreads from the data to the knots outside
 FAR = 10.0  # robust spreads from the median, to which numbers further away are moved
 ROUNDING = 4.0  # spreads of so many units in the last place of a column are rounding errors
 TINY_SPREAD = 1e-30  # below, one over the spread could overflow float32
@@ -38,7 +39,7 @@ class ColumnScales:
     offset, factor : ndarray of shape (n_columns,) or None
         For "common" and "columns": (x - offset) * factor.
     knots, values : tuple of ndarray or None
-        For "compressed" and "ranks": the piecewise linear functions.
+        For "compressed" and "ranks": the piecewise linear functions, with knots beyond the data.
     rows : ndarray or CSR matrix of float32
         The rows of the sample after scaling.
     before : Substitute or None
@@ -115,12 +116,14 @@ def _dense_scales(name: str, rows: Any) -> ColumnScales:
     if name in ("common", "columns"):
         return _affine_scales(name, spread, np.median(rows, axis=0))
     varying, knots, values = spread > 0, [], []
-    for column, vary in zip(rows.T, varying, strict=True):
-        x, y = (_compressed if name == "compressed" else _ranked)(column, bool(vary))
+    for column, unit in zip(rows.T, spread, strict=True):
+        x, y = (_compressed if name == "compressed" else _ranked)(column, bool(unit > 0))
         inside = np.interp(column, x, y)
         deviation = inside.std()
+        y = (y - inside.mean()) / deviation if deviation > 0 else np.zeros_like(y)
+        x, y = _extended(x, y, float(unit))
         knots.append(x)
-        values.append((y - inside.mean()) / deviation if deviation > 0 else np.zeros_like(y))
+        values.append(y)
     return ColumnScales(name, varying.astype(float), knots=tuple(knots), values=tuple(values))
 
 
@@ -182,6 +185,25 @@ def _beyond_rounding(spread: Array, size: Array, eps: Any) -> Array:
 
 def _inverse(spread: Array) -> Array:
     return np.divide(1, spread, out=np.zeros_like(spread), where=spread > 0)
+
+
+def _extended(x: Array, y: Array, spread: float) -> tuple[Array, Array]:
+    """A function of standard deviation one on the data, with knots beyond the data.
+
+    Numbers a little beyond the data are where the slope at the end puts them, so that a new extreme
+    number of a heavy tail is near the old ones. Those further away move away from the data as fast
+    as in "columns", so that predictions for them are uncertain.
+    """
+    if x.size < 2 or not y.any():
+        return x, y
+    steps = np.array(BEYOND) * spread
+    slopes = (y[1] - y[0]) / (x[1] - x[0]), (y[-1] - y[-2]) / (x[-1] - x[-2])
+    rises = [np.maximum(slope * steps, np.where(steps > steps[0], BEYOND, 0.0)) for slope in slopes]
+    with np.errstate(over="ignore"):
+        wider = np.concatenate([(x[0] - steps)[::-1], x, x[-1] + steps])
+    if not np.isfinite(wider).all() or np.any(np.diff(wider) <= 0):
+        return x, y  # the numbers are so large that the steps are lost
+    return wider, np.concatenate([(y[0] - rises[0])[::-1], y, y[-1] + rises[1]])
 
 
 def _compressed(column: Array, varies: bool) -> tuple[Array, Array]:
