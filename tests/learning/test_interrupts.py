@@ -130,7 +130,7 @@ def described(model):
         **numbers(model.statistics_),
         "classes": getattr(model, "classes_", np.empty(0)),
         "target_dtype": np.array(getattr(model, "_target_dtype", "")),
-        "solved": hasattr(model, "coef_"),
+        "solved": hasattr(model, "feature_weights_"),
         "sampled": np.empty(0) if sample is None else sample.keys,
         "copies": np.empty(0) if sample is None else sample.copies,
     }

@@ -114,9 +114,8 @@ def test_a_pipeline_keeps_all_abilities(name, dtype, path):
     assert hasattr(model._fitted, "specification_")
     features = model.feature_map_.transform(X[:100])
     features = features.toarray() if sp.issparse(features) else features
-    np.testing.assert_allclose(
-        model.predict(X[:100]), features @ model.coef_ + model.intercept_, rtol=1e-3, atol=1e-3
-    )
+    expected = features @ model.feature_weights_ + model.intercept_
+    np.testing.assert_allclose(model.predict(X[:100]), expected, rtol=1e-3, atol=1e-3)
     loaded = again(model, path)
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))

@@ -17,13 +17,28 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kitchenette.comparison import digest
-from kitchenette.data.drawing import ARRAY_ROWS, MAP_ROWS, Drawing, table_sample_rows
+from kitchenette.data.drawing import (
+    ARRAY_ROWS,
+    MAP_ROWS,
+    Drawing,
+    DrawnRows,
+    table_sample_rows,
+)
 from kitchenette.data.rows import is_table, refuse_what_is_not_numbers, slices, take
-from kitchenette.data.schema import DataError
+from kitchenette.data.schema import DataError, KnownColumn
 from kitchenette.data.source import Block, Source, block_of
-from kitchenette.data.tables import has_numbers_only, is_frame, plain_rows, schema_of, table_of
+from kitchenette.data.tables import (
+    has_numbers_only,
+    is_frame,
+    plain_rows,
+    schema_of,
+    selected,
+    table_of,
+    without_index,
+)
 from kitchenette.files.registry import Budget, checked_state, constructed, stored_parameters
 from kitchenette.kernels import Kernel
+from kitchenette.kernels.base import checked_sparse
 from kitchenette.learning.gram_storage import check_learning_memory
 from kitchenette.learning.least_squares import LeastSquares
 from kitchenette.learning.model import LinearFunction
@@ -40,6 +55,7 @@ from kitchenette.maps.protocol import (
 )
 from kitchenette.maps.registry import is_automatic
 from kitchenette.maps.table_map import TableMap
+from kitchenette.maps.translation import takes_numbers_only
 from kitchenette.parameters import ValueParameters, shallow_copy
 from kitchenette.sketching.random import LARGEST_SEED, seed_from
 
@@ -108,6 +124,11 @@ class FeatureLearner(ValueParameters, ABC):
                 f"object with fit and transform that works row by row; got {feature_map!r}."
             )
 
+    def _drawing(self, X: Any) -> Drawing:
+        """How the rows are drawn on which a map is chosen."""
+        size = table_sample_rows(X.num_columns) if is_table(X) else ARRAY_ROWS
+        return Drawing(size, self._drawing_seed())
+
     def _fitted_maps(
         self,
         X: Any,
@@ -116,13 +137,15 @@ class FeatureLearner(ValueParameters, ABC):
         check: Callable[[int], None] | None = None,
         source: Source | None = None,
         sample: Block | None = None,
+        drawn: DrawnRows | None = None,
     ) -> tuple[Any, FittedMap]:
         """The map fitted on a first batch, as a transformer and as a `FittedMap`.
 
         It is chosen on rows that are drawn by their keys, so that their order does not matter.
         ``check`` is called before with the number of features, to refuse too many; by default
         it is the memory of their statistics that is checked. If the rows are a sample of a
-        ``source``, that says how columns of a table become numbers.
+        ``source``, that says how columns of a table become numbers. Rows that were ``drawn`` by
+        `_drawing` are not drawn again.
         """
         feature_map = with_context(self._unfitted_map(self.seed_), self.seed_, self.task)
         n_components = getattr(feature_map, "n_components", None)
@@ -133,22 +156,25 @@ class FeatureLearner(ValueParameters, ABC):
             check_learning_memory(n_components, np.float32, n_rows=X.shape[0], n_sampled=0)
         if is_table(X) and not isinstance(thawed(feature_map), TableMap):
             if sample is None:
-                drawing = Drawing(table_sample_rows(X.num_columns), self._drawing_seed())
-                sample = block_of(drawing.of_rows(X, y, weights))
+                drawn = self._drawing(X).of_rows(X, y, weights) if drawn is None else drawn
+                sample = block_of(drawn)
             else:
                 copies = sample.copies if sample.n_rows == X.num_rows else None
                 sample = replace(sample, X=X, y=y, weight=weights, copies=copies)
             feature_map = _map_of_table(feature_map, sample, source)
             return feature_map, feature_map.for_inference()
-        drawn, population = None, None if sample is None else sample.population
-        if sample is None and isinstance(feature_map, RowMap) and X.shape[0] > MAP_ROWS:
-            drawn = Drawing(ARRAY_ROWS, self._drawing_seed()).of_rows(X, y, weights)
+        if sample is not None or not isinstance(feature_map, RowMap) or X.shape[0] <= MAP_ROWS:
+            drawn = None
+        elif drawn is None:
+            drawn = self._drawing(X).of_rows(X, y, weights)
+        of_sample = (None, None) if sample is None else (sample.population, sample.copies)
         feature_map = fit_map(
             feature_map,
             X,
             y,
             weights,
-            population=population,
+            population=of_sample[0],
+            copies=of_sample[1] if sample is not None and sample.n_rows == X.shape[0] else None,
             drawn=drawn,
             everything=source,
         )
@@ -185,7 +211,7 @@ class FeatureLearner(ValueParameters, ABC):
         while True:
             statistics = self._known()
             with statistics.unchanged():
-                attributes = vars(self)
+                attributes = self.__dict__
                 now = shallow_copy(self)
                 if now.statistics_ is not statistics:
                     continue  # the object was fitted again before the statistics were held
@@ -272,6 +298,7 @@ class FeatureLearner(ValueParameters, ABC):
 
     def summary_of_source(self, source: Source) -> Summary:
         """The summary of all rows of a source."""
+        source = source.read_as(self.known_columns())
         found: Summary | None = source.reduced(SummaryOf(self))
         if found is None or found.n_rows == 0:
             raise DataError("The source has no row of positive weight to learn from.")
@@ -347,6 +374,8 @@ class FeatureLearner(ValueParameters, ABC):
             if is_table(X):
                 return X
         refuse_what_is_not_numbers(X)
+        if sp.issparse(X):
+            X = checked_sparse(X)
         if hasattr(X, "columns"):
             # A data frame stays one: the map may need its names and types, and converts blocks.
             X = validate_data(self, X, reset=reset, skip_check_array=True)
@@ -365,27 +394,62 @@ class FeatureLearner(ValueParameters, ABC):
         if not reset:
             if isinstance(self._fitted, TableMap):
                 return _not_empty(self._fitted.table(X), self)
-            return plain_rows(X, vars(self).get("feature_names_in_")) if is_table(X) else X
-        feature_map = thawed(self._unfitted_map(0))
-        if not isinstance(feature_map, RowMap) and not is_table(X):
+            names = vars(self).get("feature_names_in_")
+            if is_table(X) and isinstance(self._fitted, RowMap) and names is not None:
+                return _not_empty(selected(X, [*names]), self)  # the map converts blocks of it
+            return plain_rows(X, names) if is_table(X) else X
+        unfitted = self._unfitted_map(0)
+        feature_map = thawed(unfitted)
+        own = isinstance(feature_map, RowMap) or takes_numbers_only(unfitted)
+        if not own and not is_table(X):
             return X  # a pipeline may prepare the columns in its own way
         if not is_table(X):
             refuse_what_is_not_numbers(X)
             if not isinstance(feature_map, TableMap) and has_numbers_only(X):
                 return X
-        found = _not_empty(table_of(X), self)
+        found = _not_empty(without_index(table_of(X)), self)
+        names = found.column_names
         if isinstance(feature_map, TableMap):
-            found = feature_map.table(found)
-        self.n_features_in_ = found.num_columns
-        self.feature_names_in_ = np.array(found.column_names, dtype=object)
+            found, names = feature_map.table(found), feature_map.feature_names_in_
+        self.n_features_in_ = len(names)
+        self.feature_names_in_ = np.array(names, dtype=object)
         return found
 
+    def known_columns(self) -> dict[str, KnownColumn]:
+        """The columns of a fitted model that have names, and what it takes them for.
+
+        Returns
+        -------
+        columns : dict
+            For `kitchenette.data.Source.read_as`: the columns to predict from, and a target of
+            strings.
+        """
+        if not self._is_prepared:
+            check_is_fitted(self, "feature_map_")
+        # Transformers of other packages take columns of any kind.
+        return self._fitted.known_columns() if isinstance(self._fitted, RowMap) else {}
+
+    def columns_of(self, source: Source) -> Source:
+        """The rows of a source with the columns of the model alone, read as it has them.
+
+        Parameters
+        ----------
+        source : Source
+            Rows of named columns, or of as many as the model has.
+
+        Returns
+        -------
+        source : Source
+        """
+        if not source.is_table or "feature_names_in_" not in vars(self):
+            return source
+        source, fitted = source.read_as(self.known_columns()), self._fitted
+        names = fitted.read_names if isinstance(fitted, TableMap) else self.feature_names_in_
+        return source.with_columns([*map(str, names)])
+
     def _to_predict(self, source: Source) -> Source:
-        """The rows of a source with the columns of the model alone."""
-        names = vars(self).get("feature_names_in_")
-        if names is not None and source.is_table:
-            source = source.with_columns([*names])
-        return source.without_targets()
+        """The rows of a source with the columns of the model alone, without targets."""
+        return self.columns_of(source).without_targets()
 
     # ------------------------------------------------------------ copies and files
 

@@ -16,8 +16,16 @@ class ExplainedMachine(FeatureLearner):
     @property
     def feature_importances_(self) -> Array:
         """The importance of each column; see `importance`."""
-        if self.solved_model() is None or self.statistics_ is None:
-            raise AttributeError("feature_importances_ needs statistics and a solved model.")
+        if self.statistics_ is None:
+            raise AttributeError(
+                "feature_importances_ needs the statistics of one pass over the rows, which this "
+                "model does not have. sklearn.inspection.permutation_importance needs none."
+            )
+        if self.solved_model() is None:
+            raise AttributeError(
+                "feature_importances_ does not exist: rows were added or removed since this "
+                f"{type(self).__name__} was solved. Call solve() first."
+            )
         try:
             return self.importance()
         except ValueError as error:

@@ -12,6 +12,8 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import _num_samples
 
 from kitchenette.data.collections import as_rows
+from kitchenette.data.drawing import DrawnRows
+from kitchenette.data.observations import RULES
 from kitchenette.data.rows import table, take
 from kitchenette.data.schema import DataError
 from kitchenette.data.source import Block, Source
@@ -147,8 +149,11 @@ class KernelMachine(SolvedMachine, ManyPassMachine, ExplainedMachine):
             self.adopt(self.summary_of_source(source))
             return
         y, weights = source.targets()
-        self.__dict__.update(vars(self.with_labels_of(y)))
-        targets = self.encode(y, first=False)
+        try:
+            self.__dict__.update(vars(self.with_labels_of(y)))
+            targets = self.encode(y, first=False)
+        except ValueError as error:
+            raise source.located(error) from error
         n_targets = self.columns(targets[:1]).shape[1]
         check_iterative_memory(targets.shape[0], self._fitted.n_features_out_, n_targets, self.loss)
         weights = None if weights is None else checked_weights(weights, targets.shape[0])
@@ -207,9 +212,21 @@ class KernelMachine(SolvedMachine, ManyPassMachine, ExplainedMachine):
                 check_iterative_memory(X.shape[0], n_features, n_targets, self.loss)
 
         y = self.decoded(targets)
-        feature_map, fitted = self._fitted_maps(X, y, weights, check, source, sample)
-        self.__dict__.update(feature_map_=feature_map, _fitted=fitted)
+        drawn = self._drawn(X, y, weights, sample)
+        population = None if sample is None else sample.population
+        rule = RULES[0] if drawn is None else drawn.observation_rule(population)
+        feature_map, fitted = self._fitted_maps(X, y, weights, check, source, sample, drawn)
+        self.__dict__.update(feature_map_=feature_map, _fitted=fitted, observation_rule_=rule)
         return X, targets, weights
+
+    def _drawn(
+        self, X: Any, y: Any, weights: Array | None, sample: Block | None
+    ) -> DrawnRows | None:
+        """The distinct rows with which the learner is prepared; None if there are no numbers."""
+        if getattr(X, "dtype", np.dtype(float)).kind not in "biuf":
+            return None  # a transformer of another package makes numbers of them
+        copies = None if sample is None or sample.n_rows != X.shape[0] else sample.copies
+        return self._drawing(X).of_rows(X, y, weights, copies)
 
     def learned(
         self, fitted: FittedMap, X: Any, targets: Any, weights: Array | None
@@ -242,7 +259,7 @@ class KernelMachine(SolvedMachine, ManyPassMachine, ExplainedMachine):
         else:
             self.learn_more(X, targets, weights, remove)
             return
-        self.__dict__ = vars(draft)
+        self.__dict__ = draft.__dict__
 
     def _checked_batch(
         self, X: Any, y: Any, sample_weight: Any, *, first: bool
@@ -362,6 +379,7 @@ class KernelMachine(SolvedMachine, ManyPassMachine, ExplainedMachine):
         """The names of the fitted attributes that are stored, and their types."""
         # Not in older files, or only in models that were fitted on columns with names.
         names = {"solver_": str, "loss_": str, "n_iter_": int, **NAMES}
+        names["observation_rule_"] = str
         optional = {name: (kind, type(None)) for name, kind in names.items()}
         return {**super().fitted_types(), **cls.target_attributes, **optional}
 

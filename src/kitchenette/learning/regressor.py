@@ -14,15 +14,17 @@ from sklearn.utils import Tags, check_array
 
 from kitchenette.data.collections import as_rows, in_parts
 from kitchenette.data.rows import refuse_what_is_not_numbers
+from kitchenette.data.source import Source
 from kitchenette.files.registry import storable
 from kitchenette.learning.availability import AvailableUnless
 from kitchenette.learning.base import Array
 from kitchenette.learning.leave_one_out import LeaveOneOut
-from kitchenette.learning.machine import KernelMachine
+from kitchenette.learning.machine import KernelMachine, _refuse_targets
 from kitchenette.learning.machine_parameters import without_one_pass
 from kitchenette.learning.model import Validation
 from kitchenette.learning.predictor import Predictor
 from kitchenette.learning.quantiles import weighted_quantile
+from kitchenette.learning.scoring import score_of_source
 from kitchenette.learning.solution import Solution
 from kitchenette.learning.summary import Summary
 
@@ -95,10 +97,14 @@ class KernelRegressor(RegressorMixin, KernelMachine):
         The sufficient statistics of the rows seen.
     alpha_ : float
         The penalty that was used.
-    coef_ : ndarray of shape (n_components,) or (n_targets, n_components)
-        The weights of the features.
+    feature_weights_ : ndarray of shape (n_components,) or (n_targets, n_components)
+        The weights of the random features.
     intercept_ : float or ndarray of shape (n_targets,)
         The constant.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        How much predictions change with each column, computed on access; see `importance`. It
+        exists for Fourier features learned in one pass, and lets `SelectFromModel` and `RFE` of
+        scikit-learn choose columns.
     log_marginal_likelihood_ : float
         The log marginal likelihood of the targets, summed over them, with the weights integrated
         out and the noise variance at its maximum. Use it to compare kernels.
@@ -137,9 +143,10 @@ class KernelRegressor(RegressorMixin, KernelMachine):
 
     *Batches.* `partial_fit`, `merge` and `downdate` only update the statistics; the weights are
     computed by the next prediction or `solve`, and then cached. Until then the attributes alpha_,
-    coef_, intercept_ and log_marginal_likelihood_ do not exist. A map that depends on data is
-    fitted on the first batch. Up to rounding errors, the model does not depend on how rows are
-    split or in which order they are merged, and the prediction of a row not on other rows.
+    feature_weights_, intercept_, feature_importances_ and log_marginal_likelihood_ do not exist.
+    A map that depends on data is fitted on the first batch. Up to rounding errors, the model does
+    not depend on how rows are split or in which order they are merged, and the prediction of a row
+    not on other rows.
 
     *Cost.* n_components^2 operations for a row, n_components^3 / 3 for a solution. The choice of
     alpha takes an eigendecomposition, as long as 24 solutions, up to 1024 features, and about
@@ -264,6 +271,28 @@ class KernelRegressor(RegressorMixin, KernelMachine):
         mean = answer(outputs)
         return (mean, answer(np.sqrt(now.variances(X)))) if return_std else mean
 
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """The R^2 of predictions, the mean of those of several targets.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame of shape (n_rows, n_columns), or Source
+            Rows. Dask collections stay where they are; a source has its own targets and weights.
+        y : array-like of shape (n_rows,) or (n_rows, n_targets)
+            The true targets.
+        sample_weight : array-like of shape (n_rows,), optional
+            Weights of the rows.
+
+        Returns
+        -------
+        score : float
+        """
+        rows, given, weights = as_rows(X, y, sample_weight)
+        if isinstance(rows, Source):
+            _refuse_targets(given, weights)
+            return score_of_source(self, rows)
+        return float(super().score(X, y, sample_weight))
+
     def predictor(self, *, dtype: DTypeLike | None = None) -> Predictor:
         """A callable that predicts one or a few rows with low latency.
 
@@ -293,7 +322,7 @@ class KernelRegressor(RegressorMixin, KernelMachine):
             axes = ("one axis", "two axes")
             expected = " or ".join(axes) if first else f"{axes[self._target_ndim - 1]}, as before"
             raise ValueError(f"y must have {expected}; got an array of shape {y.shape}.")
-        return y.reshape(y.shape[0], -1)
+        return np.require(y.reshape(y.shape[0], -1), requirements="A")
 
     def columns(self, targets: NDArray[Any]) -> Array:
         return targets
@@ -306,12 +335,13 @@ class KernelRegressor(RegressorMixin, KernelMachine):
 
     def validated(self, held_out: LeaveOneOut, solution: Solution) -> Validation:
         outputs, rows = held_out.outputs(solution.alpha), held_out.rows
-        found = self.validated_by("squared", outputs, rows.targets, rows.weights)
+        weights, counts = rows.weights, held_out.counts
+        found = self.validated_by("squared", outputs, rows.targets, weights, counts)
         errors = np.square(rows.targets - outputs)
         return replace(found, spread=self._spread(held_out, solution, errors))
 
     def validated_by(
-        self, loss: str, outputs: Array, targets: NDArray[Any], weights: Array
+        self, loss: str, outputs: Array, targets: NDArray[Any], weights: Array, counts: Array
     ) -> Validation:
         if weights.size == 0:
             return Validation()
@@ -332,11 +362,12 @@ class KernelRegressor(RegressorMixin, KernelMachine):
     def _spread(held_out: LeaveOneOut, solution: Solution, errors: Array) -> Array | None:
         """Factors that let intervals of 1.96 standard deviations contain 95 % of the rows."""
         variances = solution.variance(held_out.rows.features)
-        if held_out.rows.n_sampled < LEAST_FOR_SPREAD or not np.all(variances > 0):
+        n_observations = float(held_out.counts.sum())
+        if n_observations < LEAST_FOR_SPREAD or not np.all(variances > 0):
             return None
         ratios = np.sqrt(errors / variances)
         # The share that exceeds the quantile of a sample is a little larger among new rows.
-        level = min(1.0, COVERAGE * (1 + 1 / held_out.rows.n_sampled))
+        level = min(1.0, COVERAGE * (1 + 1 / n_observations))
         return np.array(
             [weighted_quantile(column, held_out.rows.weights, level) for column in ratios.T]
         ) / ndtri((1 + COVERAGE) / 2)

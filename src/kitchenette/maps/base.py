@@ -26,6 +26,7 @@ from kitchenette.data.rows import (
     take,
     validated,
 )
+from kitchenette.data.schema import KnownColumn
 from kitchenette.data.source import Block, Source
 from kitchenette.data.tables import plain_rows
 from kitchenette.files.registry import Budget, checked_state, constructed, stored_parameters
@@ -236,9 +237,9 @@ class RowMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParameters,
             Features; ``Z @ Z.T`` approximates the kernel matrix.
         """
         if isinstance(X, Source):
-            names = vars(self).get("feature_names_in_") if X.is_table else None
-            X = X.without_targets() if names is None else X.without_targets().with_columns(names)
-            return np.concatenate([self.transform(block.X) for block in X.blocks()])
+            rows = self.columns_of(X) if X.is_table else X
+            blocks = rows.without_targets().blocks()
+            return np.concatenate([self.transform(block.X) for block in blocks])
         if "specification_" in vars(self):
             self.fitted()  # a map may compute a part of it now, and keeps it
         fitted = shallow_copy(self)  # another thread may fit the map again meanwhile
@@ -247,6 +248,18 @@ class RowMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParameters,
         if not fitted.operator(rows).write(rows, out):
             raise ValueError(fitted.overflow(rows))
         return out
+
+    def columns_of(self, source: Source) -> Source:
+        """The rows of a source of named columns with those of the map alone, if it knows names."""
+        names = vars(self).get("feature_names_in_")
+        if names is None:
+            return source
+        return source.read_as(self.known_columns()).with_columns([*map(str, names)])
+
+    def known_columns(self) -> dict[str, KnownColumn]:
+        """The columns of a fitted map as `kitchenette.data.Source.read_as` takes them."""
+        names = vars(self).get("feature_names_in_", ())
+        return {str(name): KnownColumn("number") for name in names}
 
     def rows(self, X: Any) -> Any:
         """Check and convert rows to finite float32 or float64, dense or CSR, for `operator`.

@@ -208,6 +208,7 @@ class AutoMap(RowMap):
         y: Any,
         sample_weight: NDArray[np.float64] | None = None,
         population: int | None = None,
+        copies: NDArray[np.int64] | None = None,
     ) -> Self:
         """`fit` with sample weights.
 
@@ -221,6 +222,8 @@ class AutoMap(RowMap):
             How often each row counts; rows of weight zero are ignored.
         population : int, optional
             The number of distinct rows of which these are a sample.
+        copies : ndarray of shape (n_rows,), optional
+            How often each of the distinct rows of a sample was there.
 
         Returns
         -------
@@ -230,7 +233,7 @@ class AutoMap(RowMap):
         X, y, sample_weight = as_rows(X, y, sample_weight)
         if isinstance(X, Source):
             sample = X.drawn(seed_from(self.random_state))
-            of_sample = sample.y, sample.weight, sample.population
+            of_sample = sample.y, sample.weight, sample.population, sample.copies
             return self.fit_sample(
                 X, sample, lambda draft, rows: draft.fit_supervised(rows, *of_sample)
             )
@@ -246,26 +249,35 @@ class AutoMap(RowMap):
             if sample_weight is not None:
                 sample_weight = checked_weights(sample_weight, X.shape[0])
             y = counting_rows(y, sample_weight)[0]
+            copies = None if copies is None else counting_rows(copies, sample_weight)[0]
             X, sample_weight = counting_rows(X, sample_weight)
-            draft._fit(X, y, sample_weight, seed_from(draft.random_state), population)
+            draft._fit(X, y, sample_weight, seed_from(draft.random_state), population, copies)
             draft.specification_.operator(draft.specification_.precision)
         return self
 
     def _fit(
-        self, X: Any, y: Any, sample_weight: Array | None, seed: int, population: int | None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Array | None,
+        seed: int,
+        population: int | None,
+        copies: NDArray[np.int64] | None,
     ) -> None:
         n_components = None if self.n_components == "auto" else int(self.n_components)
-        drawn = Drawing(PILOT_ROWS, seed).of_rows(X, y, sample_weight)
+        drawn = Drawing(PILOT_ROWS, seed).of_rows(X, y, sample_weight, copies)
         n_rows = drawn.population if population is None else population
-        sizes = pilot_sizes(n_rows, X.shape[1], n_components or LARGEST, self.budget)
-        drawn = drawn.first(sizes.n_rows)
+        counts = drawn.counts(drawn.observation_rule(n_rows))
+        sizes = pilot_sizes(n_rows, X.shape[1], n_components or LARGEST, self.budget, counts.mean())
+        drawn, counts = drawn.first(sizes.n_rows), counts[: sizes.n_rows]
         rows, labels = validated(self, drawn.X, reset=True), np.asarray(drawn.y)
         precision, rows = rows.dtype.name, to_compare(rows)
         order = own_order(rows, labels)
         rows, task = rows[order], task_of(y) if self.task is None else self.task
-        targets = pilot_targets(labels[order], task, seed)
+        weights, counts = drawn.weights[order], counts[order]
+        targets = pilot_targets(labels[order], task, seed, weights)
         kernel = None if isinstance(self.kernel, str) else with_unit_length(self.kernel)
-        pilot = Pilot(rows, targets, drawn.weights[order], seed)
+        pilot = Pilot(rows, targets, weights, seed, counts, complete=len(order) >= n_rows)
         # The matrices are so small that the threads of a BLAS would mostly wait for each other.
         with one_blas_thread(sizes.n_final):
             decision = decide(pilot, sizes, kernel, self.scales, n_components, seed)

@@ -75,7 +75,7 @@ class Search:
     def __init__(self, pilot: Pilot, seed: int, n_screening: int, n_components: int):
         self.pilot, self.seed = pilot, seed
         self.n_screening, self.n_components = n_screening, n_components
-        self.few = pilot.n_rows < VERY_FEW_ROWS
+        self.few = pilot.n_observations < VERY_FEW_ROWS
         self.table: list[dict[str, Any]] = []
         self.before: Substitute | None = None  # what is done to columns before they are scaled
 
@@ -165,7 +165,7 @@ class Search:
             found.append(self.best_of(start.wider(width) for width in WIDTHS))
         first = found[0]
         found = in_order(found)
-        if self.pilot.n_rows < FEW_ROWS and not self._wins(found[0], first):
+        if self.pilot.n_observations < FEW_ROWS and not self._wins(found[0], first):
             found.sort(key=lambda t: t is not first)
         return [self._finer(tried) for tried in found[:2]] + found[2:]
 
@@ -277,7 +277,7 @@ class Search:
             much = one.loss < (1 - MUCH) * other.loss
             caution = 1.0 if much else MIXING_CAUTION
             return one.trial.beats(other.trial, caution, tolerance=0.0)
-        caution = 1.0 if self.pilot.n_rows < FEW_ROWS else CAUTION
+        caution = 1.0 if self.pilot.n_observations < FEW_ROWS else CAUTION
         return one.trial.beats(other.trial, caution, tolerance=caution)
 
 
