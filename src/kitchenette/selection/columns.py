@@ -16,7 +16,7 @@ Array = NDArray[np.float64]
 SCALES = ("common", "columns", "compressed", "ranks")
 LEARNED = ("learned", "full")  # what follows from derivatives of a model
 KNOTS = 65  # the most knots of a column in "compressed" and "ranks"
-BEYOND = (3.0, 10.0, 1000.0)  # spreads from the data to the knots outside
+BEYOND = ((0.5, 0.0), (1.5, 10.0), (1000.0, 10000.0))
 FAR = 10.0  # robust spreads from the median, to which numbers further away are moved
 ROUNDING = 4.0  # spreads of so many units in the last place of a column are rounding errors
 TINY_SPREAD = 1e-30  # below, one over the spread could overflow float32
@@ -121,7 +121,8 @@ def _dense_scales(name: str, rows: Any) -> ColumnScales:
         inside = np.interp(column, x, y)
         deviation = inside.std()
         y = (y - inside.mean()) / deviation if deviation > 0 else np.zeros_like(y)
-        x, y = _extended(x, y, float(unit))
+        if deviation > 0:
+            x, y = extended(x, y, float(np.median(column)), float(unit))
         knots.append(x)
         values.append(y)
     return ColumnScales(name, varying.astype(float), knots=tuple(knots), values=tuple(values))
@@ -187,23 +188,25 @@ def _inverse(spread: Array) -> Array:
     return np.divide(1, spread, out=np.zeros_like(spread), where=spread > 0)
 
 
-def _extended(x: Array, y: Array, spread: float) -> tuple[Array, Array]:
-    """A function of standard deviation one on the data, with knots beyond the data.
+def extended(x: Array, y: Array, middle: float, spread: float) -> tuple[Array, Array]:
+    """An increasing function of standard deviation one on the data, with knots beyond the data.
 
-    Numbers a little beyond the data are where the slope at the end puts them, so that a new extreme
-    number of a heavy tail is near the old ones. Those further away move away from the data as fast
-    as in "columns", so that predictions for them are uncertain.
+    Distances beyond an end are in units of how far the end is from the median, and at least of the
+    spread, so that they are far for tails of any weight. A new extreme number is near the old ones,
+    on the slope at the end; `BEYOND` says from where on numbers move away quickly.
     """
-    if x.size < 2 or not y.any():
-        return x, y
-    steps = np.array(BEYOND) * spread
-    slopes = (y[1] - y[0]) / (x[1] - x[0]), (y[-1] - y[-2]) / (x[-1] - x[-2])
-    rises = [np.maximum(slope * steps, np.where(steps > steps[0], BEYOND, 0.0)) for slope in slopes]
+    units = np.maximum(np.abs(x[[0, -1]] - middle), spread)
+    slopes = np.diff(y)[[0, -1]] / np.diff(x)[[0, -1]]
+    steps, rises = (np.array(numbers) for numbers in zip(*BEYOND, strict=True))
+    low, high = (unit * steps for unit in units)
     with np.errstate(over="ignore"):
-        wider = np.concatenate([(x[0] - steps)[::-1], x, x[-1] + steps])
+        wider = np.concatenate([(x[0] - low)[::-1], x, x[-1] + high])
     if not np.isfinite(wider).all() or np.any(np.diff(wider) <= 0):
         return x, y  # the numbers are so large that the steps are lost
-    return wider, np.concatenate([(y[0] - rises[0])[::-1], y, y[-1] + rises[1]])
+    below, above = (
+        np.maximum(slope * part[0], 0) + rises for slope, part in zip(slopes, (low, high), strict=True)
+    )
+    return wider, np.concatenate([(y[0] - below)[::-1], y, y[-1] + above])
 
 
 def _compressed(column: Array, varies: bool) -> tuple[Array, Array]:
