@@ -33,7 +33,7 @@ from kitchenette.maps.registry import register_automatic
 from kitchenette.parameters import check_choice, check_count, replaced_at_once
 from kitchenette.selection.choice import Choice
 from kitchenette.selection.choosing import decide
-from kitchenette.selection.columns import BEYOND, LEARNED, SCALES
+from kitchenette.selection.columns import LEARNED, OUTSIDE, SCALES
 from kitchenette.selection.pilot import Pilot
 from kitchenette.selection.sizes import LARGEST, PILOT_ROWS, pilot_sizes
 from kitchenette.selection.targets import TASKS, pilot_targets, task_of
@@ -410,7 +410,7 @@ def with_unit_length(kernel: ShiftInvariantKernel) -> ShiftInvariantKernel:
 def average_slopes(preparation: PiecewiseLinear) -> Array:
     """The slope of each column's function between the ends of the data; 0 if it is constant."""
     first, last = preparation.starts[:-1], preparation.starts[1:] - 1
-    outside = np.where(last - first > 2 * len(BEYOND), len(BEYOND), 0)
+    outside = np.where(last - first > 2 * OUTSIDE, OUTSIDE, 0)
     first, last = first + outside, last - outside
     rise = np.abs(preparation.at[last] - preparation.at[first])
     run = preparation.knots[last] - preparation.knots[first]

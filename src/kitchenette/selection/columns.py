@@ -16,7 +16,9 @@ Array = NDArray[np.float64]
 SCALES = ("common", "columns", "compressed", "ranks")
 LEARNED = ("learned", "full")  # what follows from derivatives of a model
 KNOTS = 65  # the most knots of a column in "compressed" and "ranks"
-BEYOND = ((0.5, 0.0), (1.5, 10.0), (1000.0, 10000.0))
+NEAR = 0.25  # beyond the data that is near, relative to how far they reach from the median
+DISTANT = 1000.0  # spreads beyond the data after which functions are constant, so that none overflows
+OUTSIDE = 2  # knots beyond each end of the data
 FAR = 10.0  # robust spreads from the median, to which numbers further away are moved
 ROUNDING = 4.0  # spreads of so many units in the last place of a column are rounding errors
 TINY_SPREAD = 1e-30  # below, one over the spread could overflow float32
@@ -189,24 +191,23 @@ def _inverse(spread: Array) -> Array:
 
 
 def extended(x: Array, y: Array, middle: float, spread: float) -> tuple[Array, Array]:
-    """An increasing function of standard deviation one on the data, with knots beyond the data.
+    """An increasing function on the data, of standard deviation one, with two more knots per end.
 
-    Distances beyond an end are in units of how far the end is from the median, and at least of the
-    spread, so that they are far for tails of any weight. A new extreme number is near the old ones,
-    on the slope at the end; `BEYOND` says from where on numbers move away quickly.
+    Just beyond the data the slope is that at the end, at most that of "columns", so that a new
+    extreme number of a heavy tail is near the old ones. Further out it is that of "columns", so
+    that predictions are as uncertain there as with these scales.
     """
-    units = np.maximum(np.abs(x[[0, -1]] - middle), spread)
-    slopes = np.diff(y)[[0, -1]] / np.diff(x)[[0, -1]]
-    steps, rises = (np.array(numbers) for numbers in zip(*BEYOND, strict=True))
-    low, high = (unit * steps for unit in units)
+    near = NEAR * np.maximum(np.abs(x[[0, -1]] - middle), spread)
+    far = near + DISTANT * spread
     with np.errstate(over="ignore"):
-        wider = np.concatenate([(x[0] - low)[::-1], x, x[-1] + high])
+        outside = x[0] - far[0], x[0] - near[0], x[-1] + near[1], x[-1] + far[1]
+    wider = np.concatenate([outside[:2], x, outside[2:]])
     if not np.isfinite(wider).all() or np.any(np.diff(wider) <= 0):
-        return x, y  # the numbers are so large that the steps are lost
-    below, above = (
-        np.maximum(slope * part[0], 0) + rises for slope, part in zip(slopes, (low, high), strict=True)
-    )
-    return wider, np.concatenate([(y[0] - below)[::-1], y, y[-1] + above])
+        return x, y  # numbers so large or so close that the steps cannot be represented
+    slopes = (np.diff(y) / np.diff(x))[[0, -1]]
+    low, high = near * np.minimum(slopes, 1 / spread)
+    left, right = (y[0] - low - DISTANT, y[0] - low), (y[-1] + high, y[-1] + high + DISTANT)
+    return wider, np.concatenate([left, y, right])
 
 
 def _compressed(column: Array, varies: bool) -> tuple[Array, Array]:
