@@ -17,7 +17,9 @@ SCALES = ("common", "columns", "compressed", "ranks")
 LEARNED = ("learned", "full")  # what follows from derivatives of a model
 KNOTS = 65  # the most knots of a column in "compressed" and "ranks"
 NEAR = 0.25  # beyond the data that is near, relative to how far they reach from the median
-DISTANT = 1000.0  # spreads beyond the data after which functions are constant, so that none overflows
+DISTANT = (
+    1000.0  # spreads beyond the data after which functions are constant, so that none overflows
+)
 OUTSIDE = 2  # knots beyond each end of the data
 FAR = 10.0  # robust spreads from the median, to which numbers further away are moved
 ROUNDING = 4.0  # spreads of so many units in the last place of a column are rounding errors
@@ -197,17 +199,16 @@ def extended(x: Array, y: Array, middle: float, spread: float) -> tuple[Array, A
     extreme number of a heavy tail is near the old ones. Further out it is that of "columns", so
     that predictions are as uncertain there as with these scales.
     """
-    near = NEAR * np.maximum(np.abs(x[[0, -1]] - middle), spread)
-    far = near + DISTANT * spread
     with np.errstate(over="ignore"):
+        near = NEAR * np.maximum(np.abs(x[[0, -1]] - middle), spread)
+        far = near + DISTANT * spread
+        slopes = np.minimum((np.diff(y) / np.diff(x))[[0, -1]], 1 / spread)
         outside = x[0] - far[0], x[0] - near[0], x[-1] + near[1], x[-1] + far[1]
     wider = np.concatenate([outside[:2], x, outside[2:]])
     if not np.isfinite(wider).all() or np.any(np.diff(wider) <= 0):
         return x, y  # numbers so large or so close that the steps cannot be represented
-    slopes = (np.diff(y) / np.diff(x))[[0, -1]]
-    low, high = near * np.minimum(slopes, 1 / spread)
-    left, right = (y[0] - low - DISTANT, y[0] - low), (y[-1] + high, y[-1] + high + DISTANT)
-    return wider, np.concatenate([left, y, right])
+    low, high = [y[0], y[-1]] + near * slopes * [-1, 1]
+    return wider, np.concatenate([[low - DISTANT, low], y, [high, high + DISTANT]])
 
 
 def _compressed(column: Array, varies: bool) -> tuple[Array, Array]:
