@@ -17,9 +17,7 @@ SCALES = ("common", "columns", "compressed", "ranks")
 LEARNED = ("learned", "full")  # what follows from derivatives of a model
 KNOTS = 65  # the most knots of a column in "compressed" and "ranks"
 NEAR = 0.25  # beyond the data that is near, relative to how far they reach from the median
-DISTANT = (
-    1000.0  # spreads beyond the data after which functions are constant, so that none overflows
-)
+DISTANT = 1000.0  # spreads beyond the data from where on functions are constant: none overflows
 OUTSIDE = 2  # knots beyond each end of the data
 FAR = 10.0  # robust spreads from the median, to which numbers further away are moved
 ROUNDING = 4.0  # spreads of so many units in the last place of a column are rounding errors
