@@ -14,6 +14,7 @@ import kitchenette
 from kitchenette import AutoMap, KernelClassifier, KernelRegressor
 from kitchenette.kernels import Gaussian, Laplacian
 from kitchenette.maps.protocol import fit_map
+from kitchenette.selection.columns import prepared_rows
 
 
 def planted(n_rows: int = 1200, n_columns: int = 30, seed: int = 0):
@@ -212,6 +213,75 @@ def test_heavy_tails_are_compressed_or_ranked():
     X, y = np.exp(4 * normal), np.sin(2 * normal[:, 0])
     auto = AutoMap(128, random_state=0).fit(X, y)
     assert "compressed" in auto.choice_.chosen["scales"] or "ranks" in auto.choice_.chosen["scales"]
+
+
+def far_from(X):
+    """Rows that are ten spreads beyond the data in all columns, on either side."""
+    outside = 10 * X.std(axis=0)
+    return np.array([X.min(axis=0) - outside, X.max(axis=0) + outside])
+
+
+def least_share_of_prior(model, X):
+    """The smallest std ten spreads from the data, over that of the prior with noise."""
+    solution = model.statistics_.solve(model.alpha_)
+    fitted = np.sqrt(solution.variance(model.feature_map_.transform(X[:1]))[:, 0])
+    calibration = model.predict(X[:1], return_std=True)[1] / fitted
+    prior = calibration * np.sqrt(solution.noise_variance * (1 + 1 / model.alpha_))
+    return (model.predict(far_from(X), return_std=True)[1] / prior).min()
+
+
+@pytest.mark.parametrize("scales", ["compressed", "ranks"])
+def test_transformed_columns_are_uncertain_far_from_the_data(scales):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-3, 3, size=(300, 1))
+    y = np.sin(2 * X[:, 0]) + 0.1 * rng.normal(size=300)
+    model = KernelRegressor(AutoMap(128, scales=scales), random_state=0).fit(X, y)
+    ten_spreads = [[-17.3], [17.3]]
+    assert (model.predict(ten_spreads, return_std=True)[1] > 0.5).all()  # the noise is 0.1
+    assert least_share_of_prior(model, X) > 0.5
+    inside = model.predict(X, return_std=True)[1]
+    assert inside.max() < 0.2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_columns", [1, 2, 3, 5, 10])
+@pytest.mark.parametrize("scales", ["auto", "compressed", "ranks", "learned", "full"])
+def test_predictions_far_from_the_data_are_as_uncertain_as_the_prior(scales, n_columns):
+    for seed, heavy in enumerate((False, True)):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(300, n_columns))
+        y = np.sin(2 * X).sum(axis=1) + 0.1 * rng.normal(size=300)
+        X = np.exp(1.5 * X) if heavy else X
+        # With few features, those of 300 rows leave no direction that is not learned.
+        model = KernelRegressor(AutoMap(1024, scales=scales), random_state=seed).fit(X, y)
+        assert least_share_of_prior(model, X) > 0.5
+
+
+@pytest.mark.parametrize("scales", ["compressed", "ranks"])
+def test_sparse_rows_far_from_the_data_are_like_dense_ones(scales):
+    rng = np.random.default_rng(0)
+    X = rng.poisson(0.5, size=(200, 3)) * rng.exponential(size=(200, 3))
+    y = np.sin(2 * X[:, 0])
+    sparse, dense = (
+        KernelRegressor(AutoMap(32, scales=scales), random_state=0, alpha=0.1).fit(rows, y)
+        for rows in (sp.csr_matrix(X), X)
+    )
+    far = far_from(X)
+    found = sparse.predict(sp.csr_matrix(far), return_std=True)
+    np.testing.assert_allclose(found, dense.predict(far, return_std=True), rtol=1e-5)
+    assert least_share_of_prior(dense, X) > 0.5
+
+
+@pytest.mark.parametrize("scales", ["compressed", "ranks"])
+def test_length_scales_of_transformed_columns_are_those_inside_the_data(scales):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2)) * [1, 100]
+    auto = AutoMap(32, scales=scales, random_state=0).fit(X, np.sin(X[:, 0]))
+    ends = np.array([X.min(axis=0), X.max(axis=0)])
+    run, rise = (
+        np.ptp(e, axis=0) for e in (ends, prepared_rows(auto.specification_.preparation, ends))
+    )
+    np.testing.assert_allclose(auto.length_scale_, run / rise, rtol=1e-5)
 
 
 @pytest.mark.parametrize(

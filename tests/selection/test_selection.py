@@ -172,6 +172,34 @@ def test_transformed_columns_increase_and_have_unit_spread(name):
         assert prepared.std() == pytest.approx(1, rel=0.1)
 
 
+@pytest.mark.parametrize("name", ["compressed", "ranks"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_transformed_columns_go_on_beyond_the_data(name, dtype):
+    rng = np.random.default_rng(0)
+    for column in (rng.uniform(-3, 3, 500), rng.poisson(0.3, 500), rng.standard_t(1.5, 500)):
+        rows = column.astype(dtype)[:, None]
+        preparation = column_scales(name, rows).preparation(np.ones(1))
+        spread, ends = robust_spread(rows)[0], np.array([rows.min(), rows.max()])
+        largest = float(np.finfo(dtype).max)
+        reach = np.abs(ends - np.median(rows))
+
+        def distances(numbers, dtype=dtype, preparation=preparation, ends=ends):
+            """Of prepared numbers from the prepared ends of the data."""
+            both = np.array([*numbers, *ends], dtype=dtype)[:, None]
+            prepared = prepared_rows(preparation, both)[:, 0].astype(float)
+            return (prepared[:2] - prepared[2:]) * [-1, 1]
+
+        a_little, far = 0.2 * np.maximum(reach, spread), np.maximum(reach, 10 * spread)
+        near = distances(ends + a_little * [-1, 1])
+        # As near as in "columns" at most, and a new extreme number of a heavy tail is near.
+        assert (near > 0).all()
+        assert (near < np.minimum(1.01 * a_little / spread, 1)).all()
+        assert (distances(ends + far * [-1, 1]) >= 7).all()
+        overflow = distances([-largest, largest])
+        assert (overflow > 999).all()
+        assert (overflow < 1002).all()
+
+
 @pytest.mark.parametrize("n_rows", [10, 100, 3000, 49_999, 50_000, 10**6, 10**8])
 @pytest.mark.parametrize("n_components", [1, 100, 1024, 8192])
 def test_pilots_keep_to_their_budget(n_rows, n_components):

@@ -33,7 +33,7 @@ from kitchenette.maps.registry import register_automatic
 from kitchenette.parameters import check_choice, check_count, replaced_at_once
 from kitchenette.selection.choice import Choice
 from kitchenette.selection.choosing import decide
-from kitchenette.selection.columns import LEARNED, SCALES
+from kitchenette.selection.columns import LEARNED, OUTSIDE, SCALES
 from kitchenette.selection.pilot import Pilot
 from kitchenette.selection.sizes import LARGEST, PILOT_ROWS, pilot_sizes
 from kitchenette.selection.targets import TASKS, pilot_targets, task_of
@@ -64,10 +64,11 @@ class AutoMap(RowMap):
         "common": one length scale for all columns, for columns of the same unit, such as pixels.
         "columns": in proportion to the spread of each column. "compressed" and "ranks": the
         columns are transformed before, by a logarithm on both sides of the median, or to ranks;
-        for heavy tails. "learned": the best of these, then learned from the derivatives of the
-        model. "full": after that a linear map of the columns, if it helps, for functions of sums
-        or differences of columns. "auto" compares all of these, the last one up to 64 columns, and
-        takes learned scales and linear maps only if they are better by more than chance explains.
+        for heavy tails; see Notes for what is done beyond the data. "learned": the best of these,
+        then learned from the derivatives of the model. "full": after that a linear map of the
+        columns, if it helps, for functions of sums or differences of columns. "auto" compares all
+        of these, the last one up to 64 columns, and takes learned scales and linear maps only if
+        they are better by more than chance explains.
     task : {"classification", "regression"} or None, default=None
         What is predicted; None is the task of the estimator that the map belongs to, and decides
         by the type of the targets without one.
@@ -121,6 +122,13 @@ class AutoMap(RowMap):
     counts as the better one, and candidates are compared in one precision, dense up to 256 columns.
     So float32 and float64, dense and sparse copies of the same rows lead to the same choice; sparse
     rows of more than 256 columns are not centred, so that zeros stay zeros.
+
+    "compressed" and "ranks" are piecewise linear functions between the smallest and the largest
+    number of the sample. A new number beyond them by less than a quarter of their distance from the
+    median is near them; further out, the functions rise as fast as in "columns", for a thousand
+    spreads. So predictions far from the data return to the mean, and their standard deviation to
+    that of the prior, unless only columns are far away that the target hardly depends on, or the
+    length scale is as large, for a target that is nearly linear.
 
     A number that many rows have in a column, far from all others, such as 100 among strengths of
     signals between -100 and 0, often stands for a missing one. It is moved beside the smallest or
@@ -407,8 +415,10 @@ def with_unit_length(kernel: ShiftInvariantKernel) -> ShiftInvariantKernel:
 
 
 def average_slopes(preparation: PiecewiseLinear) -> Array:
-    """The slope of each column's function from its first to its last knot; 0 if it is constant."""
+    """The slope of each column's function between the ends of the data; 0 if it is constant."""
     first, last = preparation.starts[:-1], preparation.starts[1:] - 1
+    outside = np.where(last - first > 2 * OUTSIDE, OUTSIDE, 0)
+    first, last = first + outside, last - outside
     rise = np.abs(preparation.at[last] - preparation.at[first])
     run = preparation.knots[last] - preparation.knots[first]
     return np.divide(rise, run, out=np.zeros(rise.shape), where=run > 0)

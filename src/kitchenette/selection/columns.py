@@ -16,6 +16,9 @@ Array = NDArray[np.float64]
 SCALES = ("common", "columns", "compressed", "ranks")
 LEARNED = ("learned", "full")  # what follows from derivatives of a model
 KNOTS = 65  # the most knots of a column in "compressed" and "ranks"
+NEAR = 0.25  # beyond the data that is near, relative to how far they reach from the median
+DISTANT = 1000.0  # spreads beyond the data from where on functions are constant: none overflows
+OUTSIDE = 2  # knots beyond each end of the data
 FAR = 10.0  # robust spreads from the median, to which numbers further away are moved
 ROUNDING = 4.0  # spreads of so many units in the last place of a column are rounding errors
 TINY_SPREAD = 1e-30  # below, one over the spread could overflow float32
@@ -38,7 +41,7 @@ class ColumnScales:
     offset, factor : ndarray of shape (n_columns,) or None
         For "common" and "columns": (x - offset) * factor.
     knots, values : tuple of ndarray or None
-        For "compressed" and "ranks": the piecewise linear functions.
+        For "compressed" and "ranks": the piecewise linear functions, with knots beyond the data.
     rows : ndarray or CSR matrix of float32
         The rows of the sample after scaling.
     before : Substitute or None
@@ -115,12 +118,15 @@ def _dense_scales(name: str, rows: Any) -> ColumnScales:
     if name in ("common", "columns"):
         return _affine_scales(name, spread, np.median(rows, axis=0))
     varying, knots, values = spread > 0, [], []
-    for column, vary in zip(rows.T, varying, strict=True):
-        x, y = (_compressed if name == "compressed" else _ranked)(column, bool(vary))
+    for column, unit in zip(rows.T, spread, strict=True):
+        x, y = (_compressed if name == "compressed" else _ranked)(column, bool(unit > 0))
         inside = np.interp(column, x, y)
         deviation = inside.std()
+        y = (y - inside.mean()) / deviation if deviation > 0 else np.zeros_like(y)
+        if deviation > 0:
+            x, y = extended(x, y, float(np.median(column)), float(unit))
         knots.append(x)
-        values.append((y - inside.mean()) / deviation if deviation > 0 else np.zeros_like(y))
+        values.append(y)
     return ColumnScales(name, varying.astype(float), knots=tuple(knots), values=tuple(values))
 
 
@@ -182,6 +188,25 @@ def _beyond_rounding(spread: Array, size: Array, eps: Any) -> Array:
 
 def _inverse(spread: Array) -> Array:
     return np.divide(1, spread, out=np.zeros_like(spread), where=spread > 0)
+
+
+def extended(x: Array, y: Array, middle: float, spread: float) -> tuple[Array, Array]:
+    """An increasing function on the data, of standard deviation one, with two more knots per end.
+
+    Just beyond the data the slope is that at the end, at most that of "columns", so that a new
+    extreme number of a heavy tail is near the old ones. Further out it is that of "columns", so
+    that predictions are as uncertain there as with these scales.
+    """
+    with np.errstate(over="ignore"):
+        near = NEAR * np.maximum(np.abs(x[[0, -1]] - middle), spread)
+        far = near + DISTANT * spread
+        slopes = np.minimum((np.diff(y) / np.diff(x))[[0, -1]], 1 / spread)
+        outside = x[0] - far[0], x[0] - near[0], x[-1] + near[1], x[-1] + far[1]
+    wider = np.concatenate([outside[:2], x, outside[2:]])
+    if not np.isfinite(wider).all() or np.any(np.diff(wider) <= 0):
+        return x, y  # numbers so large or so close that the steps cannot be represented
+    low, high = [y[0], y[-1]] + near * slopes * [-1, 1]
+    return wider, np.concatenate([[low - DISTANT, low], y, [high, high + DISTANT]])
 
 
 def _compressed(column: Array, varies: bool) -> tuple[Array, Array]:
