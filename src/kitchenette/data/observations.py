@@ -46,6 +46,7 @@ from numpy.typing import NDArray
 from scipy.special import bdtr, bdtrik
 
 from kitchenette.data.keys import row_keys, target_numbers
+from kitchenette.sketching.random import Stream
 
 Array = NDArray[np.float64]
 RULES = ("weights", "rows", "pairs")
@@ -219,3 +220,33 @@ def divided(counts: Array, share: float, uniforms: Array) -> Array:
         below = np.maximum(above - 1, 0)
         part[several] = np.where(bdtr(below, n.astype(np.intp), share) >= chance, below, above)
     return np.clip(part, 0, counts)
+
+
+def folds(counts: Array, n_folds: int, order: NDArray[np.intp], seed: int) -> list[Array]:
+    """How many observations of each pair are held out in each fold; all are held out once.
+
+    Parameters
+    ----------
+    counts : ndarray of shape (n_pairs,)
+        The number of observations of each pair.
+    n_folds : int
+        The number of folds.
+    order : ndarray of shape (n_pairs,)
+        A random permutation, by which pairs of one observation are divided.
+    seed : int
+        The seed by which the observations of other pairs are divided.
+
+    Returns
+    -------
+    held_out : list of ndarray of shape (n_pairs,)
+        Whole numbers, which add up to the counts.
+    """
+    found, left, single = [], counts.copy(), counts == 1
+    for number, part in enumerate(np.array_split(order, n_folds)):
+        chance = Stream(seed, f"copies in fold {number}").uniforms(1, counts.size)[0]
+        held_out = divided(left, 1 / (n_folds - number), chance)
+        held_out[single] = 0
+        held_out[part] = np.where(single[part], 1, held_out[part])
+        found.append(held_out)
+        left = left - held_out
+    return found

@@ -514,7 +514,13 @@ default="onehot"
         labels = held_out.rows.targets.argmax(axis=1)
         outputs = held_out.outputs(solution.alpha)
         weights, counts = held_out.rows.weights, held_out.counts
-        return self.validated_by("squared", outputs, labels, weights, counts)
+        found = self.validated_by("squared", outputs, labels, weights, counts)
+        folds = held_out.without_folds(solution)
+        right, trivial = (
+            self._class_scores(predicted, "squared").argmax(axis=1) == labels[folds.rows]
+            for predicted in (folds.outputs, folds.means)
+        )
+        return replace(found, score=folds.score(1.0 * right, 1.0 * trivial))
 
     def validated_by(
         self, loss: str, outputs: Array, targets: NDArray[Any], weights: Array, counts: Array

@@ -8,6 +8,11 @@ predicts every sampled row by a model that has not seen it. Equal rows with equa
 sampled as one. Where each of them is an observation, one is left out and the others are not; see
 `kitchenette.data.observations`.
 
+The score is that of models without a third of the sampled rows. Without one row, the majority
+among noise would hardly ever change, and its share among few rows is larger than among new ones.
+If rows F of weights V are left out, their residuals solve (I - H V) r = r_F, with the leverages
+H = (Z - m) (G + alpha I)^-1 (Z - m)' + 1 / n of the model of all rows.
+
 The penalty "auto" is that of the largest evidence, unless another penalty predicts the sampled rows
 better by more than two standard errors of the difference. Errors with heavy tails have large
 standard errors even where much is gained. So if the error falls by a quarter, one standard error
@@ -22,9 +27,12 @@ outlying or repeated rows.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
+from kitchenette.data.observations import folds
 from kitchenette.data.rows import slices
 from kitchenette.learning.packed import Array
 from kitchenette.learning.regularisation import (
@@ -61,6 +69,47 @@ LARGEST_PRODUCT = 256  # columns of a product that gives the outputs for several
 SMALLEST_PART = 1e-10  # a smaller 1 - h consists of rounding errors
 MANY_FEATURES = 16_384  # above which rows are taken some at a time
 SOME_ROWS = 128
+N_FOLDS, LARGEST_FOLD = 3, 1000  # parts of the sample, and the most rows of one
+SMALL_FOLD = 0.02  # leaving out a smaller part of all observations is like leaving out one
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Predictions of rows by models that have not learned them.
+
+    Attributes
+    ----------
+    rows : ndarray of int
+        The places of the rows in the sample; those of several observations come repeatedly.
+    weights : ndarray
+        The weights of the observations.
+    squared_shares : ndarray
+        What the squared deviation of each row adds to the variance of a weighted mean.
+    outputs, means : ndarray of shape (n_rows, n_targets)
+        The predictions, and those of models that predict the mean.
+    """
+
+    rows: NDArray[np.intp]
+    weights: Array
+    squared_shares: Array
+    outputs: Array
+    means: Array
+
+    def score(self, scores: Array, trivial: Array) -> float:
+        """The weighted mean of the scores of the rows, less what chance may have added to it.
+
+        The kernel and the penalty were chosen on these rows among others, as those that predict
+        them best, so that a gain over the trivial model is larger here than on new rows. A gain g
+        of variance v is shrunk by the factor 1 - v / g^2, or to zero if that is negative (the
+        positive part of the estimator of James and Stein).
+        """
+        shares = self.weights / self.weights.sum()
+        gains = scores - trivial
+        gain = float(shares @ gains)
+        if gain > 0:
+            variance = float(self.squared_shares @ np.square(gains - gain))
+            gain *= max(0.0, 1 - variance / gain**2)
+        return float(shares @ trivial) + gain
 
 
 class LeaveOneOut:
@@ -134,6 +183,56 @@ class LeaveOneOut:
         outputs: Array = rows.targets - residuals
         return outputs
 
+    def without_folds(self, solution: Solution) -> HeldOut:
+        """Predictions by models without a fold of the sample, beside those of their means.
+
+        Parameters
+        ----------
+        solution : Solution
+            That of all rows.
+
+        Returns
+        -------
+        held_out : HeldOut
+        """
+        n_sampled, sampled = self.rows.n_sampled, float(self.counts.sum())
+        if sampled < N_FOLDS * SMALL_FOLD * self._equations.n_observations:
+            outputs, means = self.outputs(solution.alpha), self._means()
+            weights = self.rows.weights
+            return HeldOut(np.arange(n_sampled), weights, self._squared_shares, outputs, means)
+        units, found = self.rows.weights / self.counts, []
+        n_folds = max(N_FOLDS, -(-n_sampled // LARGEST_FOLD))
+        # The rows are in the order of their hash values, which is random.
+        for left_out in folds(self.counts, n_folds, np.arange(n_sampled), seed=0):
+            rows = np.flatnonzero(left_out)
+            weights = units[rows] * left_out[rows]
+            with one_blas_thread(self._equations.gram.order):
+                outputs, means = self._without(solution, rows, weights)
+            found.append((rows, weights, left_out[rows], outputs, means))
+        rows, weights, counts, outputs, means = (
+            np.concatenate(parts) for parts in zip(*found, strict=True)
+        )
+        squared_shares = np.square(weights / weights.sum())
+        squared_shares = squared_shares / counts if self.rows.is_complete else squared_shares
+        return HeldOut(rows, weights, squared_shares, outputs, means)
+
+    def _without(
+        self, solution: Solution, rows: NDArray[np.intp], weights: Array
+    ) -> tuple[Array, Array]:
+        """Predictions of rows by the model and by the mean without them."""
+        equations, targets = self._equations, self.rows.targets[rows]
+        centred = self.rows.features[rows].astype(np.float64) - equations.feature_mean
+        fitted, whitened = centred @ solution.coef, solution.whitened(centred)
+        found = []
+        for explained, products in ((fitted, whitened.T @ whitened), (0.0, 0.0)):
+            residuals, roots = targets - equations.target_mean - explained, np.sqrt(weights)
+            leverages = products + equations.fit_intercept / equations.count
+            values, vectors = np.linalg.eigh(np.eye(rows.size) - leverages * np.outer(roots, roots))
+            scaled = vectors.T @ (roots[:, None] * residuals)
+            scaled /= np.maximum(values, SMALLEST_PART)[:, None]
+            found.append(targets - (vectors @ scaled) / roots[:, None])
+        return found[0], found[1]
+
     def solution(self, alpha: str | Array) -> Solution | None:
         """The solution for one given penalty; None for others, or if there are few features."""
         if isinstance(alpha, str) or alpha.ndim > 0:
@@ -196,8 +295,12 @@ class LeaveOneOut:
 
     def _errors_of_mean(self) -> Array:
         """The errors of the model that has no weights, without the row."""
+        return self._errors(self._means())
+
+    def _means(self) -> Array:
+        """The predictions of the model that has no weights, without the row."""
         nothing = np.zeros((self.rows.n_sampled, 1))
-        return self._errors(self._left_out(nothing, nothing[:, 0]))
+        return self._left_out(nothing, nothing[:, 0])
 
     def _chosen(self) -> float:
         if self._equations.gram.order > EXACT_FEATURES:

@@ -18,7 +18,7 @@ from kitchenette.data.source import Source
 from kitchenette.files.registry import storable
 from kitchenette.learning.availability import AvailableUnless
 from kitchenette.learning.base import Array
-from kitchenette.learning.leave_one_out import LeaveOneOut
+from kitchenette.learning.leave_one_out import HeldOut, LeaveOneOut
 from kitchenette.learning.machine import KernelMachine, _refuse_targets
 from kitchenette.learning.machine_parameters import without_one_pass
 from kitchenette.learning.model import Validation
@@ -334,11 +334,29 @@ class KernelRegressor(RegressorMixin, KernelMachine):
         return targets
 
     def validated(self, held_out: LeaveOneOut, solution: Solution) -> Validation:
-        outputs, rows = held_out.outputs(solution.alpha), held_out.rows
-        weights, counts = rows.weights, held_out.counts
-        found = self.validated_by("squared", outputs, rows.targets, weights, counts)
-        errors = np.square(rows.targets - outputs)
-        return replace(found, spread=self._spread(held_out, solution, errors))
+        targets = held_out.rows.targets
+        errors = np.square(targets - held_out.outputs(solution.alpha))
+        return Validation(
+            score=self._score(held_out.without_folds(solution), targets),
+            spread=self._spread(held_out, solution, errors),
+        )
+
+    @staticmethod
+    def _score(folds: HeldOut, targets: Array) -> float | None:
+        """R^2, as the mean of a score of each row."""
+        targets, shares = targets[folds.rows], folds.weights / folds.weights.sum()
+        spreads = shares @ np.square(targets - shares @ targets)
+        varying = spreads > 0
+        if not varying.any():
+            return None
+        scores, trivial = (
+            np.mean(
+                1 - (np.square(targets - predicted) / np.where(varying, spreads, 1.0))[:, varying],
+                axis=1,
+            )
+            for predicted in (folds.outputs, folds.means)
+        )
+        return folds.score(scores, trivial)
 
     def validated_by(
         self, loss: str, outputs: Array, targets: NDArray[Any], weights: Array, counts: Array

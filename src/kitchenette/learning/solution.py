@@ -108,7 +108,11 @@ class ShiftedCholesky:
         return refined(lambda V: gram.product(V) + alpha * V, self.solve, equations.cross, X)
 
     def squared_lengths(self, Z: Array) -> Array:
-        return np.square(self.factor.forward(Z.T)).sum(axis=0)
+        return np.square(self.whitened(Z)).sum(axis=0)
+
+    def whitened(self, Z: Array) -> Array:
+        """V with V'V = Z (G + alpha I)^-1 Z'."""
+        return self.factor.forward(Z.T)
 
     def log_determinant_ratio(self) -> float:
         """The logarithm of |I + G / alpha|."""
@@ -156,6 +160,11 @@ class ShiftedEigen:
 
     def squared_lengths(self, Z: Array) -> Array:
         return np.square(Z @ self._eigen.vectors) @ self.diagonal
+
+    def whitened(self, Z: Array) -> Array:
+        """V with V'V = Z (G + alpha I)^-1 Z'."""
+        whitened: Array = np.sqrt(self.diagonal)[:, None] * (Z @ self._eigen.vectors).T
+        return whitened
 
     def log_determinant_ratio(self) -> float:
         """The logarithm of |I + G / alpha|."""
@@ -281,6 +290,10 @@ class Solution:
     fit_intercept: bool
     feature_mean: Array
     _inverse: ShiftedInverse = field(repr=False)
+
+    def whitened(self, Z: Array) -> Array:
+        """V with V'V = Z (G + alpha I)^-1 Z', for centered features Z."""
+        return self._inverse.whitened(Z)
 
     @cached_property
     def effective_dof(self) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from kitchenette.data.observations import divided
+from kitchenette.data.observations import divided, folds
 from kitchenette.learning.gradients import gradient_outer_product, mean_squared_derivatives
 from kitchenette.learning.least_squares import LeastSquares
 from kitchenette.learning.solution import Solution
@@ -273,14 +273,4 @@ def _folds(counts: Array, seed: int) -> list[Array]:
     if n_observations >= MANY_ROWS:
         most = min(int(HELD_OUT * n_observations), MOST_HELD_OUT)
         return [divided(counts, most / n_observations, places)]
-    n_folds = int(min(n_observations, FOLDS))
-    folds, left = [], counts.copy()
-    single = counts == 1
-    for number, part in enumerate(np.array_split(order, n_folds)):
-        chance = Stream(seed, f"copies in fold {number}").uniforms(1, n_rows)[0]
-        held_out = divided(left, 1 / (n_folds - number), chance)
-        held_out[single] = 0
-        held_out[part] = np.where(single[part], 1, held_out[part])
-        folds.append(held_out)
-        left = left - held_out
-    return folds
+    return folds(counts, int(min(n_observations, FOLDS)), order, seed)

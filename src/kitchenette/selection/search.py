@@ -176,9 +176,7 @@ class Search:
         """The linear model, which is taken unless another one is better by more than chance."""
         form = column_scales("columns", self.pilot.rows, self.before)
         weights = np.ones_like(form.spread)
-        return self.attempt(
-            weighted_candidate(KERNELS["Gaussian"], form, weights, LINEAR_WIDTH)
-        )
+        return self.attempt(weighted_candidate(KERNELS["Gaussian"], form, weights, LINEAR_WIDTH))
 
     def _names(self, scales: str) -> tuple[str, ...]:
         if scales in SCALES:

@@ -1,0 +1,96 @@
+"""`validation_score_` is what new rows will say, also on few rows and where there is only noise."""
+
+import numpy as np
+import pytest
+
+from kitchenette import Fastfood, KernelClassifier, KernelRegressor
+from kitchenette.learning.leave_one_out import LeaveOneOut
+
+N_NEW = 3000
+PROBLEMS = [
+    (n, signal, task, repetition)
+    for n, repetitions in ((50, 2), (60, 2), (100, 2), (200, 1), (500, 1), (1000, 1), (5000, 1))
+    for signal in (False, True)
+    for task in ("classes", "numbers")
+    for repetition in range(repetitions)
+]
+
+
+def problem(n, signal, task, repetition):
+    rng = np.random.default_rng([n, signal, task == "classes", repetition])
+    X = rng.normal(size=(n + N_NEW, int(rng.integers(2, 12))))
+    y = rng.normal(size=len(X)) * (0.7 if signal else 1.0)
+    if signal:
+        y += np.sin(1.5 * X[:, 0]) + X[:, 1] * (X[:, 0] > 0)
+    return X, (y > 0 if task == "classes" else y)
+
+
+@pytest.mark.slow
+def test_it_is_not_optimistic_although_the_map_was_chosen_on_the_same_rows():
+    # 40 problems. The mean of 40 standard scores has a standard error of 0.16, so that 0.4 is
+    # exceeded by chance with a probability of 1 %.
+    standardized = []
+    for n, signal, task, repetition in PROBLEMS:
+        X, y = problem(n, signal, task, repetition)
+        cls = KernelClassifier if task == "classes" else KernelRegressor
+        model = cls(random_state=repetition).fit(X[:n], y[:n])
+        score = model.score(X[n:], y[n:])
+        if task == "classes":
+            deviation = 0.5 / np.sqrt(n)
+        else:
+            errors = np.square(y[n:] - model.predict(X[n:]))
+            deviation = errors.std() / y.var() / np.sqrt(n)
+        standardized.append((model.validation_score_ - score) / deviation)
+    assert len(PROBLEMS) >= 40
+    assert abs(np.mean(standardized)) < 0.4
+    assert np.median(np.abs(standardized)) < 1
+
+
+@pytest.mark.parametrize("n_copies", [1, 3])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_it_is_the_score_of_models_without_a_third_of_the_rows(
+    n_copies, fit_intercept, monkeypatch
+):
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 4, size=(90, 2)).astype(float)
+    y = X[:, 0] + rng.integers(0, 3, size=90)
+    X, y = np.repeat(X, n_copies, axis=0), np.repeat(y, n_copies)
+    parts = []
+    whole = LeaveOneOut.without_folds
+
+    def without_folds(self, solution):
+        found = whole(self, solution)
+        parts.append((self, solution, found))
+        return found
+
+    monkeypatch.setattr(LeaveOneOut, "without_folds", without_folds)
+    fitted_map = Fastfood(n_components=32, random_state=0)
+    model = KernelRegressor(fitted_map, alpha=0.1, fit_intercept=fit_intercept, random_state=0)
+    model.fit(X, y)
+    held_out, solution, folds = parts[0]
+    rows, weights, sample = folds.rows, folds.weights, held_out.rows
+    assert np.isclose(weights.sum(), len(X))  # each observation is left out once
+    ends = [0, *(1 + np.flatnonzero(np.diff(rows) < 0)), rows.size]
+    assert len(ends) == 4
+    for start, end in zip(ends, ends[1:], strict=False):
+        left = sample.weights.copy()
+        left[rows[start:end]] -= weights[start:end]
+        Z = sample.features.astype(float)
+        mean = left @ Z / left.sum() if fit_intercept else np.zeros(Z.shape[1])
+        constant = left @ sample.targets / left.sum() if fit_intercept else np.zeros(1)
+        A = (Z - mean).T @ (left[:, None] * (Z - mean)) + 0.1 * np.eye(Z.shape[1])
+        b = (Z - mean).T @ (left[:, None] * (sample.targets - constant))
+        expected = (Z - mean) @ np.linalg.solve(A, b) + constant
+        np.testing.assert_allclose(folds.outputs[start:end], expected[rows[start:end]], atol=1e-5)
+        assert np.allclose(folds.means[start:end], constant)
+
+
+def test_the_majority_of_noise_is_no_better_than_chance():
+    # Without one row, the share of the majority would be the score.
+    optimism = []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        X, y = rng.normal(size=(61, 3)), rng.random(61) < 0.5
+        model = KernelClassifier(Fastfood(n_components=64, random_state=0), random_state=0)
+        optimism.append(model.fit(X, y).validation_score_ - 0.5)
+    assert np.mean(optimism) < 0.045  # 0.064 is the standard deviation of one
