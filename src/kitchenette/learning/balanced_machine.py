@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numbers
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import replace
 from typing import Any
@@ -27,6 +29,24 @@ from kitchenette.learning.one_pass import learned_in_one_pass
 from kitchenette.learning.row_sample import RowSample
 from kitchenette.learning.summary import Summary, combined_samples
 from kitchenette.maps.protocol import FittedMap
+
+
+def check_class_weight(class_weight: Any) -> None:
+    """Refuse anything but None, "balanced" and finite weights of labels, none of them negative."""
+    if class_weight is None or is_word(class_weight, "balanced"):
+        return
+    if not isinstance(class_weight, Mapping):
+        raise ValueError(
+            "class_weight must be None, 'balanced', or a dictionary of a weight for each label; "
+            f"got {class_weight!r:.80}."
+        )
+    for label, weight in class_weight.items():
+        is_number = isinstance(weight, numbers.Real) and not isinstance(weight, bool | np.bool_)
+        if not is_number or not 0 <= float(weight) < np.inf:
+            raise ValueError(
+                "The weights of class_weight must be finite numbers, none of them negative; got "
+                f"{weight!r:.80} for the label {label!r:.80}."
+            )
 
 
 class BalancedMachine(KernelMachine):
@@ -74,7 +94,8 @@ class BalancedMachine(KernelMachine):
         """The weights of all rows, balanced if they are to be."""
         if not self._is_balanced:
             return weights
-        factors = balancing_factors(np.bincount(targets, minlength=self.classes_.size))[targets]
+        counts = np.bincount(targets, weights, minlength=self.classes_.size)
+        factors = balancing_factors(counts)[targets]
         return factors if weights is None else factors * weights
 
     def attributes_of(self, summary: Summary) -> dict[str, Any]:

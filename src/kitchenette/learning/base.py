@@ -427,10 +427,23 @@ class FeatureLearner(ValueParameters, ABC):
         """A model from the untrusted values of a model file."""
         state = checked_state(state, {"parameters": dict, "fitted": (dict, type(None))})
         made = constructed(cls, state["parameters"])
+        made._check_stored_parameters()
         if state["fitted"] is not None:
             made.restore(state["fitted"])
             made.check_restored()
         return made
+
+    def _check_stored_parameters(self) -> None:
+        """Refuse parameters from a model file that `fit` would refuse, or misunderstand."""
+        self._check_parameters()
+        parameters = self.get_params(deep=False)
+        seed_from(parameters.get("random_state"))
+        if not isinstance(parameters.get("verbose", False), bool | int):
+            raise ValueError(f"verbose must be True or False; got {parameters['verbose']!r:.80}.")
+
+    @abstractmethod
+    def _check_parameters(self) -> None:
+        """Refuse invalid parameters."""
 
     def restore(self, fitted: dict[str, Any]) -> None:
         """Set fitted attributes from the untrusted values of a model file."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -19,7 +18,7 @@ from kitchenette.data.keys import number_of
 from kitchenette.data.source import Source
 from kitchenette.files.registry import storable
 from kitchenette.learning.availability import AvailableUnless
-from kitchenette.learning.balanced_machine import BalancedMachine
+from kitchenette.learning.balanced_machine import BalancedMachine, check_class_weight
 from kitchenette.learning.base import Array
 from kitchenette.learning.calibration import BIAS_SPREAD, BIAS_SPREAD_WITHOUT, Calibration
 from kitchenette.learning.codes import DECODINGS, OutputCode
@@ -613,10 +612,11 @@ default="onehot"
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_choice("decoding", self.decoding, DECODINGS)
-        if self.class_weight is not None and not isinstance(self.class_weight, Mapping):
-            check_choice("class_weight", self.class_weight, ("balanced",))
+        check_class_weight(self.class_weight)
         if isinstance(self.code, str):
             check_choice("code", self.code, CODES)
+        else:
+            OutputCode(self.code)  # refuses what is no matrix of bits
         if self.loss != "squared" and not is_word(self.code, "onehot"):
             raise ValueError(
                 f"Output codes are for loss='squared', which is linear in the targets; got "
