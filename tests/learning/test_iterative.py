@@ -335,7 +335,7 @@ def test_the_pilot_penalty_has_the_least_leave_one_out_error():
     X, y = smooth_data(40)
     Z = fixed_map(16).fit_transform(X)
     weights = np.random.default_rng(5).random(40) + 0.1
-    pilot = Pilot(Z @ Z.T, y[:, None], weights, 0.0, True)
+    pilot = Pilot(Z @ Z.T, y[:, None], weights, np.ones(len(y)), 0.0, True)
     alpha, errors = pilot.penalty()
     for i in (0, 7):
         some = np.arange(40) != i

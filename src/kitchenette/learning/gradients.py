@@ -79,7 +79,7 @@ def mean_squared_derivatives(
     squares : ndarray of shape (n_columns,)
     """
     W, squares = _frequencies(specification), np.zeros(specification.n_columns)
-    size = max(1, COLUMN_NUMBERS // W.shape[0])
+    size = max(1, COLUMN_NUMBERS // max(1, W.shape[0]))
     for statistics, coef in models:
         for rows, product in _products(W.shape[0], statistics, coef):
             for start in range(0, squares.size, size):

@@ -26,8 +26,7 @@ from kitchenette.learning.predictor import Predictor
 from kitchenette.learning.quantiles import weighted_quantile
 from kitchenette.learning.scoring import score_of_source
 from kitchenette.learning.solution import Solution
-from kitchenette.learning.summary import Summary, combined_samples
-from kitchenette.parameters import unchanged_on_error
+from kitchenette.learning.summary import Summary
 
 COVERAGE = 0.95  # of the intervals by which standard deviations are scaled
 LEAST_FOR_SPREAD = 50  # rows for a quantile of this level
@@ -85,7 +84,8 @@ class KernelRegressor(RegressorMixin, KernelMachine):
     quantile : float, default=0.5
         The quantile of loss="quantile", between 0 and 1.
     random_state : int, NumPy generator or None, default=None
-        The seed of the default map. None draws one; see ``seed_``.
+        The seed of the map and of the steps of a pipeline that have none of their own. None draws
+        one; see ``seed_``.
     verbose : bool, default=False
         Show progress while rows are learned: a bar if rich is installed, lines if not.
 
@@ -241,12 +241,9 @@ class KernelRegressor(RegressorMixin, KernelMachine):
         self : KernelRegressor
             This model.
         """
-        with unchanged_on_error(self):
-            self._check_parameters()
-            X, y, sample_weight = as_rows(X, y, sample_weight)
-            first = not self._is_prepared
-            (self._begin if first else self._continue)(X, y, sample_weight)
-        return self
+        self._check_parameters()
+        X, y, sample_weight = as_rows(X, y, sample_weight)
+        return self.learn_batch(X, y, sample_weight)
 
     @in_parts
     def predict(self, X: Any, return_std: bool = False) -> Any:
@@ -267,11 +264,12 @@ class KernelRegressor(RegressorMixin, KernelMachine):
             The standard deviation of a new observation, noise included; only with ``return_std``.
             The first call factors the Gram matrix; each row costs n_components^2 operations.
         """
-        outputs, precision = self.outputs(X)
-        dtype = np.result_type(precision, self._target_dtype)
-        answer = Targets(self._target_ndim, dtype.name)
+        now = self.snapshot_with_posterior() if return_std else self.snapshot()
+        outputs, precision = now.outputs(X)
+        dtype = np.result_type(precision, now._target_dtype)
+        answer = Targets(now._target_ndim, dtype.name)
         mean = answer(outputs)
-        return (mean, answer(np.sqrt(self.variances(X)))) if return_std else mean
+        return (mean, answer(np.sqrt(now.variances(X)))) if return_std else mean
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """The R^2 of predictions, the mean of those of several targets.
@@ -308,8 +306,8 @@ class KernelRegressor(RegressorMixin, KernelMachine):
         predictor : Predictor
             Takes a row and returns its prediction; see `kitchenette.learning.Predictor`.
         """
-        self.solve()
-        return self.make_predictor(dtype, Targets(self._target_ndim, "float64"))
+        now = self.snapshot()
+        return now.make_predictor(dtype, Targets(now._target_ndim, "float64"))
 
     def encode(self, y: Any, first: bool) -> NDArray[Any]:
         refuse_what_is_not_numbers(y)
@@ -318,7 +316,7 @@ class KernelRegressor(RegressorMixin, KernelMachine):
         if first:
             self._target_ndim = y.ndim
             self._target_dtype = "float32"
-        if given != np.float32:
+        if given != np.float32 and self._target_dtype != "float64":
             self._target_dtype = "float64"
         if y.ndim not in (1, 2) or y.ndim != self._target_ndim:
             axes = ("one axis", "two axes")
@@ -337,12 +335,13 @@ class KernelRegressor(RegressorMixin, KernelMachine):
 
     def validated(self, held_out: LeaveOneOut, solution: Solution) -> Validation:
         outputs, rows = held_out.outputs(solution.alpha), held_out.rows
-        found = self.validated_by("squared", outputs, rows.targets, rows.weights)
+        weights, counts = rows.weights, held_out.counts
+        found = self.validated_by("squared", outputs, rows.targets, weights, counts)
         errors = np.square(rows.targets - outputs)
         return replace(found, spread=self._spread(held_out, solution, errors))
 
     def validated_by(
-        self, loss: str, outputs: Array, targets: NDArray[Any], weights: Array
+        self, loss: str, outputs: Array, targets: NDArray[Any], weights: Array, counts: Array
     ) -> Validation:
         if weights.size == 0:
             return Validation()
@@ -363,11 +362,12 @@ class KernelRegressor(RegressorMixin, KernelMachine):
     def _spread(held_out: LeaveOneOut, solution: Solution, errors: Array) -> Array | None:
         """Factors that let intervals of 1.96 standard deviations contain 95 % of the rows."""
         variances = solution.variance(held_out.rows.features)
-        if held_out.rows.n_sampled < LEAST_FOR_SPREAD or not np.all(variances > 0):
+        n_observations = float(held_out.counts.sum())
+        if n_observations < LEAST_FOR_SPREAD or not np.all(variances > 0):
             return None
         ratios = np.sqrt(errors / variances)
         # The share that exceeds the quantile of a sample is a little larger among new rows.
-        level = min(1.0, COVERAGE * (1 + 1 / held_out.rows.n_sampled))
+        level = min(1.0, COVERAGE * (1 + 1 / n_observations))
         return np.array(
             [weighted_quantile(column, held_out.rows.weights, level) for column in ratios.T]
         ) / ndtri((1 + COVERAGE) / 2)
@@ -384,10 +384,10 @@ class KernelRegressor(RegressorMixin, KernelMachine):
                 "Cannot merge models of which one was given vectors of targets and the other "
                 "matrices."
             )
-        self._target_dtype = max(self._target_dtype, other._target_dtype)
-        statistics, theirs = self._known(), other._known()
-        sample = combined_samples(self._sample(), other._sample())
-        self.change(lambda: statistics.merge(theirs), sample)
+        if other._target_dtype > self._target_dtype:  # "float64" > "float32"
+            self.adopt(self.summary("").combined(other.summary("")))
+        else:
+            self.add_statistics(other._known(), other._sample())
 
     def empty_summary(self) -> Summary:
         return replace(super().empty_summary(), target_dtype=self._target_dtype)
