@@ -62,7 +62,7 @@ class BalancedMachine(KernelMachine):
     _by_class: Parts | None  # the statistics of each class, if they are balanced
 
     def weighted(self, targets: NDArray[Any], weights: Array | None) -> Array | None:
-        if self.class_weight is None or self._is_balanced:
+        if self.class_weight is None or self.is_balanced:
             return weights
         labels = self.classes_[targets]
         present = np.unique(labels)
@@ -78,25 +78,23 @@ class BalancedMachine(KernelMachine):
         return {label: w for label, w in self.class_weight.items() if label in present} or None
 
     @property
-    def _is_balanced(self) -> bool:
+    def is_balanced(self) -> bool:
+        """Whether all classes weigh the same."""
         return is_word(self.class_weight, "balanced")
 
     def summary_of_rows(
         self, fitted: FittedMap, X: Any, targets: Any, weights: Array | None, n_sampled: int
     ) -> Summary:
-        if not self._is_balanced:
+        if not self.is_balanced:
             return super().summary_of_rows(fitted, X, targets, weights, n_sampled)
         parts, sample = self._learned_by_class(fitted, X, targets, weights, n_sampled)
         n_rows = sum(part.n_rows for part in parts if part is not None)
         return replace(self.empty_summary(), n_rows=n_rows, by_class=parts, sample=sample)
 
-    def balanced_weights(self, targets: NDArray[Any], weights: Array | None) -> Array | None:
-        """The weights of all rows, balanced if they are to be."""
-        if not self._is_balanced:
-            return weights
+    def balanced_weights(self, targets: NDArray[Any], weights: Array) -> Array:
+        """The weights of all rows, by which all classes weigh the same."""
         counts = np.bincount(targets, weights, minlength=self.classes_.size)
-        factors = balancing_factors(counts)[targets]
-        return factors if weights is None else factors * weights
+        return balancing_factors(counts)[targets] * weights
 
     def attributes_of(self, summary: Summary) -> dict[str, Any]:
         parts = summary.by_class
