@@ -134,6 +134,8 @@ class BalancedMachine(KernelMachine):
         assert self._by_class is not None
         parts, sample = list(self._by_class), self._sample()
         rows = batch(self._fitted, X, targets, self, weights, with_keys=sample is not None)
+        if sample is not None and rows.keys is not None:
+            sample = sample.without(rows.keys, weights)
         for number in np.unique(targets):
             part, some = parts[number], targets == number
             if part is None:
@@ -142,8 +144,6 @@ class BalancedMachine(KernelMachine):
                 rows.Z[some], rows.Y[some], None if weights is None else weights[some]
             )
             parts[number] = part if part.n_rows > 0 else None
-        if sample is not None and rows.keys is not None:
-            sample = sample.without(rows.keys, weights)
         return parts, sample
 
     def _learned_by_class(
