@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 
 import numpy as np
 import pytest
@@ -296,6 +297,19 @@ def test_inspect_does_not_spend_much_on_a_file_that_nobody_trusts(tmp_path):
 def load_limits(n_operations):
     """The defaults of `load`, with a smaller limit of work."""
     return kitchenette.load.__kwdefaults__ | {"max_operations": n_operations}
+
+
+@pytest.mark.filterwarnings("default:Both models")
+def test_a_file_is_not_merged_with_itself(models):
+    arguments = ["merge", str(models / "a"), str(models / ".." / models.name / "a")]
+    done = CliRunner().invoke(app, [*arguments, "--out", str(models / "both")])
+    assert done.exit_code == ExitCode.USAGE
+    assert "is given twice: its rows would count twice" in done.stderr
+    shutil.copy(models / "a", models / "copy")
+    arguments = ["merge", str(models / "a"), str(models / "copy"), "--out", str(models / "both")]
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 0
+    assert "note: Both models have the same statistics of 600 rows" in done.stderr
 
 
 def test_merge_is_the_model_of_all_rows(models):

@@ -266,14 +266,17 @@ def test_rounding_errors_of_weights_do_not_keep_the_last_row():
     assert statistics.n_rows == statistics.count == 0
 
 
-def test_merging_leaves_the_other_alone_and_takes_itself():
+def test_merging_leaves_the_other_alone_and_refuses_itself():
     Z, Y, _ = problem()
     a, b = LeastSquares(7, 2).update(Z[:20], Y[:20]), LeastSquares(7, 2).update(Z[20:], Y[20:])
     before = b.gram.values.copy()
     assert a.merge(b) is a
     assert np.array_equal(b.gram.values, before)
     doubled = LeastSquares(7, 2).update(Z, Y)
-    doubled.merge(doubled)
+    with pytest.raises(ValueError, match="Cannot merge statistics with themselves"):
+        doubled.merge(doubled)
+    assert doubled.n_rows == 60
+    doubled.merge(copy.copy(doubled))
     np.testing.assert_allclose(doubled.solve(2.0).coef, a.solve(1.0).coef, rtol=1e-9)
 
 

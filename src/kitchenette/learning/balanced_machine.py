@@ -6,7 +6,7 @@ import numbers
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -133,13 +133,16 @@ class BalancedMachine(KernelMachine):
         """The statistics of each class, and the sample, without some rows."""
         assert self._by_class is not None
         parts, sample = list(self._by_class), self._sample()
+        known = np.array([part is not None for part in parts])
+        if not known[targets].all():
+            label = self.classes_.tolist()[targets[~known[targets]][0]]
+            raise ValueError(f"No row of class {label!r} was learned.")
         rows = batch(self._fitted, X, targets, self, weights, with_keys=sample is not None)
         if sample is not None and rows.keys is not None:
             sample = sample.without(rows.keys, weights)
         for number in np.unique(targets):
             part, some = parts[number], targets == number
-            if part is None:
-                raise ValueError(f"No row of class {self.classes_.tolist()[number]!r} was learned.")
+            assert part is not None
             part = copy(part).downdate(
                 rows.Z[some], rows.Y[some], None if weights is None else weights[some]
             )
@@ -166,6 +169,11 @@ class BalancedMachine(KernelMachine):
         if sample is None or self._by_class is None:
             return sample
         return sample.reweighted(balancing(self._by_class)[sample.targets.argmax(axis=1)])
+
+    def is_like(self, other: Self) -> bool:
+        balanced = self._by_class is not None, other._by_class is not None
+        labels = self.classes_.tolist(), other.classes_.tolist()
+        return balanced[0] == balanced[1] and labels[0] == labels[1] and super().is_like(other)
 
     def merge_statistics(self, other: Any) -> None:
         classes = union_of_classes(self.classes_, other.classes_)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -285,6 +286,27 @@ class FeatureLearner(ValueParameters, ABC):
                 "map a random_state, and if it depends on data, fit it once on a sample and "
                 "pass it to every model as sklearn.frozen.FrozenEstimator(feature_map)."
             )
+        self._refuse_rows_twice(other)
+
+    def _refuse_rows_twice(self, other: Any) -> None:
+        """Refuse to merge with the model itself, and warn of a copy of it."""
+        mine, theirs = self._known(), other._known()
+        if mine is theirs:
+            raise ValueError(
+                "Cannot merge a model with itself: all its rows would count twice. Merge models of "
+                "different rows."
+            )
+        if mine.n_rows > 0 and self.is_like(other):
+            warnings.warn(
+                f"Both models have the same statistics of {mine.n_rows:,} rows. If one is a copy "
+                "of the other, these rows count twice from now on.",
+                UserWarning,
+                stacklevel=4,
+            )
+
+    def is_like(self, other: Self) -> bool:
+        """Whether another fitted model may be a copy, as it has the same statistics."""
+        return self._known().equals(other._known())
 
     # ------------------------------------------------------------ stages
 

@@ -295,7 +295,8 @@ class LeastSquares:
         Parameters
         ----------
         other : LeastSquares
-            Statistics of other rows, with the same features and targets, in any storage.
+            Statistics of other rows, with the same features and targets, in any storage; another
+            object than this one, whose rows would count twice.
 
         Returns
         -------
@@ -304,11 +305,41 @@ class LeastSquares:
         """
         if not isinstance(other, LeastSquares):
             raise ValueError(f"merge takes a LeastSquares object; got {type(other).__name__}.")
+        if other._statistics is self._statistics:
+            raise ValueError(
+                "Cannot merge statistics with themselves: all rows would count twice. Merge a copy "
+                "if that is meant."
+            )
         with self.unchanged():
             mine, theirs = self._largest_squares(), other._largest_squares()
             self._largest = None if mine is None or theirs is None else mine.added(theirs)
             self._statistics.merge(other._statistics)
         return self
+
+    def equals(self, other: LeastSquares) -> bool:
+        """Whether other statistics are the same numbers, as those of a copy are.
+
+        Parameters
+        ----------
+        other : LeastSquares
+            Statistics.
+
+        Returns
+        -------
+        equal : bool
+
+        Examples
+        --------
+        >>> from copy import copy
+        >>> from kitchenette import LeastSquares
+        >>> statistics = LeastSquares(1).update([[1.0], [2.0]], [1.0, 2.0])
+        >>> statistics.equals(copy(statistics))
+        True
+        """
+        # The large arrays come last.
+        names = (*_NUMBERS, "feature_mean", "target_mean", "target_gram", "cross", "gram")
+        mine, theirs = self.state(), other.state()
+        return all(np.array_equal(mine[name], theirs[name]) for name in names)
 
     def combined(self, other: LeastSquares) -> Self:
         """New statistics of the rows of both; neither operand is changed.

@@ -319,7 +319,8 @@ class KernelMachine(SolvedMachine, ManyPassMachine, ExplainedMachine):
         other : object
             A fitted model of the same class with an equal feature map. To share a map that
             depends on data, fit it once and pass it to both models in a
-            `sklearn.frozen.FrozenEstimator`.
+            `sklearn.frozen.FrozenEstimator`. Its rows are other ones: the model itself is refused,
+            and a copy of it gets a warning, because rows would count twice.
 
         Returns
         -------
