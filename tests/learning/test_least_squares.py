@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import BayesianRidge, Ridge, RidgeCV
 from unbiased import assert_unbiased
 
-from kitchenette import Fastfood, LeastSquares
+from kitchenette import Fastfood, KernelRegressor, LeastSquares
 from kitchenette.kernels import Gaussian
 from kitchenette.learning import regularisation
 from kitchenette.learning.packed import CholeskyFactor
@@ -873,3 +873,37 @@ def test_rows_may_be_strided_read_only_and_of_other_types():
         LeastSquares(7, 2).update(whole_numbers, Y),
         LeastSquares(7, 2).update(whole_numbers.astype(float), Y),
     )
+
+
+TINY_PENALTIES = [5e-324, 1e-300, 1e-100, 1e-30, 1e-20]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_penalties_below_rounding_errors_are_no_penalties(dtype):
+    rng = np.random.default_rng(0)
+    Z = (rng.normal(size=(400, 5)) @ rng.normal(size=(5, 40))).astype(dtype)
+    y = Z[:, 0] + rng.normal(size=400)
+    statistics = LeastSquares(40).update(Z, y)
+    with pytest.warns(ConvergenceWarning, match="singular to working precision"):
+        expected = statistics.solve(0.0).predict(Z)
+    for alpha in TINY_PENALTIES:
+        with pytest.warns(ConvergenceWarning, match="singular to working precision"):
+            found = statistics.solve(alpha)
+        np.testing.assert_allclose(found.predict(Z), expected, atol=1e-9)
+        assert np.isfinite(found.rss).all()
+    for solution in statistics.path([*TINY_PENALTIES] * 5):
+        np.testing.assert_allclose(solution.predict(Z), expected, atol=1e-9)
+    chosen = statistics.solve([*TINY_PENALTIES, 1.0, 100.0], criterion="gcv")
+    assert np.abs(chosen.predict(Z) - expected).max() < 0.5
+
+
+@pytest.mark.parametrize("solver", ["onepass", "iterative"])
+def test_scores_with_the_smallest_penalty_are_finite(solver):
+    rng = np.random.default_rng(0)
+    X = np.round(rng.normal(size=(300, 2)))
+    y = X[:, 0] + 0.1 * rng.normal(size=300)
+    feature_map = Fastfood(n_components=128, random_state=0)
+    model = KernelRegressor(feature_map, alpha=1e-300, solver=solver)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        assert model.fit(X, y).score(X, y) > 0.98
