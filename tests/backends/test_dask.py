@@ -92,6 +92,21 @@ def test_partitions_give_the_model_of_one_machine(case, chunks):
     assert_allclose(outputs(found, X), expected, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("noise", [0.0, 0.01, 0.3])
+def test_predictions_differ_by_rounding_errors_times_the_condition_number(noise):
+    y = np.sin(X[:, 0]) + X[:, 1] + noise * np.random.default_rng(1).normal(size=900)
+    model = KernelRegressor(Fastfood(Gaussian(3.0), n_components=256, random_state=0))
+    expected, alpha = model.fit(X, y).predict(X), model.alpha_
+    values = np.linalg.eigvalsh(model.statistics_.gram.full(), "L")
+    condition = (values[-1] + alpha) / (max(values[0], 0) + alpha)
+    found = model.fit(chunked(X), chunked(y))
+    assert found.alpha_ == pytest.approx(alpha, rel=1e-9)
+    difference = np.abs(found.predict(X) - expected).max() / y.std()
+    assert difference < 1e-15 * condition
+    assert difference < 1e-9 or condition > 1e8
+    assert (condition > 1e8) == (noise == 0)  # so that both sides of the promise are seen
+
+
 def test_chunks_that_rows_targets_and_weights_share_are_computed_once_in_a_pass(tmp_path):
     log = tmp_path / "computed"  # a file, because tasks have copies of all objects
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 
 import numpy as np
 import pytest
@@ -18,6 +19,8 @@ from kitchenette import Fastfood, KernelClassifier, KernelRegressor
 from kitchenette.cli import demo
 from kitchenette.cli.app import app
 from kitchenette.cli.outcome import EXPLANATIONS, ExitCode
+from kitchenette.jobs import FitSettings, learn_shard
+from kitchenette.learning import learn, prepare
 from kitchenette.report import Measurement
 
 
@@ -185,6 +188,94 @@ def test_inspect_of_a_kernel(tmp_path):
     assert "2.0" in found["parameters"]
 
 
+HOSTILE = "\x1b[2J\x1b]0;title\x07[red]bold[/red]\r\nkitchenette: all is well\u202e"
+HOSTILE_LABEL = "yes [bold]\x9b31m"
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory):
+    """A model file and a table whose names of columns and labels are chosen by somebody else."""
+    pd, tmp_path = pytest.importorskip("pandas"), tmp_path_factory.mktemp("hostile")
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    frame = pd.DataFrame({HOSTILE: X[:, 0], "[link=http://a]b[/link]": X[:, 1]})
+    frame["target [/]\x1b[1m"] = np.where(X[:, 0] > 0, HOSTILE_LABEL, "no")
+    frame.to_parquet(tmp_path / "rows.parquet")
+    rows = kitchenette.data.source(tmp_path / "rows.parquet", target="target [/]\x1b[1m")
+    model = KernelClassifier(kitchenette.AutoMap(16), random_state=0).fit(rows)
+    kitchenette.save(model, tmp_path / "model")
+    return tmp_path
+
+
+@pytest.mark.parametrize("command", ["inspect", "evaluate", "predict", "fit", "missing", "choose"])
+def test_names_from_files_are_shown_and_obeyed_by_no_terminal(hostile, command):
+    model, rows, out = (str(hostile / name) for name in ("model", "rows.parquet", "out.csv"))
+    other = str(hostile / "other.csv")
+    (hostile / "other.csv").write_text("a,\x1b[31m[red]c\n1,2\n")
+    target = "target [/]\x1b[1m"
+    arguments = {
+        "inspect": ["inspect", model],
+        "evaluate": ["evaluate", model, rows],
+        "predict": ["predict", model, rows, "--out", out],
+        "fit": ["fit", rows, "--target", target, "--out", out, "--components", "16"],
+        "missing": ["predict", model, other, "--out", out],
+        "choose": ["choose", rows, "--target", target, "--components", "16"],
+    }
+    done = CliRunner(env={"COLUMNS": "200"}).invoke(app, arguments[command])
+    assert done.exit_code == (ExitCode.DATA if command == "missing" else 0), done.output
+    printed = done.stdout + done.stderr
+    assert not [c for c in printed if not c.isprintable() and c not in "\n\t"]
+    assert not any(line.startswith("kitchenette: all is well") for line in printed.splitlines())
+    if command == "inspect":
+        for text in (r"\x1b[2J", "[red]bold[/red]", r"\u202e", "[link=http://a]b[/link]"):
+            assert text in printed
+        assert r"yes [bold]\x9b31m" in printed
+    if command == "evaluate":
+        assert r"yes [bold]\x9b31m" in printed
+
+
+def test_titles_of_tables_are_no_markup(tmp_path):
+    path = tmp_path / "a [red]b"
+    kitchenette.save(kitchenette.kernels.Gaussian(2.0), path)
+    printed = CliRunner(env={"COLUMNS": "400"}).invoke(app, ["inspect", str(path)]).stdout
+    assert "a [red]b" in printed
+
+
+def test_inspect_of_a_shard_says_what_it_is(tmp_path):
+    X = np.random.default_rng(0).normal(size=(1000, 2))
+    rows = kitchenette.data.source(X, target=np.sin(X[:, 0]))
+    settings = FitSettings(map="Fastfood", kernel="gaussian", components=16)
+    learn_shard(rows, tmp_path / "shard", settings, shard=(2, 3))
+    found = inspected(tmp_path / "shard")
+    assert (found["kind"], found["shard"], found["shards"]) == ("Checkpoint", 2, 3)
+    assert (found["estimator"], found["task"]) == ("KernelRegressor", "regression")
+    assert (found["rows_of_the_source"], found["rows_read"]) == (1000, 666)
+    assert 250 < found["rows_learned"] < 333
+    assert (found["columns"], found["features"]) == (2, 16)
+    printed = CliRunner(env={"COLUMNS": "200"}).invoke(app, ["inspect", str(tmp_path / "shard")])
+    assert printed.exit_code == 0
+    assert len(printed.stdout.splitlines()) < 40
+    assert "LeastSquares(" not in printed.stdout
+    assert "array(" not in printed.stdout
+
+
+def inspected(path):
+    return json.loads(CliRunner().invoke(app, ["inspect", str(path), "--json"]).stdout)
+
+
+def test_inspect_of_other_parts_of_a_model_says_what_they_are(tmp_path):
+    X = np.random.default_rng(0).normal(size=(100, 2))
+    estimator = KernelClassifier(Fastfood(n_components=16, random_state=0))
+    prepared = prepare(estimator, X, X[:, 0] > 0)
+    kitchenette.save(prepared, tmp_path / "prepared")
+    found = inspected(tmp_path / "prepared")
+    assert (found["kind"], found["rows_learned"]) == ("KernelClassifier", 0)
+    kitchenette.save(learn(prepared, X, X[:, 0] > 0), tmp_path / "summary")
+    found = inspected(tmp_path / "summary")
+    assert (found["kind"], found["estimator"]) == ("Summary", "KernelClassifier")
+    assert (found["rows_learned"], found["features"]) == (100, 16)
+    assert found["classes"] == [False, True]
+
+
 # ------------------------------------------------------------ merge
 
 
@@ -206,6 +297,19 @@ def test_inspect_does_not_spend_much_on_a_file_that_nobody_trusts(tmp_path):
 def load_limits(n_operations):
     """The defaults of `load`, with a smaller limit of work."""
     return kitchenette.load.__kwdefaults__ | {"max_operations": n_operations}
+
+
+@pytest.mark.filterwarnings("default:Both models")
+def test_a_file_is_not_merged_with_itself(models):
+    arguments = ["merge", str(models / "a"), str(models / ".." / models.name / "a")]
+    done = CliRunner().invoke(app, [*arguments, "--out", str(models / "both")])
+    assert done.exit_code == ExitCode.USAGE
+    assert "is given twice: its rows would count twice" in done.stderr
+    shutil.copy(models / "a", models / "copy")
+    arguments = ["merge", str(models / "a"), str(models / "copy"), "--out", str(models / "both")]
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 0
+    assert "note: Both models have the same statistics of 600 rows" in done.stderr
 
 
 def test_merge_is_the_model_of_all_rows(models):

@@ -410,3 +410,46 @@ def test_no_number_of_a_small_file_makes_loading_expensive(tmp_path):
     assert len(paths) > 200
     refused = [found for found in loaded_elsewhere(*paths) if found["answer"]]
     assert len(refused) > len(paths) / 2
+
+
+WRONG_PARAMETERS = {
+    "alpha": ["much", -1.0, {"a": 1}, [[1.0]], True],
+    "fit_intercept": ["yes", 1, None],
+    "validation_rows": [-1, 2.5, "many", None],
+    "loss": ["none", 3, None],
+    "solver": ["fast", 0],
+    "max_iter": [0, 1.5, "all"],
+    "tol": [2.0, "small", None],
+    "warm_start": ["no", 2],
+    "random_state": ["seed", -1, 1.5, True, 2**64],
+    "verbose": ["loud", None, [1]],
+    "feature_map": [3, "fast", Gaussian(1.0), [1]],
+}
+OF_CLASSIFIERS = {
+    "class_weight": ["fair", 2, [1.0], {"a": "heavy"}, {"a": -1.0}, {"a": None}],
+    "code": ["two", 1, [1]],
+    "decoding": ["hard", 1],
+}
+CHANGED = [
+    (cls, name, value)
+    for cls in (KernelRegressor, KernelClassifier)
+    for name, values in (
+        WRONG_PARAMETERS | (OF_CLASSIFIERS if cls is KernelClassifier else {})
+    ).items()
+    for value in values
+]
+CHANGED += [(KernelPCA, "n_components", 1.5), (KernelPCA, "whiten", "yes")]
+CHANGED += [(Fastfood, "n_components", "many"), (Fastfood, "features", 3)]
+CHANGED += [(Fastfood, "random_state", "seed"), (AutoMap, "scales", 1)]
+
+
+@pytest.mark.parametrize(("cls", "name", "value"), CHANGED)
+def test_parameters_that_fit_refuses_are_refused_in_files(cls, name, value, tmp_path):
+    good, bad = tmp_path / "good", tmp_path / "bad"
+    save(cls(), good)
+    assert type(load(good)) is cls
+    forged = cls()
+    vars(forged)[name] = value
+    save(forged, bad)
+    with pytest.raises(ModelFileError, match=name):
+        load(bad)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import reduce
+
 import numpy as np
 import pytest
 from scipy.special import expit, softmax
+from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_digits, make_classification
 from sklearn.ensemble import AdaBoostClassifier, VotingClassifier
@@ -17,8 +20,10 @@ from sklearn.utils.class_weight import compute_sample_weight
 
 import kitchenette
 from kitchenette import Fastfood, KernelClassifier, RandomMaclaurin
+from kitchenette.data import source
 from kitchenette.files.registry import Budget
 from kitchenette.kernels import Polynomial
+from kitchenette.learning import combine, finish, learn, prepare
 from kitchenette.learning.calibration import Calibration, _increasing
 
 
@@ -248,3 +253,78 @@ def test_balanced_classes_in_streams_and_merges(tmp_path):
         model().fit(X[y < 2], y[y < 2]).merge(
             model().partial_fit(X[:9], np.zeros(9, int), classes=[0, 1, 2])
         ).downdate(X[y == 2], y[y == 2])
+
+
+def repeated_rows(discrete):
+    """Rows with weights, some of them zero, and the same rows as often as they weigh."""
+    X, y = make_classification(
+        500, 4, n_classes=3, n_informative=4, n_redundant=0, weights=[0.7, 0.2], random_state=0
+    )
+    X = np.round(X) if discrete else X
+    weights = np.random.default_rng(0).integers(0, 4, y.size)
+    copies = np.repeat(np.arange(y.size), weights)
+    return X, y, weights.astype(float), copies
+
+
+@pytest.mark.parametrize("discrete", [False, True])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"alpha": "evidence"}, {"solver": "iterative", "alpha": 0.1}, {"loss": "logistic"}],
+    ids=str,
+)
+def test_balanced_classes_with_weights_are_those_of_repeated_rows(options, discrete):
+    X, y, weights, copies = repeated_rows(discrete)
+    model = KernelClassifier(
+        Fastfood(n_components=32, random_state=0), class_weight="balanced", **options
+    )
+    weighted = clone(model).fit(X, y, sample_weight=weights)
+    repeated = clone(model).fit(X[copies], y[copies])
+    assert weighted.alpha_ == pytest.approx(repeated.alpha_, rel=1e-6)
+    assert weighted.validation_score_ == pytest.approx(repeated.validation_score_, rel=1e-9)
+    difference = weighted.predict_proba(X) - repeated.predict_proba(X)
+    assert np.abs(difference).max() < 1e-5
+
+
+def streamed(model, X, y, weights, parts):
+    for part in parts:
+        model.partial_fit(X[part], y[part], [0, 1, 2], sample_weight=weights[part])
+    return model
+
+
+def removed(model, X, y, weights, parts):
+    some = parts[0]
+    model.fit(X, y, weights).partial_fit(X[some], y[some], sample_weight=2 + weights[some])
+    return model.downdate(X[some], y[some], 2 + weights[some])
+
+
+def merged(model, X, y, weights, parts):
+    one, *others = [streamed(clone(model), X, y, weights, [part]) for part in parts]
+    return reduce(lambda a, b: a.merge(b), others, one)
+
+
+def in_stages(model, X, y, weights, parts):
+    prepared = prepare(model, X, y)
+    learned = [learn(prepared, X[part], y[part], weights[part]) for part in parts]
+    return finish(prepared, reduce(combine, learned))
+
+
+def of_a_source(model, X, y, weights, parts):
+    return model.fit(source(X, target=y, weight=weights))
+
+
+def of_dask(model, X, y, weights, parts):
+    da = pytest.importorskip("dask.array")
+    chunks = [da.from_array(array, chunks=(200, *array.shape[1:])) for array in (X, y, weights)]
+    return model.fit(*chunks)
+
+
+@pytest.mark.parametrize("route", [streamed, removed, merged, in_stages, of_a_source, of_dask])
+def test_balanced_classes_with_weights_are_those_of_repeated_rows_by_any_route(route):
+    X, y, weights, copies = repeated_rows(discrete=False)
+    feature_map = FrozenEstimator(Fastfood(n_components=32, random_state=0).fit(X))
+    model = KernelClassifier(feature_map, alpha=0.1, class_weight="balanced")
+    repeated = clone(model).fit(X[copies], y[copies])
+    parts = np.array_split(np.random.default_rng(1).permutation(y.size), 3)
+    found = route(clone(model), X, y, weights, parts)
+    difference = found.decision_function(X) - repeated.decision_function(X)
+    assert np.abs(difference).max() < 1e-8

@@ -34,11 +34,14 @@ from kitchenette import (
     CRAFTMap,
     Fastfood,
     KernelClassifier,
+    KernelPCA,
     KernelRegressor,
     LeastSquares,
     RandomKitchenSinks,
     RandomMaclaurin,
     TensorSketch,
+    load,
+    save,
 )
 from kitchenette.comparison import first_difference
 from kitchenette.kernels import Exponential, Gaussian, Polynomial
@@ -404,10 +407,44 @@ def test_maps_with_other_bases_of_the_same_range_do_not_merge():
     other = pickle.loads(pickle.dumps(tefm))
     flipped = np.hstack([tefm.basis_[:, :10], -tefm.basis_[:, 10:]])
     other.specification_ = replace(other.specification_, basis=flipped)
-    models = [KernelRegressor(FrozenEstimator(m)).fit(X, y) for m in (tefm, other, tefm)]
+    models = [KernelRegressor(FrozenEstimator(m)).fit(X, y) for m in (tefm, other)]
+    more = KernelRegressor(FrozenEstimator(tefm)).fit(X[:100], y[:100])
     with pytest.raises(ValueError, match=r"feature maps differ.*basis"):
         models[0].merge(models[1])
-    same_predictions(models[0].merge(models[2]), models[2].merge(models[2]), X)
+    whole = KernelRegressor(FrozenEstimator(tefm))
+    whole.fit(np.vstack([X, X[:100]]), np.concatenate([y, y[:100]]))
+    same_predictions(models[0].merge(more), whole, X)
+
+
+def fitted_copies(model, X, y, path):
+    """A fitted model, and others that have learned the same rows."""
+    fitted = model.fit(X, y)
+    save(fitted, path)
+    return fitted, [deepcopy(fitted), load(path), clone(model).fit(X, y)]
+
+
+@pytest.mark.parametrize("kind", ["regressor", "classifier", "balanced", "components"])
+def test_a_model_is_not_merged_with_itself_and_warns_of_its_copies(kind, tmp_path):
+    X, y = classification()
+    feature_map = FrozenEstimator(fixed_map().fit(X))
+    model = {
+        "regressor": KernelRegressor(feature_map),
+        "classifier": KernelClassifier(feature_map),
+        "balanced": KernelClassifier(feature_map, class_weight="balanced"),
+        "components": KernelPCA(2, feature_map),
+    }[kind]
+    fitted, copies = fitted_copies(model, X, y, tmp_path / "model")
+    for itself in (fitted, copy(fitted)):
+        with pytest.raises(ValueError, match="Cannot merge a model with itself"):
+            fitted.merge(itself)
+        assert fitted.statistics_.n_rows == len(X)
+    for other in copies:
+        merged = deepcopy(fitted)
+        with pytest.warns(UserWarning, match=f"same statistics of {len(X)} rows.*count twice"):
+            merged.merge(other)
+        assert merged.statistics_.n_rows == 2 * len(X)
+    other = clone(model).fit(X[1:], y[1:])
+    assert fitted.merge(other).statistics_.n_rows == 2 * len(X) - 1
 
 
 def test_comparison_of_maps_sees_what_matters_and_nothing_else():

@@ -289,7 +289,8 @@ def test_models_of_many_float32_features_are_those_in_float64(tmp_path):
     more = X[:200].astype(np.float32)
     both_fitted = [m.partial_fit(more, y[:200]) for m in (loaded, single)]
     assert np.array_equal(*(m.predict(more) for m in both_fitted))
-    single.merge(loaded)
+    with pytest.warns(UserWarning, match="the same statistics"):
+        single.merge(loaded)
     assert single.statistics_.n_rows == 6400
     labels = y > 0
     single, double = machines(X, labels, KernelClassifier)

@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import BayesianRidge, Ridge, RidgeCV
 from unbiased import assert_unbiased
 
-from kitchenette import Fastfood, LeastSquares
+from kitchenette import Fastfood, KernelRegressor, LeastSquares
 from kitchenette.kernels import Gaussian
 from kitchenette.learning import regularisation
 from kitchenette.learning.packed import CholeskyFactor
@@ -183,7 +183,7 @@ statistics = LeastSquares(1500).update(Z, y)
 before = {name: np.copy(value) for name, value in statistics.state().items()}
 with open("/proc/self/statm") as file:
     used = int(file.read().split()[0]) * resource.getpagesize()
-for spare in range(0, 60 << 20, 5 << 20):
+for number, spare in enumerate(range(0, 60 << 20, 5 << 20)):
     resource.setrlimit(resource.RLIMIT_AS, (used + spare, resource.RLIM_INFINITY))
     try:
         statistics.{method}(Z[:4500], y[:4500])
@@ -195,7 +195,8 @@ for spare in range(0, 60 << 20, 5 << 20):
         resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     assert all(np.array_equal(value, before[name]) for name, value in statistics.state().items())
     print("no memory", end=" ")
-    statistics.{method}(Z[:10], y[:10])
+    some = slice(4500 + 10 * number, 4510 + 10 * number)
+    statistics.{method}(Z[some], y[some])
     before = {name: np.copy(value) for name, value in statistics.state().items()}
 """
 
@@ -265,14 +266,17 @@ def test_rounding_errors_of_weights_do_not_keep_the_last_row():
     assert statistics.n_rows == statistics.count == 0
 
 
-def test_merging_leaves_the_other_alone_and_takes_itself():
+def test_merging_leaves_the_other_alone_and_refuses_itself():
     Z, Y, _ = problem()
     a, b = LeastSquares(7, 2).update(Z[:20], Y[:20]), LeastSquares(7, 2).update(Z[20:], Y[20:])
     before = b.gram.values.copy()
     assert a.merge(b) is a
     assert np.array_equal(b.gram.values, before)
     doubled = LeastSquares(7, 2).update(Z, Y)
-    doubled.merge(doubled)
+    with pytest.raises(ValueError, match="Cannot merge statistics with themselves"):
+        doubled.merge(doubled)
+    assert doubled.n_rows == 60
+    doubled.merge(copy.copy(doubled))
     np.testing.assert_allclose(doubled.solve(2.0).coef, a.solve(1.0).coef, rtol=1e-9)
 
 
@@ -777,7 +781,7 @@ def test_state_makes_the_same_statistics():
         ({"gram": np.zeros(27)}, r"gram must have shape \(28,\); got \(27,\)"),
         ({"cross": np.full((7, 2), np.nan)}, "cross must be finite"),
         ({"target_gram": np.array([[1.0, 2.0], [3.0, 4.0]])}, "target_gram must be symmetric"),
-        ({"target_gram": np.array([[-1.0, 0.0], [0.0, 4.0]])}, "target_gram has a negative"),
+        ({"target_gram": np.array([[-1e3, 0.0], [0.0, 4.0]])}, "target_gram has a negative"),
         ({"gram": -np.ones(28)}, "gram has a negative"),
         ({"count": -1.0}, "count must be a finite number and not negative"),
         ({"count": np.inf}, "count must be a finite number"),
@@ -869,3 +873,37 @@ def test_rows_may_be_strided_read_only_and_of_other_types():
         LeastSquares(7, 2).update(whole_numbers, Y),
         LeastSquares(7, 2).update(whole_numbers.astype(float), Y),
     )
+
+
+TINY_PENALTIES = [5e-324, 1e-300, 1e-100, 1e-30, 1e-20]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_penalties_below_rounding_errors_are_no_penalties(dtype):
+    rng = np.random.default_rng(0)
+    Z = (rng.normal(size=(400, 5)) @ rng.normal(size=(5, 40))).astype(dtype)
+    y = Z[:, 0] + rng.normal(size=400)
+    statistics = LeastSquares(40).update(Z, y)
+    with pytest.warns(ConvergenceWarning, match="singular to working precision"):
+        expected = statistics.solve(0.0).predict(Z)
+    for alpha in TINY_PENALTIES:
+        with pytest.warns(ConvergenceWarning, match="singular to working precision"):
+            found = statistics.solve(alpha)
+        np.testing.assert_allclose(found.predict(Z), expected, atol=1e-9)
+        assert np.isfinite(found.rss).all()
+    for solution in statistics.path([*TINY_PENALTIES] * 5):
+        np.testing.assert_allclose(solution.predict(Z), expected, atol=1e-9)
+    chosen = statistics.solve([*TINY_PENALTIES, 1.0, 100.0], criterion="gcv")
+    assert np.abs(chosen.predict(Z) - expected).max() < 0.5
+
+
+@pytest.mark.parametrize("solver", ["onepass", "iterative"])
+def test_scores_with_the_smallest_penalty_are_finite(solver):
+    rng = np.random.default_rng(0)
+    X = np.round(rng.normal(size=(300, 2)))
+    y = X[:, 0] + 0.1 * rng.normal(size=300)
+    feature_map = Fastfood(n_components=128, random_state=0)
+    model = KernelRegressor(feature_map, alpha=1e-300, solver=solver)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        assert model.fit(X, y).score(X, y) > 0.98

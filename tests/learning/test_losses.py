@@ -53,10 +53,10 @@ def test_weighted_logistic_is_logistic_regression(sampled, monkeypatch):
     assert np.abs(model.predict_proba(X) - peer.predict_proba(Z)).max() < 1e-4
 
 
-def test_balanced_classes_count_rows_and_not_weights():
+def test_balanced_classes_have_equal_sums_of_weights():
     X, y, Z = smooth_data()
     y, weights = labels(y, 4), np.random.default_rng(1).random(y.size) + 0.1
-    factors = y.size / (4 * np.bincount(y))
+    factors = weights.sum() / (4 * np.bincount(y, weights))
     options = {"alpha": 0.5, "class_weight": "balanced", **TIGHT}
     model = KernelClassifier(MAP, loss="logistic", **options).fit(X, y, sample_weight=weights)
     peer = LogisticRegression(C=2.0, tol=1e-8, max_iter=5000)

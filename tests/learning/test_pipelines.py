@@ -273,7 +273,7 @@ def test_an_automatic_map_gets_the_task_of_the_estimator(name, monkeypatch):
     X, y = small_rows()
     tasks = []
     monkeypatch.setattr(
-        automap, "pilot_targets", lambda y, task, seed: tasks.append(task) or pilot(y, task, seed)
+        automap, "pilot_targets", lambda y, task, *more: tasks.append(task) or pilot(y, task, *more)
     )
     pilot = targets.pilot_targets
     y = y.astype(int)  # whole numbers may be classes

@@ -71,7 +71,8 @@ def test_removed_rows_leave_the_sample():
     same(again, sample_of(X, Y).up_to(again.last_key))
     nothing = sample_of(X, Y, size=300).without(row_keys(X, Y), None)
     assert nothing.n_sampled == 0
-    assert nothing.without(row_keys(X, Y), None).n_sampled == 0
+    with pytest.raises(ValueError, match=r"indices 0, 1, 2, 3, 4, \.\.\. were not learned"):
+        nothing.without(row_keys(X, Y), None)
 
 
 def test_the_sample_is_uniform():

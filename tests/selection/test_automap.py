@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
@@ -427,3 +428,28 @@ def test_the_default_fits_a_hundred_thousand_dense_columns():
     model = KernelRegressor(AutoMap(64, random_state=0)).fit(X, X[:, 0])
     assert model.predict(X).shape == (40,)
     assert model.feature_importances_.shape == (100_000,)
+
+
+@pytest.mark.parametrize(("size", "dtype"), [(1e-40, np.float32), (1e-300, np.float64)])
+@pytest.mark.parametrize("kind", ["array", "sparse", "frame"])
+def test_columns_that_are_too_small_to_be_scaled_are_named(kind, size, dtype):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3)) * [1.0, size, 1.0]
+    X[:, 2] = 1e-40 if dtype is np.float32 else 0.0  # constant
+    X = X.astype(dtype)
+    y, name = np.sin(X[:, 0].astype(float)), "1"
+    if kind == "sparse":
+        X = sp.csr_array(X)
+    elif kind == "frame":
+        X, name = pd.DataFrame(X, columns=["a", "b", "c"]), "'b'"
+    sentence = rf"differ by less than about 1e-30 .* are ignored: {name}\. Multiply them"
+    with pytest.warns(UserWarning, match=sentence):
+        KernelRegressor(AutoMap(32), random_state=0).fit(X, y)
+
+
+def test_columns_of_small_numbers_are_scaled_without_a_warning():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 2))
+    y = np.sin(2 * X[:, 0]) + X[:, 1]
+    X = (X * [1e-26, 1.0]).astype(np.float32)
+    assert KernelRegressor(AutoMap(256), random_state=0).fit(X[:400], y[:400]).score(X, y) > 0.98

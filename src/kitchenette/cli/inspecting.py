@@ -13,7 +13,9 @@ from kitchenette.cli.fitting import print_columns
 from kitchenette.cli.outcome import ExitCode, Problem, loaded
 from kitchenette.cli.terminal import Terminal
 from kitchenette.files import ModelFileError
+from kitchenette.jobs import Checkpoint
 from kitchenette.jobs.fitting import column_summary
+from kitchenette.learning import Summary
 from kitchenette.learning.base import FeatureLearner
 from kitchenette.maps.protocol import thawed
 from kitchenette.report.words import of_bytes
@@ -49,6 +51,10 @@ LONG = ("column_summary", "importances", "choice", "file")  # shown in their own
 
 def described(model: Any) -> dict[str, Any]:
     """What is known of an object from a model file, as JSON."""
+    if isinstance(model, Checkpoint):
+        return _of_checkpoint(model)
+    if isinstance(model, Summary):
+        return {"kind": "Summary", "estimator": model.estimator, **_of_summary(model)}
     found: dict[str, Any] = {"kind": type(model).__name__}
     if not isinstance(model, FeatureLearner) or not hasattr(model, "n_features_in_"):
         return found | {"parameters": repr(model)}
@@ -63,8 +69,8 @@ def described(model: Any) -> dict[str, Any]:
         "column_summary": column_summary(model),
         "map": type(inner).__name__,
         "features": feature_map.n_features_out_,
-        "rows_learned": None if model.statistics_ is None else model.statistics_.n_rows,
-        "can_learn_more": model.statistics_ is not None,
+        "rows_learned": _rows_learned(model),
+        "can_learn_more": _rows_learned(model) is not None,
     }
     for name, attribute in (("alpha", "alpha_"), ("loss", "loss_"), ("solver", "solver_")):
         found[name] = getattr(model, attribute, None)
@@ -75,6 +81,43 @@ def described(model: Any) -> dict[str, Any]:
     choice = getattr(inner, "choice_", None)
     found["choice"] = None if choice is None else choice.sentence
     found["importances"] = importances(model, inner, names)
+    return found
+
+
+def _rows_learned(model: Any) -> int | None:
+    """The number of rows in the statistics; None if there are none any more."""
+    if "statistics_" not in vars(model):
+        return 0  # it was prepared, and has learned no rows
+    return None if model.statistics_ is None else model.statistics_.n_rows
+
+
+def _of_checkpoint(checkpoint: Checkpoint) -> dict[str, Any]:
+    """What is known of a shard, or of a fit that was interrupted."""
+    facts = {name: checkpoint.facts.get(name) for name in ("shard", "n_shards")}
+    of_shard = {name.replace("n_", ""): value for name, value in facts.items() if value is not None}
+    prepared = described(checkpoint.prepared)
+    for name in ("score_on_held_out_rows", "alpha", "can_learn_more"):
+        prepared.pop(name, None)  # known when all rows are learned
+    return {
+        **prepared,
+        "kind": "Checkpoint",
+        **of_shard,
+        "estimator": prepared["kind"],
+        "rows_of_the_source": checkpoint.n_rows,
+        "rows_read": checkpoint.stop,
+        **({"rows_learned": 0} if checkpoint.summary is None else _of_summary(checkpoint.summary)),
+    }
+
+
+def _of_summary(summary: Summary) -> dict[str, Any]:
+    """What is known of what some rows have left."""
+    found: dict[str, Any] = {"rows_learned": summary.n_rows}
+    statistics = [*(summary.by_class or ()), summary.statistics]
+    sizes = [part.n_features for part in statistics if part is not None]
+    if sizes:
+        found["features"] = sizes[0]
+    if summary.classes is not None:
+        found["classes"] = summary.classes.tolist()
     return found
 
 

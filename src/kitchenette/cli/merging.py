@@ -15,6 +15,9 @@ from kitchenette.learning.base import FeatureLearner
 def merge_files(paths: Sequence[Path], out: Path, terminal: Terminal) -> None:
     """Merge models of different rows with equal maps."""
     checked_output(out)
+    for number, path in enumerate(paths):
+        if any(path.resolve() == other.resolve() for other in paths[:number]):
+            raise Problem(f"{path} is given twice: its rows would count twice.", ExitCode.USAGE)
     shards = _has_shard(paths[0])
     model = merge_shards(paths) if shards else _merged(paths)
     save(model, out)

@@ -17,6 +17,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from kitchenette.cli.escapes import visible
 from kitchenette.files import ModelFileError, load
 from kitchenette.jobs import CheckpointError
 from kitchenette.jobs.outputs import OutputError
@@ -82,7 +83,7 @@ class OneSentence(TyperGroup):
                 sys.exit(int(ExitCode.USAGE))  # the help was printed
             asked = "kitchenette" if error.ctx is None else error.ctx.command_path
             sentence = " ".join(error.format_message().split()).rstrip(".")
-            print(f"kitchenette: {sentence} ({asked} --help tells more).", file=sys.stderr)
+            print(f"kitchenette: {visible(sentence)} ({asked} --help tells more).", file=sys.stderr)
             sys.exit(int(ExitCode.USAGE))
         except BrokenPipeError:
             sys.exit(int(ExitCode.UNEXPECTED))  # who read the output has gone
@@ -122,8 +123,9 @@ def explained(debug: bool) -> Iterator[None]:
         else:
             return
     if debug:
-        traceback.print_exception(end.__cause__ or end, file=sys.stderr)
-    print(f"kitchenette: {end}", file=sys.stderr)
+        for line in "".join(traceback.format_exception(end.__cause__ or end)).splitlines():
+            print(visible(line), file=sys.stderr)
+    print(f"kitchenette: {visible(str(end))}", file=sys.stderr)
     raise typer.Exit(int(end.code))
 
 
@@ -188,7 +190,8 @@ def _about_files(error: OSError, sentence: str) -> str:
 
 
 def _shown(message: Any, *args: Any, **kwargs: Any) -> None:
-    print(f"kitchenette: note: {in_options(' '.join(str(message).split()))}", file=sys.stderr)
+    sentence = in_options(" ".join(str(message).split()))
+    print(f"kitchenette: note: {visible(sentence)}", file=sys.stderr)
 
 
 def loaded(path: Path, *, trusted: bool = True) -> Any:

@@ -19,6 +19,9 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.table import Table
+from rich.text import Text
+
+from kitchenette.cli.escapes import visible
 
 BAR_WIDTH = 30
 FULL, PARTS = "█", " ▏▎▍▌▋▊▉"
@@ -28,7 +31,8 @@ class Terminal:
     """The two streams of a command.
 
     Results go to the standard output, and progress to the standard error stream if that is a
-    terminal. Colours obey NO_COLOR.
+    terminal. Colours obey NO_COLOR. All texts are shown as they are: what they contain is neither
+    markup nor escape sequences.
 
     Parameters
     ----------
@@ -44,7 +48,7 @@ class Terminal:
     def line(self, text: str = "") -> None:
         """A line of text for people."""
         if not self.as_json:
-            self.out.print(text, markup=False)
+            self.out.print(visible(text), markup=False)
 
     def table(
         self, headings: Sequence[str], rows: Sequence[Sequence[str]], title: str = ""
@@ -52,12 +56,13 @@ class Terminal:
         """A table for people, its first column left-aligned and the others right-aligned."""
         if self.as_json:
             return
-        table = Table(title=title or None, title_justify="left")
+        table = Table(title=_plain_text(title) if title else None, title_justify="left")
         for position, heading in enumerate(headings):
-            table.add_column(heading, justify="right" if position else "left", overflow="fold")
+            justify: Any = "right" if position else "left"
+            table.add_column(_plain_text(heading), justify=justify, overflow="fold")
         for row in rows:
-            table.add_row(*row)
-        self.out.print(table, markup=False)
+            table.add_row(*map(_plain_text, row))
+        self.out.print(table)
 
     def bars(self, items: Sequence[tuple[str, float]], title: str) -> None:
         """Bars of text for people."""
@@ -69,8 +74,8 @@ class Terminal:
         table.add_column(justify="right")
         table.add_column(style="blue", no_wrap=True)
         for name, value in items:
-            table.add_row(name, f"{value:.1%}", bar(value / greatest))
-        self.out.print(table, markup=False)
+            table.add_row(_plain_text(name), f"{value:.1%}", bar(value / greatest))
+        self.out.print(table)
 
     def document(self, values: dict[str, Any]) -> None:
         """The JSON document for machines."""
@@ -80,7 +85,7 @@ class Terminal:
 
     def note(self, text: str) -> None:
         """A line on the standard error stream."""
-        self.err.print(f"kitchenette: {text}", markup=False)
+        self.err.print(f"kitchenette: {visible(text)}", markup=False)
 
     @contextmanager
     def progress(self) -> Iterator[Progress]:
@@ -147,6 +152,11 @@ def bar(share: float) -> str:
     """
     eighths = round(8 * BAR_WIDTH * min(max(share, 0.0), 1.0))
     return (FULL * (eighths // 8) + PARTS[eighths % 8]).strip()
+
+
+def _plain_text(text: str) -> Text:
+    """A cell of a table without markup."""
+    return Text(visible(text))
 
 
 def _plain(value: Any) -> Any:

@@ -33,7 +33,8 @@ such rows from copies:
   C(n, 2) prod_j q_j pairs of n rows are expected to be equal. Copies of continuous rows are far
   more than that. (Of a single column it cannot be told, and its values are taken for categories.)
 
-Weights of classes are not counted: with them, each row is an observation ("rows").
+Weights that are given to classes are part of those of the rows, but do not count: with them, each
+row is an observation ("rows"). Balanced classes weigh the same, and count by the rows as given.
 """
 
 from __future__ import annotations

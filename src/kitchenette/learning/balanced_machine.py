@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numbers
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +31,24 @@ from kitchenette.learning.summary import Summary, combined_samples
 from kitchenette.maps.protocol import FittedMap
 
 
+def check_class_weight(class_weight: Any) -> None:
+    """Refuse anything but None, "balanced" and finite weights of labels, none of them negative."""
+    if class_weight is None or is_word(class_weight, "balanced"):
+        return
+    if not isinstance(class_weight, Mapping):
+        raise ValueError(
+            "class_weight must be None, 'balanced', or a dictionary of a weight for each label; "
+            f"got {class_weight!r:.80}."
+        )
+    for label, weight in class_weight.items():
+        is_number = isinstance(weight, numbers.Real) and not isinstance(weight, bool | np.bool_)
+        if not is_number or not 0 <= float(weight) < np.inf:
+            raise ValueError(
+                "The weights of class_weight must be finite numbers, none of them negative; got "
+                f"{weight!r:.80} for the label {label!r:.80}."
+            )
+
+
 class BalancedMachine(KernelMachine):
     """The weights of classes.
 
@@ -42,7 +62,7 @@ class BalancedMachine(KernelMachine):
     _by_class: Parts | None  # the statistics of each class, if they are balanced
 
     def weighted(self, targets: NDArray[Any], weights: Array | None) -> Array | None:
-        if self.class_weight is None or self._is_balanced:
+        if self.class_weight is None or self.is_balanced:
             return weights
         labels = self.classes_[targets]
         present = np.unique(labels)
@@ -58,24 +78,23 @@ class BalancedMachine(KernelMachine):
         return {label: w for label, w in self.class_weight.items() if label in present} or None
 
     @property
-    def _is_balanced(self) -> bool:
+    def is_balanced(self) -> bool:
+        """Whether all classes weigh the same."""
         return is_word(self.class_weight, "balanced")
 
     def summary_of_rows(
         self, fitted: FittedMap, X: Any, targets: Any, weights: Array | None, n_sampled: int
     ) -> Summary:
-        if not self._is_balanced:
+        if not self.is_balanced:
             return super().summary_of_rows(fitted, X, targets, weights, n_sampled)
         parts, sample = self._learned_by_class(fitted, X, targets, weights, n_sampled)
         n_rows = sum(part.n_rows for part in parts if part is not None)
         return replace(self.empty_summary(), n_rows=n_rows, by_class=parts, sample=sample)
 
-    def balanced_weights(self, targets: NDArray[Any], weights: Array | None) -> Array | None:
-        """The weights of all rows, balanced if they are to be."""
-        if not self._is_balanced:
-            return weights
-        factors = balancing_factors(np.bincount(targets, minlength=self.classes_.size))[targets]
-        return factors if weights is None else factors * weights
+    def balanced_weights(self, targets: NDArray[Any], weights: Array) -> Array:
+        """The weights of all rows, by which all classes weigh the same."""
+        counts = np.bincount(targets, weights, minlength=self.classes_.size)
+        return balancing_factors(counts)[targets] * weights
 
     def attributes_of(self, summary: Summary) -> dict[str, Any]:
         parts = summary.by_class
@@ -114,17 +133,20 @@ class BalancedMachine(KernelMachine):
         """The statistics of each class, and the sample, without some rows."""
         assert self._by_class is not None
         parts, sample = list(self._by_class), self._sample()
+        known = np.array([part is not None for part in parts])
+        if not known[targets].all():
+            label = self.classes_.tolist()[targets[~known[targets]][0]]
+            raise ValueError(f"No row of class {label!r} was learned.")
         rows = batch(self._fitted, X, targets, self, weights, with_keys=sample is not None)
+        if sample is not None and rows.keys is not None:
+            sample = sample.without(rows.keys, weights)
         for number in np.unique(targets):
             part, some = parts[number], targets == number
-            if part is None:
-                raise ValueError(f"No row of class {self.classes_.tolist()[number]!r} was learned.")
+            assert part is not None
             part = copy(part).downdate(
                 rows.Z[some], rows.Y[some], None if weights is None else weights[some]
             )
             parts[number] = part if part.n_rows > 0 else None
-        if sample is not None and rows.keys is not None:
-            sample = sample.without(rows.keys, weights)
         return parts, sample
 
     def _learned_by_class(
@@ -147,6 +169,11 @@ class BalancedMachine(KernelMachine):
         if sample is None or self._by_class is None:
             return sample
         return sample.reweighted(balancing(self._by_class)[sample.targets.argmax(axis=1)])
+
+    def is_like(self, other: Self) -> bool:
+        balanced = self._by_class is not None, other._by_class is not None
+        labels = self.classes_.tolist(), other.classes_.tolist()
+        return balanced[0] == balanced[1] and labels[0] == labels[1] and super().is_like(other)
 
     def merge_statistics(self, other: Any) -> None:
         classes = union_of_classes(self.classes_, other.classes_)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,14 +13,19 @@ Array = NDArray[np.float64]
 Parts = list[LeastSquares | None]  # the statistics of each class; None for one without rows
 
 
-def balancing_factors(counts: NDArray[np.intp]) -> Array:
-    """Factors for the weights of classes of so many rows, by which all of them weigh the same."""
-    return counts.sum() / np.maximum(counts * np.count_nonzero(counts), 1)
+def balancing_factors(counts: NDArray[Any]) -> Array:
+    """Factors for the weights of classes of so many rows, by which all of them weigh the same.
+
+    Rows are counted by their weights, so that a row of weight 2 and two equal rows are the same.
+    """
+    counts = counts.astype(np.float64)
+    mean = counts.sum() / max(np.count_nonzero(counts), 1)
+    return np.divide(mean, counts, out=np.zeros_like(counts), where=counts > 0)
 
 
 def balancing(parts: Parts) -> Array:
     """The factors of the classes whose statistics are given."""
-    return balancing_factors(np.array([0 if part is None else part.n_rows for part in parts]))
+    return balancing_factors(np.array([0.0 if part is None else part.count for part in parts]))
 
 
 def balanced(parts: Parts) -> LeastSquares:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -285,6 +286,27 @@ class FeatureLearner(ValueParameters, ABC):
                 "map a random_state, and if it depends on data, fit it once on a sample and "
                 "pass it to every model as sklearn.frozen.FrozenEstimator(feature_map)."
             )
+        self._refuse_rows_twice(other)
+
+    def _refuse_rows_twice(self, other: Any) -> None:
+        """Refuse to merge with the model itself, and warn of a copy of it."""
+        mine, theirs = self._known(), other._known()
+        if mine is theirs:
+            raise ValueError(
+                "Cannot merge a model with itself: all its rows would count twice. Merge models of "
+                "different rows."
+            )
+        if mine.n_rows > 0 and self.is_like(other):
+            warnings.warn(
+                f"Both models have the same statistics of {mine.n_rows:,} rows. If one is a copy "
+                "of the other, these rows count twice from now on.",
+                UserWarning,
+                stacklevel=4,
+            )
+
+    def is_like(self, other: Self) -> bool:
+        """Whether another fitted model may be a copy, as it has the same statistics."""
+        return self._known().equals(other._known())
 
     # ------------------------------------------------------------ stages
 
@@ -513,10 +535,23 @@ class FeatureLearner(ValueParameters, ABC):
         """A model from the untrusted values of a model file."""
         state = checked_state(state, {"parameters": dict, "fitted": (dict, type(None))})
         made = constructed(cls, state["parameters"])
+        made._check_stored_parameters()
         if state["fitted"] is not None:
             made.restore(state["fitted"])
             made.check_restored()
         return made
+
+    def _check_stored_parameters(self) -> None:
+        """Refuse parameters from a model file that `fit` would refuse, or misunderstand."""
+        self._check_parameters()
+        parameters = self.get_params(deep=False)
+        seed_from(parameters.get("random_state"))
+        if not isinstance(parameters.get("verbose", False), bool | int):
+            raise ValueError(f"verbose must be True or False; got {parameters['verbose']!r:.80}.")
+
+    @abstractmethod
+    def _check_parameters(self) -> None:
+        """Refuse invalid parameters."""
 
     def restore(self, fitted: dict[str, Any]) -> None:
         """Set fitted attributes from the untrusted values of a model file."""
@@ -559,7 +594,8 @@ def with_context(feature_map: Any, seed: int, task: str | None) -> Any:
     """A map whose parameters that were left open are those of the estimator.
 
     A ``random_state`` of None, also of a step of a pipeline, is replaced by a seed, so that the
-    seed of the estimator decides everything. A map that is chosen from data gets the task.
+    seed of the estimator decides everything. A map that is chosen from data gets the task. Maps
+    that are parameters of a map are left alone: their seeds follow from its own.
     """
     if is_frozen(feature_map) or not hasattr(feature_map, "get_params"):
         return feature_map
@@ -568,12 +604,21 @@ def with_context(feature_map: Any, seed: int, task: str | None) -> Any:
     for name in sorted(given, key=lambda name: (name.count("__"), name)):
         path, _, parameter = name.rpartition("__")
         owner = given[path] if path else feature_map
+        if _is_inside_map(path, feature_map, given):
+            continue
         if given[name] is None and parameter == "random_state":
             changed[name] = seed % (LARGEST_SEED if isinstance(owner, RowMap) else 2**32 - 1)
             seed = (seed + NEXT_SEED) % LARGEST_SEED  # two maps side by side must differ
         elif given[name] is None and parameter == "task" and is_automatic(owner):
             changed[name] = task
     return clone(feature_map).set_params(**changed) if changed else feature_map
+
+
+def _is_inside_map(path: str, feature_map: Any, given: dict[str, Any]) -> bool:
+    """Whether the object at a path of parameter names is a part of one of our maps."""
+    parts = path.split("__") if path else []
+    above = ["__".join(parts[:i]) for i in range(len(parts))]
+    return any(isinstance(given[one] if one else feature_map, RowMap) for one in above)
 
 
 def _map_of_table(feature_map: Any, sample: Block, source: Source | None) -> TableMap:

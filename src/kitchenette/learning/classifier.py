@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -21,7 +20,7 @@ from kitchenette.data.schema import KnownColumn
 from kitchenette.data.source import Source
 from kitchenette.files.registry import storable
 from kitchenette.learning.availability import AvailableUnless
-from kitchenette.learning.balanced_machine import BalancedMachine
+from kitchenette.learning.balanced_machine import BalancedMachine, check_class_weight
 from kitchenette.learning.base import Array
 from kitchenette.learning.calibration import BIAS_SPREAD, BIAS_SPREAD_WITHOUT, Calibration
 from kitchenette.learning.codes import DECODINGS, OutputCode
@@ -92,8 +91,9 @@ default="onehot"
         number of equal signs. It may be changed after fitting.
     class_weight : dict, "balanced" or None, default=None
         Factors of the weights of rows, by their labels; labels that are not in it have 1.
-        "balanced": inversely proportional to the number of rows of the class seen so far. The
-        statistics of each class are then kept apart, in as many times the memory.
+        "balanced": inversely proportional to the number of rows of the class seen so far, of which
+        a row of weight 2 is two. The statistics of each class are then kept apart, in as many times
+        the memory.
     fit_intercept : bool, default=True
         Whether to add a constant that is not penalised.
     validation_rows : int, default=2000
@@ -549,13 +549,16 @@ default="onehot"
         return np.ascontiguousarray(outputs[:, 1:] - outputs[:, :1])
 
     def learned_iteratively(self, lesson: Lesson) -> dict[str, Any]:
-        unbalanced = lesson.weights
-        lesson = replace(lesson, weights=self.balanced_weights(lesson.targets, unbalanced))
+        given = lesson.weights
+        if self.is_balanced:
+            unbalanced = np.ones(lesson.targets.size) if given is None else given
+            weights = self.balanced_weights(lesson.targets, unbalanced)
+            lesson = replace(lesson, weights=weights, unbalanced=unbalanced)
         if self.loss != "auto":
             return super().learned_iteratively(lesson) | {"_by_class": None}
-        return self._of_the_better_loss(lesson, unbalanced)
+        return self._of_the_better_loss(lesson, given)
 
-    def _of_the_better_loss(self, lesson: Lesson, unbalanced: Array | None) -> dict[str, Any]:
+    def _of_the_better_loss(self, lesson: Lesson, given: Array | None) -> dict[str, Any]:
         """What is learned with the squared or the logistic loss.
 
         Both are tried on the same held-out rows. The logistic loss must predict more of them than
@@ -584,7 +587,7 @@ default="onehot"
             return found["logistic"]
         if self.solver == "iterative" or lesson.fitted.n_features_out_ > ONE_PASS_FEATURES:
             return found["squared"]
-        return self.learned(lesson.fitted, lesson.X, lesson.targets, unbalanced)
+        return self.learned(lesson.fitted, lesson.X, lesson.targets, given)
 
     def _class_scores(self, outputs: Array, loss: str | None = None) -> Array:
         """The scores of all classes, also of two."""
@@ -629,10 +632,11 @@ default="onehot"
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_choice("decoding", self.decoding, DECODINGS)
-        if self.class_weight is not None and not isinstance(self.class_weight, Mapping):
-            check_choice("class_weight", self.class_weight, ("balanced",))
+        check_class_weight(self.class_weight)
         if isinstance(self.code, str):
             check_choice("code", self.code, CODES)
+        else:
+            OutputCode(self.code)  # refuses what is no matrix of bits
         if self.loss != "squared" and not is_word(self.code, "onehot"):
             raise ValueError(
                 f"Output codes are for loss='squared', which is linear in the targets; got "

@@ -56,6 +56,8 @@ class Settings:
         How many observations are held out.
     rule : {"weights", "rows", "pairs"}
         What repeated rows and weights count for; see `kitchenette.data.observations`.
+    counted : ndarray or None
+        The weights that count as observations, if others than those of the rows.
     report : callable or None
         Called with a line of text after each step.
     """
@@ -66,6 +68,7 @@ class Settings:
     tol: float
     validation_rows: int
     rule: str = RULES[0]
+    counted: Array | None = None
     report: Callable[[str], None] | None = None
 
 
@@ -144,7 +147,10 @@ class Learner(ABC):
             self.rows.keys()[counting], return_index=True, return_inverse=True, return_counts=True
         )
         weights: Array = np.bincount(which, self.rows.weights[counting]).astype(np.float64)
-        counts = observation_counts(weights, copies, self.settings.rule)
+        counted = weights
+        if self.settings.counted is not None:
+            counted = np.bincount(which, self.settings.counted[counting]).astype(np.float64)
+        counts = observation_counts(counted, copies, self.settings.rule)
         self.n_observations = float(counts.sum())
         n_held_out = min(self.settings.validation_rows, int(self.n_observations) // HELD_OUT_PART)
         n_held_out = n_held_out if n_held_out >= LEAST_HELD_OUT else 0

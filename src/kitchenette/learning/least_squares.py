@@ -19,6 +19,7 @@ from kitchenette.learning.gram_storage import STORAGES, resolution, statistics_b
 from kitchenette.learning.memory import check_memory
 from kitchenette.learning.packed import Array, PackedSymmetric
 from kitchenette.learning.regularisation import CRITERIA, choose
+from kitchenette.learning.removal import Squares, check_removable
 from kitchenette.learning.solution import (
     Eigendecomposition,
     NormalEquations,
@@ -32,6 +33,7 @@ from kitchenette.parameters import check_choice, check_count
 
 CHEAPER_FACTORS = 24  # an eigendecomposition costs as much as this many Cholesky factors (measured)
 SMALLEST_SQUARES = 1e-28  # a sum of squares of which float32 keeps all digits of small parts
+NEGATIVE_SQUARES = 1e-3  # of all squares: the rounding errors after most of the rows were removed
 _NUMBERS = ("n_features", "n_targets", "n_rows", "count", "has_float32")
 _ARRAYS = ("feature_mean", "target_mean", "gram", "cross", "target_gram")
 
@@ -150,6 +152,8 @@ class LeastSquares:
     _statistics: _core.Statistics
     # Held by whoever changes the statistics or reads the large arrays, and the process it is for.
     _lock: tuple[int, AbstractContextManager[Any]]
+    # The largest sums of squares that there were; those before a file are not known.
+    _largest: Squares | None
 
     n_features: int = _of_statistics("n_features")
     n_targets: int = _of_statistics("n_targets")
@@ -176,6 +180,7 @@ class LeastSquares:
 
     def _hold(self, statistics: _core.Statistics) -> None:
         self._statistics, self._lock = statistics, (os.getpid(), RLock())
+        self._largest = Squares()
 
     @classmethod
     def _of(cls, statistics: _core.Statistics) -> Self:
@@ -203,7 +208,9 @@ class LeastSquares:
         return PackedSymmetric(self.n_features, self._statistics.gram)
 
     def __copy__(self) -> Self:
-        return self._of(self._statistics.copy())
+        made = self._of(self._statistics.copy())
+        made._largest = self._largest
+        return made
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self.__copy__()
@@ -212,7 +219,7 @@ class LeastSquares:
         return self.state()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self._hold(_adopted(state))
+        self._adopt(state)
 
     def __repr__(self) -> str:
         return (
@@ -246,8 +253,10 @@ class LeastSquares:
         Parameters
         ----------
         Z, Y, sample_weight
-            As in `update`. Only their number and their total weight are checked, not that they were
-            added.
+            As in `update`. Rows are refused that cannot have been added: too many, of too large a
+            weight, or with sums of squares and products that are not part of those of all rows
+            (beyond 1024 features, sums of squares alone; and not if the statistics are from a file
+            or a pickle). Others are not found out.
 
         Returns
         -------
@@ -268,8 +277,17 @@ class LeastSquares:
 
     def _change(self, Z: Any, Y: Any, sample_weight: Any, *, remove: bool) -> None:
         batch = checked_rows(Z, Y, sample_weight, self.n_features, self.n_targets)
-        with self.unchanged(), one_blas_thread():
-            self._statistics.update(*batch, remove=remove, blas=BLAS)
+        with self.unchanged():
+            if remove and batch[0].shape[0] <= self.n_rows:
+                self._largest = self._largest_squares()
+                if self._largest is not None:
+                    check_removable(self, *batch, self._largest)
+            with one_blas_thread():
+                self._statistics.update(*batch, remove=remove, blas=BLAS)
+
+    def _largest_squares(self) -> Squares | None:
+        """The largest sums of squares so far, of which rounding errors are parts."""
+        return None if self._largest is None else self._largest.largest(Squares.of(self))
 
     def merge(self, other: LeastSquares) -> Self:
         """Add the rows of other statistics, which are not changed.
@@ -277,7 +295,8 @@ class LeastSquares:
         Parameters
         ----------
         other : LeastSquares
-            Statistics of other rows, with the same features and targets, in any storage.
+            Statistics of other rows, with the same features and targets, in any storage; another
+            object than this one, whose rows would count twice.
 
         Returns
         -------
@@ -286,9 +305,41 @@ class LeastSquares:
         """
         if not isinstance(other, LeastSquares):
             raise ValueError(f"merge takes a LeastSquares object; got {type(other).__name__}.")
+        if other._statistics is self._statistics:
+            raise ValueError(
+                "Cannot merge statistics with themselves: all rows would count twice. Merge a copy "
+                "if that is meant."
+            )
         with self.unchanged():
+            mine, theirs = self._largest_squares(), other._largest_squares()
+            self._largest = None if mine is None or theirs is None else mine.added(theirs)
             self._statistics.merge(other._statistics)
         return self
+
+    def equals(self, other: LeastSquares) -> bool:
+        """Whether other statistics are the same numbers, as those of a copy are.
+
+        Parameters
+        ----------
+        other : LeastSquares
+            Statistics.
+
+        Returns
+        -------
+        equal : bool
+
+        Examples
+        --------
+        >>> from copy import copy
+        >>> from kitchenette import LeastSquares
+        >>> statistics = LeastSquares(1).update([[1.0], [2.0]], [1.0, 2.0])
+        >>> statistics.equals(copy(statistics))
+        True
+        """
+        # The large arrays come last.
+        names = (*_NUMBERS, "feature_mean", "target_mean", "target_gram", "cross", "gram")
+        mine, theirs = self.state(), other.state()
+        return all(np.array_equal(mine[name], theirs[name]) for name in names)
 
     def combined(self, other: LeastSquares) -> Self:
         """New statistics of the rows of both; neither operand is changed.
@@ -573,14 +624,23 @@ class LeastSquares:
         target_gram = arrays["target_gram"]
         if not np.allclose(target_gram, target_gram.T):
             raise ValueError("target_gram must be symmetric.")
-        for name, diagonal in (
-            ("gram", PackedSymmetric(D, arrays["gram"]).diagonal()),
-            ("target_gram", np.diagonal(target_gram)),
+        for name, diagonal, mean in (
+            ("gram", PackedSymmetric(D, arrays["gram"]).diagonal(), arrays["feature_mean"]),
+            ("target_gram", np.diagonal(target_gram), arrays["target_mean"]),
         ):
-            # Downdating may leave slightly negative numbers.
-            if diagonal.min() < -1e-6 * np.abs(diagonal).max():
+            # Downdating may leave negative numbers where there is nothing but rounding errors: of
+            # a single row, or of a constant. They are small beside sums that are not centered.
+            with np.errstate(over="ignore"):
+                largest = np.abs(diagonal).max() + count * np.square(mean).max()
+            if diagonal.min() < -NEGATIVE_SQUARES * largest:
                 raise ValueError(f"{name} has a negative number on its diagonal.")
-        return cls._of(_adopted({**state, **arrays}))
+        made = cls.__new__(cls)
+        made._adopt({**state, **arrays})
+        return made
+
+    def _adopt(self, state: Mapping[str, Any]) -> None:
+        self._hold(_adopted(state))
+        self._largest = None
 
     def to_file(self) -> dict[str, Any]:
         """`state`, for a model file."""

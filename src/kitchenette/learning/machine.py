@@ -288,8 +288,10 @@ class KernelMachine(SolvedMachine, ManyPassMachine, ExplainedMachine):
         Parameters
         ----------
         X, y, sample_weight
-            The rows, targets and weights as they were learned. Only the number of rows is
-            checked. Accuracy is lost if the removed rows outweigh the remaining ones.
+            The rows, targets and weights as they were learned. Others are refused where they are
+            found out: by the sample of ``validation_rows`` distinct rows, which knows all rows if
+            there are no more, and by the statistics (`LeastSquares.downdate`). Accuracy is
+            lost if the removed rows outweigh the remaining ones.
 
         Returns
         -------
@@ -317,7 +319,8 @@ class KernelMachine(SolvedMachine, ManyPassMachine, ExplainedMachine):
         other : object
             A fitted model of the same class with an equal feature map. To share a map that
             depends on data, fit it once and pass it to both models in a
-            `sklearn.frozen.FrozenEstimator`.
+            `sklearn.frozen.FrozenEstimator`. Its rows are other ones: the model itself is refused,
+            and a copy of it gets a warning, because rows would count twice.
 
         Returns
         -------

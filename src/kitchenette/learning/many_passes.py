@@ -38,6 +38,9 @@ class Lesson:
         Their weights.
     earlier : Earlier or None
         The model to begin with.
+    unbalanced : ndarray or None
+        The weights before classes were balanced, by which rows count as observations; None if they
+        are those above.
     """
 
     fitted: FittedMap
@@ -45,6 +48,7 @@ class Lesson:
     targets: Any
     weights: Array | None
     earlier: Earlier | None
+    unbalanced: Array | None = None
 
 
 class ManyPassMachine(TargetMachine):
@@ -73,7 +77,8 @@ class ManyPassMachine(TargetMachine):
             self.max_iter,
             float(self.tol),
             self.validation_rows,
-            self._rule_in_passes(),
+            self.rule,
+            lesson.unbalanced,
             (lambda line: print(f"{type(self).__name__}, {line}", flush=True))
             if self.verbose
             else None,
@@ -108,13 +113,6 @@ class ManyPassMachine(TargetMachine):
             "n_iter_": found.n_iter,
         }
         return learned, found.interrupted
-
-    def _rule_in_passes(self) -> str:
-        """What repeated rows and weights, of which those of classes are part, count for."""
-        weighted = getattr(self, "class_weight", None) is not None
-        return (
-            "rows" if weighted and self.observation_rule_ == "weights" else self.observation_rule_
-        )
 
     def _penalties(self) -> Any:
         """The penalty for an iterative solver, several of them, "evidence", or None for "auto"."""

@@ -13,6 +13,8 @@ from kitchenette.data.keys import LARGEST_KEY, Array, Keys
 from kitchenette.files.registry import Budget, checked_state, field_values, storable
 from kitchenette.parameters import check_count
 
+WEIGHT_TOLERANCE = 1e-6  # relative rounding error of sums of weights
+
 
 @storable
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -65,15 +67,29 @@ class RowSample(BottomK):
         return max(1.0, n_rows * float(self.counts(rule).sum()) / float(self.copies.sum()))
 
     def without(self, keys: Keys, weights: Array | None) -> Self:
-        """The sample after these rows were removed; those that are not in it are ignored."""
-        unit = np.ones(keys.size) if weights is None else weights
-        here = np.searchsorted(self.keys, keys)
-        here[here == self.n_sampled] = 0
-        found = self.keys[here] == keys if self.n_sampled else np.zeros(keys.size, bool)
-        new_weights, copies = self.weights.copy(), self.copies.copy()
-        np.subtract.at(new_weights, here[found], unit[found])
-        np.subtract.at(copies, here[found], 1)
-        changed = replace(self, weights=np.maximum(new_weights, 0), copies=copies)
+        """The sample after these rows were removed; those beyond its last key are not known.
+
+        All other rows that were learned are in the sample, so that it refuses those that are not.
+        """
+        known = np.flatnonzero(keys <= np.uint64(self.last_key))
+        unit = np.ones(known.size) if weights is None else weights[known]
+        here = np.searchsorted(self.keys, keys[known])
+        found = here < self.n_sampled
+        found[found] = self.keys[here[found]] == keys[known[found]]
+        if not found.all():
+            raise _never_learned(keys.size, known[~found], "were not learned")
+        gone = np.bincount(here, minlength=self.n_sampled)
+        weight_gone = np.bincount(here, unit, self.n_sampled)
+        copies, left = self.copies - gone, self.weights - weight_gone
+        rounding = WEIGHT_TOLERANCE * self.weights
+        wrong = (copies < 0) | (left < -rounding) | ((copies == 0) & (left > rounding))
+        if wrong.any():
+            raise _never_learned(
+                keys.size,
+                known[wrong[here]],
+                "were not learned so often, or not with these weights",
+            )
+        changed = replace(self, weights=np.maximum(left, 0), copies=copies)
         return changed.rows(copies > 0)
 
     def reweighted(self, factors: Array) -> Self:
@@ -118,3 +134,12 @@ class RowSample(BottomK):
         if made.n_sampled and (made.weights.min() < 0 or made.copies.min() < 1):
             raise ValueError("weights must not be negative, and copies must be positive.")
         return made
+
+
+def _never_learned(n_rows: int, which: NDArray[np.intp], how: str) -> ValueError:
+    """The error for rows that are to be removed and are not there."""
+    rows = ", ".join(map(str, which[:5])) + (", ..." if which.size > 5 else "")
+    return ValueError(
+        f"Cannot remove {n_rows} rows: those with the indices {rows} {how}. Remove rows as they "
+        "were learned, with the same targets and weights."
+    )

@@ -61,6 +61,14 @@ class NormalEquations:
     def trace(self) -> float:
         return float(self.gram.diagonal().sum())
 
+    @property
+    def least_penalty(self) -> float:
+        """The penalty below which rounding errors of G decide, as they do without a penalty.
+
+        It is half the least one that is chosen (`regularisation.bounds`), whatever its rounding.
+        """
+        return 0.5 * self.resolution * self.trace
+
 
 class ShiftedCholesky:
     """(G + alpha I)^-1 by a Cholesky factor, in the precision of G."""
@@ -79,7 +87,7 @@ class ShiftedCholesky:
         tolerance = self.order * float(np.finfo(np.float64).eps)
         if shifted.is_float32:
             tolerance = FLOAT32_PIVOT
-        if self.alpha == 0:
+        if self.alpha < equations.least_penalty or self.alpha == 0:
             # Without a penalty, pivots at the level of rounding errors mean a singular matrix.
             tolerance = max(tolerance, equations.cutoff)
         with one_blas_thread(self.order):
@@ -138,17 +146,23 @@ class Eigendecomposition:
             )
         self.values = np.maximum(values, 0)
         self.cutoff = equations.cutoff * equations.trace
+        self.least_penalty = equations.least_penalty
 
 
 class ShiftedEigen:
-    """(G + alpha I)^-1 by eigenvectors, or the pseudo-inverse if G + alpha I is singular."""
+    """(G + alpha I)^-1 by eigenvectors, or the pseudo-inverse if G + alpha I is singular.
+
+    That is so for a penalty below the rounding errors of G, whose inverse would multiply them.
+    """
 
     def __init__(self, eigen: Eigendecomposition, alpha: float):
         self.alpha = alpha
         self._eigen = eigen
         shifted = eigen.values + alpha
         self.diagonal = np.zeros_like(shifted)
-        np.divide(1, shifted, where=shifted > (0 if alpha else eigen.cutoff), out=self.diagonal)
+        penalized = alpha > 0 and alpha >= eigen.least_penalty
+        smallest = 0.0 if penalized else eigen.cutoff
+        np.divide(1, shifted, where=shifted > smallest, out=self.diagonal)
 
     def solve(self, B: Array) -> Array:
         V = self._eigen.vectors
@@ -170,7 +184,8 @@ class ShiftedEigen:
         """The logarithm of |I + G / alpha|."""
         if self.alpha == 0:
             return np.inf
-        return float(np.log1p(self._eigen.values / self.alpha).sum())
+        with np.errstate(over="ignore"):
+            return float(np.log1p(self._eigen.values / self.alpha).sum())
 
     def effective_dof(self) -> float:
         return float(self._eigen.values @ self.diagonal)

@@ -8,7 +8,6 @@ from typing import Any, Self
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from kitchenette.data.observations import RULES
 from kitchenette.data.rows import slices, take
 from kitchenette.data.source import Source
 from kitchenette.learning.accumulation import features
@@ -125,20 +124,12 @@ class SolvedMachine(OnePassMachine):
     def _n_observations(self) -> float:
         """The number of observations, or of rows if there is no sample to estimate it from."""
         sample, n_rows = self._sample(), self._known().n_rows
-        return float(n_rows) if sample is None else sample.n_observations(n_rows, self._rule)
+        return float(n_rows) if sample is None else sample.n_observations(n_rows, self.rule)
 
     def _sample_counts(self) -> Array | None:
         """The number of observations that each sampled row stands for."""
         sample = self._sample()
-        return None if sample is None else sample.counts(self._rule)
-
-    @property
-    def _rule(self) -> str:
-        """What repeated rows and weights count for; files of earlier versions do not say."""
-        rule = vars(self).get("observation_rule_") or RULES[0]
-        # Given weights of classes are part of the weights of the rows in the sample.
-        weighted = isinstance(getattr(self, "class_weight", None), dict)
-        return "rows" if weighted and rule == "weights" else rule
+        return None if sample is None else sample.counts(self.rule)
 
     def _automatic_penalty(self, held_out: LeaveOneOut | None, n_observations: float) -> Any:
         if n_observations <= 1 + self.fit_intercept:

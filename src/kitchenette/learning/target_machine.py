@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from copy import copy
 from typing import Any, ClassVar, Self
 
 from numpy.typing import NDArray
 from sklearn.utils import Tags
 
+from kitchenette.data.observations import RULES
 from kitchenette.learning.base import Array, FeatureLearner
 from kitchenette.learning.leave_one_out import LeaveOneOut
 from kitchenette.learning.model import LinearModel, Validation
@@ -41,6 +43,14 @@ class TargetMachine(FeatureLearner):
     losses: ClassVar[tuple[str, ...]]  # the names of the losses that it has
     # The attributes that the first batch sets in a subclass, and their types in model files.
     target_attributes: ClassVar[dict[str, Any]]
+
+    @property
+    def rule(self) -> str:
+        """What repeated rows and weights count for; files of earlier versions do not say."""
+        rule = vars(self).get("observation_rule_") or RULES[0]
+        # Given weights of classes are part of the weights of rows.
+        weighted = isinstance(getattr(self, "class_weight", None), Mapping)
+        return "rows" if weighted and rule == "weights" else rule
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

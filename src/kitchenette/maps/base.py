@@ -344,6 +344,8 @@ class RowMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParameters,
             {"parameters": dict, "fitted": (dict, type(None)), "fingerprint": (list, type(None))},
         )
         made = constructed(cls, state["parameters"])
+        made.check_parameters()
+        seed_from(getattr(made, "random_state", None))
         if state["fitted"] is not None:
             made.restore(state["fitted"])
             check_fingerprint(made.specification_.fingerprint(), state["fingerprint"])

@@ -61,6 +61,9 @@ class PreparedMap(RowMap):
     def __init__(self) -> None:
         pass
 
+    def check_parameters(self) -> None:
+        """There are none: it is made of a fitted pipeline."""
+
     @classmethod
     def of(
         cls,

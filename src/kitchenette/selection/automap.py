@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from numbers import Real
 from typing import Any, Self
 
@@ -33,7 +34,13 @@ from kitchenette.maps.registry import register_automatic
 from kitchenette.parameters import check_choice, check_count, replaced_at_once
 from kitchenette.selection.choice import Choice
 from kitchenette.selection.choosing import decide
-from kitchenette.selection.columns import LEARNED, OUTSIDE, SCALES
+from kitchenette.selection.columns import (
+    LEARNED,
+    OUTSIDE,
+    SCALES,
+    TINY_SPREAD,
+    too_small_columns,
+)
 from kitchenette.selection.pilot import Pilot
 from kitchenette.selection.sizes import LARGEST, PILOT_ROWS, pilot_sizes
 from kitchenette.selection.targets import TASKS, pilot_targets, task_of
@@ -288,12 +295,27 @@ class AutoMap(RowMap):
         # The matrices are so small that the threads of a BLAS would mostly wait for each other.
         with one_blas_thread(sizes.n_final):
             decision = decide(pilot, sizes, kernel, self.scales, n_components, seed)
+        self._warn_of_small_columns(rows)
         self.specification_ = decision.candidate.specification(
             decision.n_components, seed, precision
         )
         self.choice_ = decision.choice
         self.column_spreads_ = decision.spreads
         self.feature_importances_ = decision.importances
+
+    def _warn_of_small_columns(self, rows: Any) -> None:
+        """Say which columns are ignored because their numbers are too small."""
+        small = too_small_columns(rows)
+        if small.size:
+            names = vars(self).get("feature_names_in_", range(rows.shape[1]))
+            some = ", ".join(repr(names[j]) for j in small[:10].tolist())
+            more = ", ..." if small.size > 10 else ""
+            warnings.warn(
+                f"Columns whose numbers differ by less than about {TINY_SPREAD:g} cannot be scaled "
+                f"in float32, and are ignored: {some}{more}. Multiply them by a power of ten.",
+                UserWarning,
+                stacklevel=2,
+            )
 
     def choose(
         self, sample: Any, seed: int, sample_weight: Any = None, observed: Any = None

@@ -22,6 +22,7 @@ OUTSIDE = 2  # knots beyond each end of the data
 FAR = 10.0  # robust spreads from the median, to which numbers further away are moved
 ROUNDING = 4.0  # spreads of so many units in the last place of a column are rounding errors
 TINY_SPREAD = 1e-30  # below, one over the spread could overflow float32
+LARGEST_TINY = 1e-20  # columns of larger numbers with a spread below that are constant
 EPS = {name: float(np.finfo(name).eps) for name in ("float32", "float64")}
 WIDE = 4096  # sparse rows of more columns are not scaled column by column
 
@@ -172,6 +173,28 @@ def robust_spread(rows: NDArray[Any]) -> Array:
         spread = (near / unit).std(axis=0) * unit
     eps = np.array([EPS["float32" if _is_float32(column) else "float64"] for column in rows.T])
     return _beyond_rounding(spread, size, eps)
+
+
+def too_small_columns(rows: Any) -> NDArray[np.intp]:
+    """The columns that vary, but by so little that `ColumnScales` takes them for constant.
+
+    Parameters
+    ----------
+    rows : ndarray or CSR matrix
+        A sample.
+
+    Returns
+    -------
+    columns : ndarray of int
+    """
+    size = abs(rows).max(axis=0)
+    size = size.toarray().ravel() if sp.issparse(size) else size
+    small = np.flatnonzero((size > 0) & (size < LARGEST_TINY))
+    some = rows[:, small].toarray() if sp.issparse(rows) else rows[:, small]
+    if small.size == 0:
+        return small
+    varying = robust_spread(some / size[small]) > 0
+    return small[varying & (robust_spread(some) == 0)]
 
 
 def _is_float32(numbers: Array) -> bool:
