@@ -1,5 +1,7 @@
 """`validation_score_` is what new rows will say, also on few rows and where there is only noise."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -67,12 +69,12 @@ def test_it_is_the_score_of_models_without_a_third_of_the_rows(
     fitted_map = Fastfood(n_components=32, random_state=0)
     model = KernelRegressor(fitted_map, alpha=0.1, fit_intercept=fit_intercept, random_state=0)
     model.fit(X, y)
-    held_out, solution, folds = parts[0]
+    held_out, _, folds = parts[0]
     rows, weights, sample = folds.rows, folds.weights, held_out.rows
     assert np.isclose(weights.sum(), len(X))  # each observation is left out once
     ends = [0, *(1 + np.flatnonzero(np.diff(rows) < 0)), rows.size]
     assert len(ends) == 4
-    for start, end in zip(ends, ends[1:], strict=False):
+    for start, end in itertools.pairwise(ends):
         left = sample.weights.copy()
         left[rows[start:end]] -= weights[start:end]
         Z = sample.features.astype(float)
