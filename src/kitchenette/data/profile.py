@@ -63,7 +63,7 @@ class ColumnProfile:
         for column in self.schema:
             if column.kind != "category":
                 values = numbers_of(table.column(column.name), column.kind, column.name)
-                self.medians[column.name] = _median(np.asarray(values, dtype=np.float64), copies)
+                self.medians[column.name] = median_of(np.asarray(values, dtype=np.float64), copies)
 
     def words(self, name: str) -> list[tuple[str, int]]:
         """The categories of a column and their frequencies, the most frequent ones first."""
@@ -92,7 +92,8 @@ class ProfileOf:
         return a.combined(b)
 
 
-def _median(values: NDArray[np.float64], copies: Counts | None) -> float:
+def median_of(values: NDArray[np.float64], copies: Counts | None) -> float:
+    """The median of the finite numbers, each of which counts so many times; zero of none."""
     finite = np.isfinite(values)
     known = values[finite]
     if copies is None or not known.size:

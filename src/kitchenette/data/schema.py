@@ -146,6 +146,17 @@ class ColumnRules:
             check_count(name, getattr(self, name))
 
 
+def refuse_other_kinds(schema: Schema) -> None:
+    """Refuse columns of lists, structures and others that do not become numbers."""
+    for column in schema:
+        if column.kind == "other":
+            raise DataError(
+                f"The column {column.name!r} has values of the type {column.dtype}, which is "
+                "neither a number nor a category nor a date. Leave it out "
+                f"(ignore=[{column.name!r}]), or turn it into columns of numbers or strings first."
+            )
+
+
 def checked_kinds(kinds: Any) -> dict[str, str]:
     """A mapping from names of columns to kinds."""
     if kinds is None:

@@ -18,10 +18,28 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kitchenette.comparison import digest
 from kitchenette.data.drawing import ARRAY_ROWS, MAP_ROWS, Drawing, table_sample_rows
-from kitchenette.data.rows import is_table, refuse_what_is_not_numbers, slices, take
-from kitchenette.data.schema import DataError
+from kitchenette.data.rows import (
+    array_of_lists,
+    has_missing,
+    is_table,
+    numbers_of_objects,
+    refuse_what_is_not_numbers,
+    slices,
+    take,
+)
+from kitchenette.data.schema import DataError, refuse_other_kinds
 from kitchenette.data.source import Block, Source, block_of
-from kitchenette.data.tables import has_numbers_only, is_frame, plain_rows, schema_of, table_of
+from kitchenette.data.tables import (
+    columns_by_name,
+    has_numbers_only,
+    is_frame,
+    is_plain_frame,
+    plain_rows,
+    schema_of,
+    table_of,
+    with_text_names,
+)
+from kitchenette.data.targets import refuse_lazy_frames
 from kitchenette.files.registry import Budget, checked_state, constructed, stored_parameters
 from kitchenette.kernels import Kernel
 from kitchenette.learning.gram_storage import check_learning_memory
@@ -29,6 +47,9 @@ from kitchenette.learning.least_squares import LeastSquares
 from kitchenette.learning.model import LinearFunction
 from kitchenette.learning.summary import Summary, SummaryOf
 from kitchenette.maps.base import RowMap
+from kitchenette.maps.filling import filled_map, medians_of_some
+from kitchenette.maps.preparation import check_numbers
+from kitchenette.maps.prepared_map import PreparedMap
 from kitchenette.maps.protocol import (
     FittedMap,
     fit_map,
@@ -70,6 +91,8 @@ class FeatureLearner(ValueParameters, ABC):
         feature_map = self._unfitted_map(0)
         if hasattr(feature_map, "transform") and not isinstance(feature_map, type):
             tags.input_tags = get_tags(feature_map).input_tags
+            if isinstance(thawed(feature_map), RowMap):
+                tags.input_tags.allow_nan = True  # they are filled
         return tags
 
     # ------------------------------------------------------------ the feature map
@@ -137,8 +160,18 @@ class FeatureLearner(ValueParameters, ABC):
                 sample = replace(sample, X=X, y=y, weight=weights, copies=copies)
             feature_map = _map_of_table(feature_map, sample, source)
             return feature_map, feature_map.for_inference()
+        fills = isinstance(thawed(feature_map), RowMap) and not sp.issparse(X)
+        fills = fills and not isinstance(thawed(feature_map), PreparedMap)
+        if fills and isinstance(X, np.ndarray) and has_missing(X) and not is_frozen(feature_map):
+            if sample is None:
+                drawing = Drawing(table_sample_rows(X.shape[1]), self._drawing_seed())
+                sample = block_of(drawing.of_rows(X, y, weights))
+            else:
+                sample = replace(sample, X=X, y=y, weight=weights)
+            feature_map = filled_map(feature_map, sample, source)
+            return feature_map, feature_map.for_inference()
         drawn, population = None, None if sample is None else sample.population
-        if sample is None and isinstance(feature_map, RowMap) and X.shape[0] > MAP_ROWS:
+        if sample is None and isinstance(thawed(feature_map), RowMap) and X.shape[0] > MAP_ROWS:
             drawn = Drawing(ARRAY_ROWS, self._drawing_seed()).of_rows(X, y, weights)
         feature_map = fit_map(
             feature_map,
@@ -150,7 +183,16 @@ class FeatureLearner(ValueParameters, ABC):
             everything=source,
         )
         # A copy, so that the model stays as it is if somebody fits the map on more rows.
-        return feature_map, fitted_map(feature_map, X).for_inference()
+        fitted = fitted_map(feature_map, X).for_inference()
+        if fills and (source is None or source.rules.missing == "median"):
+            # On what the map was chosen. They stand for values that are missing in later rows.
+            copies = None if sample is None else sample.copies
+            fitted.medians_ = (
+                medians_of_some(X, copies)
+                if drawn is None
+                else medians_of_some(drawn.X, drawn.copies)
+            )
+        return feature_map, fitted
 
     # ------------------------------------------------------------ statistics and the solution
 
@@ -306,10 +348,12 @@ class FeatureLearner(ValueParameters, ABC):
             and "feature_names_in_" not in vars(self)
         ):
             return X  # the general checks take longer than predicting a few rows
+        refuse_lazy_frames(X, "X")
         if is_frame(X) or (isinstance(X, Mapping) and not sp.issparse(X)):
             X = self._as_table(X, reset)
-            if is_table(X):
+            if is_table(X) or (not reset and isinstance(X, np.ndarray)):
                 return X
+        X = array_of_lists(X)
         refuse_what_is_not_numbers(X)
         if hasattr(X, "columns"):
             # A data frame stays one: the map may need its names and types, and converts blocks.
@@ -320,16 +364,26 @@ class FeatureLearner(ValueParameters, ABC):
                     f"required by {type(self).__name__}."
                 )
             return X
-        return validate_data(
+        X = validate_data(
             self, X, reset=reset, accept_sparse="csr", dtype=None, ensure_all_finite=False
         )
+        feature_map = thawed(self._unfitted_map(0)) if reset else self._fitted
+        prepared = not isinstance(feature_map, RowMap) or isinstance(feature_map, PreparedMap)
+        return X if prepared else numbers_of_objects(X)
 
     def _as_table(self, X: Any, reset: bool) -> Any:
         """A data frame as an Arrow table, if its columns are to be prepared; else as it is."""
+        if isinstance(X, Mapping):
+            X = table_of(X)
         if not reset:
             if isinstance(self._fitted, TableMap):
                 return _not_empty(self._fitted.table(X), self)
-            return plain_rows(X, vars(self).get("feature_names_in_")) if is_table(X) else X
+            names = vars(self).get("feature_names_in_")
+            if is_table(X) or not is_plain_frame(X):
+                return _not_empty(plain_rows(table_of(X), names), self)
+            return X if names is None else columns_by_name(X, names)
+        if is_plain_frame(X):
+            X = with_text_names(X)
         feature_map = thawed(self._unfitted_map(0))
         if not isinstance(feature_map, RowMap) and not is_table(X):
             return X  # a pipeline may prepare the columns in its own way
@@ -340,6 +394,7 @@ class FeatureLearner(ValueParameters, ABC):
         found = _not_empty(table_of(X), self)
         if isinstance(feature_map, TableMap):
             found = feature_map.table(found)
+        refuse_other_kinds(schema_of(found.schema, {}))
         self.n_features_in_ = found.num_columns
         self.feature_names_in_ = np.array(found.column_names, dtype=object)
         return found
@@ -394,6 +449,8 @@ class FeatureLearner(ValueParameters, ABC):
                 replaced = not is_frozen(self.feature_map_) and hasattr(self._fitted, "to_file")
             if replaced:
                 state["fitted"]["feature_map_"] = self._fitted
+            if (medians := getattr(self._fitted, "medians_", None)) is not None:
+                state["fitted"]["medians_"] = medians
             learned = "statistics_" in vars(self)
             state["fitted"]["model"] = self.solved_model() if learned else None
         return state
@@ -407,6 +464,7 @@ class FeatureLearner(ValueParameters, ABC):
             "seed_": int,
             "n_features_in_": int,
             "feature_names_in_": (np.ndarray, type(None)),
+            "medians_": (np.ndarray, type(None)),
         }
 
     @classmethod
@@ -438,7 +496,11 @@ class FeatureLearner(ValueParameters, ABC):
             raise ValueError("there are neither statistics nor weights.")
         if model is not None and statistics is not None:
             model = model.renumbered(statistics.version)
-        self.__dict__.update(values, _fitted=feature_map.for_inference())
+        medians, fitted = values.pop("medians_"), feature_map.for_inference()
+        if medians is not None:
+            check_numbers("medians_", medians, values["n_features_in_"])
+            fitted.medians_ = medians
+        self.__dict__.update(values, _fitted=fitted)
         if not prepared_only:
             self._model = model
 
@@ -466,7 +528,7 @@ def _map_of_table(feature_map: Any, sample: Block, source: Source | None) -> Tab
 
 
 def _not_empty(table: Any, owner: Any) -> Any:
-    if table.num_rows == 0:
+    if table.shape[0] == 0:
         raise ValueError(
             f"Found array with 0 sample(s) (shape={table.shape}) while a minimum of 1 is required "
             f"by {type(owner).__name__}."

@@ -14,6 +14,7 @@ from sklearn.utils import Tags, check_array
 
 from kitchenette.data.collections import as_rows, in_parts
 from kitchenette.data.rows import refuse_what_is_not_numbers
+from kitchenette.data.targets import array_of_targets, first_text, refuse_lazy_frames
 from kitchenette.files.registry import storable
 from kitchenette.learning.availability import AvailableUnless
 from kitchenette.learning.base import Array
@@ -283,8 +284,15 @@ class KernelRegressor(RegressorMixin, KernelMachine):
         return self.make_predictor(dtype, Targets(self._target_ndim, "float64"))
 
     def encode(self, y: Any, first: bool) -> NDArray[Any]:
+        refuse_lazy_frames(y, "y")
         refuse_what_is_not_numbers(y)
         given = getattr(y, "dtype", None)
+        y = array_of_targets(y)
+        if (text := first_text(y)) is not None:
+            raise ValueError(
+                f"KernelRegressor predicts numbers, and y has strings, such as {str(text)!r}. Use "
+                "KernelClassifier for classes; convert numbers first, as in y.astype(float)."
+            )
         y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
         if first:
             self._target_ndim = y.ndim

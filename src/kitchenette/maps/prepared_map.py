@@ -115,6 +115,14 @@ class PreparedMap(RowMap):
         self.check_rows(X)
         return X
 
+    def prepared_rows(self, X: Any) -> NDArray[Any]:
+        """The prepared columns of rows, which the inner map takes."""
+        rows = self.rows(X)
+        prepared: NDArray[Any] = self._prepared(rows)
+        if not np.isfinite(prepared).all():
+            raise ValueError(self.overflow(rows))
+        return prepared
+
     def has_row_checks(self) -> bool:
         return self.map_ is not None and self.map_.has_row_checks()
 

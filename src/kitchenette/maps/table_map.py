@@ -8,7 +8,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from kitchenette.data.reduction import ConvertedRows
 from kitchenette.data.rows import FLOATS, is_table
 from kitchenette.data.schema import ColumnRules, DataError, Schema
 from kitchenette.data.source import Block, Source
@@ -17,15 +16,15 @@ from kitchenette.data.tables import (
     is_single,
     matrix_of,
     numbers_of,
+    refuse_missing_columns,
     selected,
     table_of,
 )
 from kitchenette.files.registry import storable
-from kitchenette.maps.base import RowMap
 from kitchenette.maps.codings import Days
+from kitchenette.maps.filling import with_map
 from kitchenette.maps.prepared import Coder, PreparedSpecification
 from kitchenette.maps.prepared_map import PreparedMap
-from kitchenette.maps.protocol import fit_map, specification_of, thawed
 from kitchenette.maps.table_columns import missing_sentence, prepared_columns, profile_of
 
 
@@ -57,7 +56,7 @@ class TableMap(PreparedMap):
     >>> frame = pd.DataFrame({"city": ["Oslo", "Rome"] * 20, "warm": [False, True] * 20})
     >>> model = KernelClassifier(random_state=0).fit(frame[["city"]], frame["warm"])
     >>> model.predictor()({"city": "Rome", "people": 2.7})
-    np.True_
+    True
     >>> model.feature_map_.specification_.vocabularies[0].words
     ('Oslo', 'Rome')
     """
@@ -103,31 +102,9 @@ class TableMap(PreparedMap):
         profile = profile_of(schema, sample.X, everything if counted else None, sample.copies)
         preparation, codings = prepared_columns(profile, rules)
         columns = PreparedSpecification.of(preparation, None, codings)
-        made = cls.of(columns, None, schema.names, by_name=True)
-        prepared = made.prepared_rows(sample.X)
-        inner = fit_map(
-            feature_map,
-            prepared,
-            sample.y,
-            sample.weight,
-            population=sample.population,
-            everything=None
-            if everything is None
-            else ConvertedRows(everything, made.prepared_rows),
+        return with_map(
+            cls.of(columns, None, schema.names, by_name=True), feature_map, sample, everything
         )
-        specification = PreparedSpecification.of(
-            preparation, specification_of(inner, prepared), codings
-        )
-        inner = thawed(inner)
-        own = isinstance(inner, RowMap) and inner.fitted() is specification.inner
-        return cls.of(specification, inner if own else None, schema.names, by_name=True)
-
-    def prepared_rows(self, X: Any) -> NDArray[Any]:
-        """The prepared columns of rows, which the inner map takes."""
-        prepared: NDArray[Any] = self._prepared(self.rows(X))
-        if not np.isfinite(prepared).all():
-            raise ValueError(self.overflow(self.rows(X)))
-        return prepared
 
     def table(self, X: Any) -> Any:
         """The columns of a table or a data frame, by name, as an Arrow table."""
@@ -215,9 +192,8 @@ class TableCoder(Coder):
             rows: NDArray[np.float64] = self._fitted.rows(X)
             return rows
         if isinstance(X, Mapping) or (hasattr(X, "index") and hasattr(X, "get")):
-            missing = [name for name in self._names if name not in X]
-            if missing:
-                raise ValueError(f"columns are missing: {', '.join(map(str, missing[:10]))}.")
+            if any(name not in X for name in self._names):
+                refuse_missing_columns(self._names, [*X.keys()])
             values = np.empty(len(self._names), dtype=object)
             values[:] = [X[name] for name in self._names]
             return super().__call__(values)
