@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.compose import TransformedTargetRegressor
-from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import (
     LogisticRegression,
@@ -41,6 +40,7 @@ from kitchenette import (
     RandomKitchenSinks,
 )
 from kitchenette.kernels import Gaussian, Laplacian, Matern, RationalQuadratic
+from kitchenette.report.boosting import ROUNDS, boosted, installed
 
 FEATURES = 1024  # of the default before, of the grid and of Nystroem
 FOLDS = 5
@@ -168,20 +168,25 @@ def grid(table: Table, quick: bool) -> Fitted:
     return Fitted(model, f"{type(kernel).__name__}, {columns}, {width:g} x median")
 
 
+# ------------------------------------------------------------ trees
+
+FEW_ROUNDS = 20  # for many classes of many columns, where all of them take minutes
+
+
+def trees(library: str) -> Callable[[Table, bool], Fitted]:
+    """Gradient boosting of a library, with the settings of `kitchenette.report.boosting`."""
+
+    def fit(table: Table, quick: bool) -> Fitted:
+        task = "classification" if table.classes else "regression"
+        many = table.n_classes * table.X.shape[1] > 50_000
+        rounds = FEW_ROUNDS if many else ROUNDS
+        model = boosted(library, task, rounds=rounds).fit(table.X, table.y)
+        return Fitted(model, f"{rounds} rounds" if many else "")
+
+    return fit
+
+
 # ------------------------------------------------------------ scikit-learn
-
-
-def trees(table: Table, quick: bool) -> Fitted:
-    """Gradient boosting with its defaults; early stopping needs two rows of every class."""
-    if not table.classes:
-        return Fitted(HistGradientBoostingRegressor(random_state=0).fit(table.X, table.y))
-    labels, counts = np.unique(table.y, return_counts=True)
-    keep = np.isin(table.y, labels[counts > 1])
-    options, note = {}, ""
-    if table.n_classes * table.X.shape[1] > 50_000:
-        options, note = {"max_iter": 20, "learning_rate": 0.3}, "20 iterations"
-    model = HistGradientBoostingClassifier(random_state=0, **options)
-    return Fitted(model.fit(table.X[keep], table.y[keep]), note)
 
 
 def support_vectors(table: Table, quick: bool) -> Fitted:
@@ -230,7 +235,7 @@ METHODS = {
     "default": Method("default", default, package_version),
     "before": Method("default before", before),
     "grid": Method("grid of 40", grid),
-    "trees": Method("HistGradientBoosting", trees),
+    **{library: Method(library, trees(library), lambda: "2") for library in reversed(installed())},
     "svm": Method("SVC / SVR", support_vectors),
     "nystroem": Method("Nystroem + ridge", nystroem),
     "neighbours": Method("5 neighbours", neighbours),

@@ -2,7 +2,7 @@
 
 python -m benchmarks.outofthebox --quick            # at most 20,000 rows of each set
 python -m benchmarks.outofthebox                    # all rows; many hours
-python -m benchmarks.outofthebox --quick --sets letter,wine_quality --methods default,trees
+python -m benchmarks.outofthebox --quick --sets letter,wine_quality --methods default,XGBoost
 python -m benchmarks.outofthebox --quick --plot FILE.png
 
 Errors are 1 - accuracy for classes, and for numbers the root mean square error divided by the
@@ -10,6 +10,9 @@ standard deviation of the test targets, which is sqrt(1 - R^2). Ratios are the e
 divided by that of another method: below one the default is better. For ratios half a wrong row is
 added to the errors of classes, so that perfect predictions can be compared. Times are those of the
 processor, summed over threads, so that they can be measured on a busy machine.
+
+Gradient-boosted trees are those of scikit-learn, and of LightGBM and XGBoost where these are
+installed, with their defaults and without early stopping (`kitchenette.report.boosting`).
 
 Every result is kept in a file (--cache), and only what changed runs again: the default after any
 change of the package, another method when its version in benchmarks/contestants.py changes. Each
@@ -232,7 +235,9 @@ def summary_table(results: Results, methods: list[str], reference: str) -> str:
 LOOKS = {
     "before": ("#999999", "v"),
     "grid": ("#009E73", "D"),
-    "trees": ("#D55E00", "s"),
+    "HistGradientBoosting": ("#D55E00", "s"),
+    "LightGBM": ("#D55E00", "d"),
+    "XGBoost": ("#D55E00", "p"),
     "svm": ("#0072B2", "^"),
     "nystroem": ("#56B4E9", "P"),
     "neighbours": ("#CC79A7", "X"),

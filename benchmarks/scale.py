@@ -27,7 +27,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
@@ -57,6 +56,7 @@ from kitchenette.learning.learner import Settings
 from kitchenette.learning.passes import FeatureRows
 from kitchenette.learning.preconditioner import Preconditioner, SampledRows, sample_size
 from kitchenette.learning.squared_learner import SquaredLearner
+from kitchenette.report.boosting import boosted, installed
 from reproduction.data import load
 
 KERNEL = Polynomial(7)
@@ -359,7 +359,7 @@ def covtype_part(quick: bool, limit: float) -> None:
         "one pass, 4096": partial(ours, 4096, solver="onepass", random_state=0),
         "logistic, 4096": partial(ours, 4096, loss="logistic", random_state=0),
         "iterative, 16,384": partial(ours, 16_384, solver="iterative", random_state=0),
-        "HistGradientBoosting": partial(HistGradientBoostingClassifier, random_state=0),
+        **{name: partial(boosted, name, "classification") for name in installed()},
         "Nystroem 1000 + ridge": partial(nystroem, RidgeClassifier()),
         "Nystroem 1000 + logistic": partial(nystroem, LogisticRegression(max_iter=100)),
     }

@@ -1,4 +1,4 @@
-"""Parameters of estimators: nested values, checks, and recovery from errors in `fit`."""
+"""Parameters of estimators: nested values, checks, and fitted attributes that change at once."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from sklearn.base import BaseEstimator, clone
+
+Estimator = TypeVar("Estimator", bound=BaseEstimator)
 
 # Parameter names of other libraries, and their equivalents in this one.
 SYNONYMS = {
@@ -90,16 +92,31 @@ def _unknown_parameter(owner: str, name: str, known: Sequence[str]) -> str:
     return f"{owner} has no parameter {name}; it has {', '.join(known) or 'none'}."
 
 
+def shallow_copy(estimator: Estimator) -> Estimator:
+    """A copy of an estimator with the attributes that it has at this moment.
+
+    Attributes that are set in one of both later do not exist in the other.
+    """
+    made = object.__new__(type(estimator))
+    vars(made).update(vars(estimator))
+    return made
+
+
 @contextmanager
-def unchanged_on_error(estimator: Any) -> Iterator[None]:
-    """Restore the attributes of an estimator if the body raises an exception."""
-    before = dict(vars(estimator))
-    try:
-        yield
-    except BaseException:
-        vars(estimator).clear()
-        vars(estimator).update(before)
-        raise
+def replaced_at_once(estimator: Estimator) -> Iterator[Estimator]:
+    """A copy to work on, whose attributes become those of the estimator in a single step.
+
+    Until the end of the body other threads see the estimator as it was. If the body raises an
+    exception or is interrupted, the estimator stays as it was.
+    """
+    draft = shallow_copy(estimator)
+    yield draft
+    parameters = {name: vars(estimator)[name] for name in _own_parameters(estimator)}
+    estimator.__dict__ = {**vars(draft), **parameters}  # somebody may have set other parameters
+
+
+def _own_parameters(estimator: Any) -> list[str]:
+    return [name for name in estimator._get_param_names() if name in vars(estimator)]
 
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:

@@ -152,6 +152,79 @@ def test_frames_with_strings_and_missing_values():
         assert_allclose(found.predict(frame).compute(), expected, rtol=1e-9, atol=1e-9)
 
 
+@pytest.fixture
+def parquet(tmp_path):
+    """A data frame of five Parquet files."""
+    for number in range(5):
+        rows = FRAME[180 * number : 180 * (number + 1)]
+        rows.assign(label=LABELS[rows.index]).to_parquet(tmp_path / f"{number}.parquet")
+    return dd.read_parquet(tmp_path)
+
+
+@pytest.mark.parametrize("columns", [["a", "c"], ["a", "b", "city"]])
+def test_rows_and_targets_may_be_columns_of_several_parquet_files(parquet, columns):
+    rows, y = parquet[columns], parquet["target"]
+    weight = parquet["c"].abs()
+    model = KernelRegressor(fastfood(), alpha=1e-3)
+    whole = model.fit(local_source(FRAME[[*columns, "target"]], target="target"))
+    expected = whole.predict(FRAME[columns])
+    found = model.fit(rows, y)
+    assert found.statistics_.n_rows == 900
+    assert_allclose(found.predict(FRAME[columns]), expected, rtol=1e-9, atol=1e-9)
+    assert_allclose(found.predict(rows).compute(), expected, rtol=1e-9, atol=1e-9)
+    weighted = model.fit(rows, y, sample_weight=weight).predict(FRAME[columns])
+    whole = model.fit(local_source(FRAME[columns], target=NUMBERS, weight=FRAME["c"].abs()))
+    assert_allclose(weighted, whole.predict(FRAME[columns]), rtol=1e-9, atol=1e-9)
+
+
+def test_differences_are_rounding_errors_times_the_condition_of_the_problem():
+    rows = X[:, [0, 2]]  # 32 smooth features of two columns without noise are nearly dependent
+    smooth = np.sin(rows[:, 0]) + rows[:, 1]
+    whole = KernelRegressor(fastfood()).fit(rows, smooth)
+    found = KernelRegressor(fastfood()).fit(chunked(rows), chunked(smooth))
+    Z = whole.feature_map_.transform(rows)
+    sizes = np.linalg.eigvalsh(np.cov(Z.T) * 900)
+    condition = sizes[-1] / (sizes[0] + whole.alpha_)
+    assert condition > 1e8
+    assert found.alpha_ == pytest.approx(whole.alpha_, rel=1e-9)
+    difference = np.abs(found.predict(rows) - whole.predict(rows)).max()
+    assert difference <= condition * np.finfo(float).eps * smooth.std()
+
+
+def test_predictions_of_parquet_files_have_the_partitions_of_the_rows(parquet):
+    model = KernelRegressor(fastfood()).fit(FRAME[["a", "c"]], NUMBERS)
+    found = model.predict(parquet[["a", "c"]])
+    assert found.numblocks == (parquet.npartitions,) == (5,)
+    expected = model.predict(FRAME[["a", "c"]])
+    assert np.array_equal(found.blocks[1].compute(), expected[180:360])
+    assert np.array_equal(
+        model.predict(parquet[["a", "c"]].partitions[4]).compute(), expected[720:]
+    )
+
+
+def test_score_of_collections_is_that_of_arrays(parquet):
+    rows = FRAME[["a", "c"]]
+    regressor = KernelRegressor(fastfood()).fit(rows, SEVERAL)
+    classifier = KernelClassifier(fastfood()).fit(rows, LABELS)
+    several = chunked(SEVERAL, (180,) * 5)
+    lazy = parquet[["a", "c"]]
+    assert regressor.score(lazy, several) == pytest.approx(regressor.score(rows, SEVERAL))
+    assert classifier.score(lazy, parquet["label"]) == pytest.approx(classifier.score(rows, LABELS))
+    weights = chunked(WEIGHTS, (180,) * 5)
+    assert regressor.score(lazy, several, weights) == pytest.approx(
+        regressor.score(rows, SEVERAL, WEIGHTS)
+    )
+    assert classifier.score(lazy, parquet["label"], weights) == pytest.approx(
+        classifier.score(rows, LABELS, WEIGHTS)
+    )
+    plain = KernelRegressor(fastfood()).fit(X, NUMBERS)
+    assert plain.score(chunked(X), chunked(NUMBERS)) == pytest.approx(plain.score(X, NUMBERS))
+    with pytest.raises(DataError, match="no target"):
+        plain.score(chunked(X))
+    with pytest.raises(PartitionError, match=r"partition 1: y contains NaN"):
+        plain.score(chunked(X), chunked(np.where(np.arange(900) == 400, np.nan, NUMBERS)))
+
+
 def test_partitions_of_unknown_length():
     frame = dd.from_pandas(FRAME, npartitions=4).query("a > 0")
     local = FRAME.query("a > 0")
@@ -234,6 +307,20 @@ def test_a_bad_partition_is_named_and_nothing_is_lost(sentence):
     assert pickle.dumps(model) == before
     model.fit(with_part(1, X[300:600]), chunked(NUMBERS))
     assert model.statistics_.n_rows == 900
+
+
+@pytest.mark.parametrize("solver", ["onepass", "iterative"])
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_the_partition_of_a_missing_target_is_named(bad, solver):
+    numbers = chunked(np.where(np.arange(900) == 700, bad, NUMBERS))
+    with pytest.raises(PartitionError, match=r"^partition 2: .*(NaN|infinity)"):
+        KernelRegressor(fastfood(), solver=solver).fit(chunked(X), numbers)
+    labels = chunked(np.where(np.arange(900) == 300, bad, NUMBERS > 0))
+    with pytest.raises(PartitionError, match=r"^partition 1: .*(NaN|infinity)"):
+        KernelClassifier(fastfood(), solver=solver).fit(chunked(X), labels)
+    weights = chunked(np.where(np.arange(900) == 2, bad, WEIGHTS))
+    with pytest.raises(PartitionError, match=r"^partition 0: .*sample_weight"):
+        KernelRegressor(fastfood(), solver=solver).fit(chunked(X), chunked(NUMBERS), weights)
 
 
 def test_other_precisions_and_single_classes_are_no_error():

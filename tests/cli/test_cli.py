@@ -15,8 +15,10 @@ from typer.testing import CliRunner
 
 import kitchenette
 from kitchenette import Fastfood, KernelClassifier, KernelRegressor
+from kitchenette.cli import demo
 from kitchenette.cli.app import app
 from kitchenette.cli.outcome import EXPLANATIONS, ExitCode
+from kitchenette.report import Measurement
 
 
 @pytest.fixture
@@ -248,11 +250,43 @@ def test_the_demo_learns_a_stream_and_writes_a_page(tmp_path):
     assert done.returncode == 0
     assert done.stderr == ""
     found = json.loads(done.stdout)
-    ours, exact, extrapolated = found["measurements"]
+    ours, trees, exact, extrapolated = found["measurements"]
     assert ours["error"] < exact["error"]
-    assert ours["n_rows"] == extrapolated["n_rows"] == 20_000
+    assert ours["n_rows"] == trees["n_rows"] == extrapolated["n_rows"] == 20_000
     assert extrapolated["extrapolated"]
     assert extrapolated["fit_seconds"] > exact["fit_seconds"]
     assert 0.9 < found["coverage"] < 0.99
     assert found["sure_right"] > 0.85
+    assert found["recommended"].endswith(", 128 features")  # the size of the stream's model
     assert "<svg" in page.read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_the_demo_has_one_figure_for_one_thing(tmp_path):
+    page = tmp_path / "page.html"
+    options = ("--rows", "20000", "--n-components", "64", "--page", str(page))
+    said = " ".join(run(COMMAND, "demo", *options).stdout.split())
+    assert len(re.findall(r"rows/s, [\d.]+ MB of memory", said)) <= 1
+    assert len(re.findall(r"of memory", said)) <= 1
+    assert {*re.findall(r"(\d+) features", said)} == {"64"}
+    error = re.search(r"Kitchenette │ 20,000 │ ([\d.]+)%", said)
+    again = re.search(r"AutoMap with 64 features to ([\d.]+)%", said)
+    assert float(error[1]) == round(float(again[1]), 1)
+
+
+def demo_row(name: str, error: float) -> Measurement:
+    return Measurement(name, "any", 200_000, error=error, standard_error=0.004)
+
+
+@pytest.mark.parametrize(
+    ("ours", "trees", "verdict"),
+    [
+        (0.160, 0.140, "LightGBM has a lower error than Kitchenette"),
+        (0.140, 0.160, "Kitchenette has a lower error than LightGBM"),
+        (0.160, 0.158, "Kitchenette and LightGBM have the same error up to chance"),
+    ],
+)
+def test_the_demo_says_who_wins(ours, trees, verdict):
+    said = demo.verdict(demo_row("Kitchenette", ours), demo_row("LightGBM", trees))
+    assert said.startswith(verdict)
+    assert "a kernel matrix of 200,000 rows has 320 GB" in said

@@ -108,7 +108,7 @@ def test_dates_are_days_since_1970_or_refused():
 def test_kinds_as_told():
     frame = pd.DataFrame({"zip": [10115, 20095] * 10, "text": ["1.5", "2.5"] * 10})
     fitted, P = prepared_columns(frame, kinds={"zip": "category", "text": "number"})
-    assert fitted.specification_.vocabularies == (Categories(0, ("10115", "20095")),)
+    assert fitted.specification_.vocabularies == (Categories(0, ("10115", "20095"), "number"),)
     assert_allclose(P[:2], [[1.5, 1, 0], [2.5, 0, 1]])
     assert_allclose(fitted.coder({"zip": 20095.0, "text": 1}), [1, 1])
 
@@ -206,7 +206,7 @@ def test_model_files_contain_the_preparation(model, tmp_path):
     row = FRAME.iloc[5].to_dict()
     assert loaded.predictor()(row) == model.predictor()(row)
     frame = FRAME.assign(when=pd.Timestamp("2024-01-01") + pd.to_timedelta(FRAME.index, "D"))
-    frame["id"] = [f"id{i}" for i in range(400)]
+    frame["group"] = [f"group {i // 2}" for i in range(400)]
     rows = source(frame, target="price", ignore="label", dates="days")
     rows.rules = ColumnRules(dates="days", high_cardinality=50)
     dated = KernelRegressor(MAP, random_state=0).fit(rows)
@@ -222,10 +222,13 @@ def test_model_files_contain_the_preparation(model, tmp_path):
     for cls, state in (
         (HashedWords, {"column": 0, "n_buckets": 2**40}),
         (HashedWords, {"column": 0}),
+        (HashedWords, {"column": 0, "n_buckets": 8, "values": "colour"}),
+        (HashedWords, {"column": 0, "n_buckets": 8, "words": np.array([1.0])}),
+        (Categories, {"column": 0, "words": np.array(["a"], dtype=object), "values": "colour"}),
         (Days, {"column": "a"}),
         (Categories, {"column": 0, "words": np.array(["a", "a"], dtype=object)}),
     ):
-        with pytest.raises(ValueError, match=r"at most|is missing|cannot be|must be different"):
+        with pytest.raises(ValueError, match=r"at most|is missing|cannot be|must be"):
             cls.from_file(state, Budget(1e9, 1e9))
 
 

@@ -206,8 +206,10 @@ def test_columns_in_the_names_of_directories(tmp_path):
         (tmp_path / f"year={year}").mkdir()
         FRAME[:50].to_parquet(tmp_path / f"year={year}" / "a.parquet")
     rows = source(tmp_path, target="price")
-    assert rows.schema["year"].kind == "category"
-    assert rows.sample(100).X["year"].to_pylist() == ["2023"] * 50 + ["2024"] * 50
+    assert rows.schema["year"].kind == "number"
+    assert rows.sample(100).X["year"].to_pylist() == [2023] * 50 + [2024] * 50
+    told = source(tmp_path, target="price", kinds={"year": "category"})
+    assert told.sample(100).X["year"].to_pylist() == ["2023"] * 50 + ["2024"] * 50
     assert source(str(tmp_path / "**" / "*.parquet")).n_rows == 100
 
 

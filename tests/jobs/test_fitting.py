@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import mutations
 import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from kitchenette import KernelRegressor, ModelFileError, RandomKitchenSinks, load, save
 from kitchenette.data import DataError, source
 from kitchenette.jobs import FitSettings, checkpoint, fit_rows, fitting, settings
 from kitchenette.jobs.checkpoint import checkpoint_path
+from kitchenette.jobs.outputs import OutputError
 from kitchenette.kernels import Gaussian
 
 X = np.random.default_rng(0).normal(size=(600, 3))
@@ -18,6 +24,13 @@ SETTINGS = FitSettings(map="Fastfood", components=32)
 
 def rows(part=slice(None)):
     return source(X[part], target=np.sin(X[part, 0]))
+
+
+def narrow_rows():
+    """Rows that are learned in six blocks."""
+    made = rows()
+    made.block_rows = lambda: 100
+    return made
 
 
 def test_an_interrupt_while_it_solves_leaves_all_rows_in_the_checkpoint(tmp_path, monkeypatch):
@@ -152,3 +165,76 @@ def test_time_is_not_spent_on_more_features_than_rows():
     assert FitSettings(seconds=600.0).n_components(100) == 1024  # as without a limit
     assert FitSettings(seconds=36_000.0).n_components(100_000) == 8192
     assert FitSettings(seconds=1.0).n_components(8192) < 2048  # the solution counts as well
+
+
+def test_a_fit_deletes_no_checkpoint_but_its_own(tmp_path):
+    out = tmp_path / "model"
+    other = checkpoint.Checkpoint("other inputs", {}, KernelRegressor(), {}, 100)
+    save(other, checkpoint_path(out))
+    before = checkpoint_path(out).read_bytes()
+    fit_rows(rows(), out, SETTINGS)
+    assert checkpoint_path(out).read_bytes() == before
+    fit_rows(narrow_rows(), out, SETTINGS, checkpoint_every=0.0)
+    assert not checkpoint_path(out).exists()  # its own ones replaced it
+
+
+def test_a_checkpoint_that_another_fit_wrote_meanwhile_is_kept(tmp_path, monkeypatch):
+    out = tmp_path / "model"
+    finish = fitting.finish
+
+    def while_another_one_writes(prepared, summary):
+        save(checkpoint.Checkpoint("other inputs", {}, KernelRegressor(), {}, 7), own)
+        return finish(prepared, summary)
+
+    own = checkpoint_path(out)
+    monkeypatch.setattr(fitting, "finish", while_another_one_writes)
+    assert fit_rows(narrow_rows(), out, SETTINGS, checkpoint_every=0.0).checkpoints == 5
+    assert load(own).n_rows == 7
+
+
+def test_a_file_of_another_kind_in_the_place_of_the_checkpoint_is_refused(tmp_path):
+    out = tmp_path / "model"
+    checkpoint_path(out).write_text("a,b\n1,2\n")
+    with pytest.raises(OutputError, match="is not a checkpoint: move it"):
+        fit_rows(rows(), out, SETTINGS)
+    assert checkpoint_path(out).read_text() == "a,b\n1,2\n"
+    checkpoint_path(out).unlink()
+    checkpoint_path(out).mkdir()
+    with pytest.raises(OutputError, match="is not a checkpoint: move it"):
+        fit_rows(rows(), out, SETTINGS)
+
+
+def test_an_input_in_the_place_of_the_checkpoint_is_refused(tmp_path):
+    data = tmp_path / "model.checkpoint"
+    table = pa.table({"a": X[:, 0], "y": X[:, 1]})
+    parquet.write_table(table, data)
+    for arguments in ({}, {"test": source(data, target="y", format="parquet")}):
+        given = source(data, target="y", format="parquet") if not arguments else rows()
+        with pytest.raises(OutputError, match=r"model.checkpoint is one of the inputs"):
+            fit_rows(given, tmp_path / "model", SETTINGS, **arguments)
+    assert parquet.read_table(data).equals(table)
+    assert [path.name for path in tmp_path.iterdir()] == ["model.checkpoint"]
+
+
+def test_a_fit_leaves_the_temporary_file_of_a_running_one_alone(tmp_path):
+    out = tmp_path / "model"
+    program = (
+        "import sys, time\n"
+        "from kitchenette.files.container import replacement\n"
+        f"with replacement({str(out)!r}) as file:\n"
+        "    file.write(b'half'), file.flush()\n"
+        "    print('writing', flush=True)\n"
+        "    sys.stdin.read()\n"
+    )
+    writer = subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    try:
+        assert writer.stdout.readline().strip() == b"writing"
+        fit_rows(rows(), out, SETTINGS)
+        assert len(list(tmp_path.glob(".model.*.tmp"))) == 1
+    finally:
+        writer.kill()
+        writer.communicate()
+    fit_rows(rows(), out, SETTINGS)
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]

@@ -168,9 +168,9 @@ def test_the_regressor_is_ridge_on_the_features(fit_intercept, k, dtype):
     ridge = Ridge(alpha=0.1, fit_intercept=fit_intercept).fit(Z, y, sample_weight=weights)
     rtol = 1e-8 if dtype == np.float64 else 2e-3
     assert model.alpha_ == 0.1
-    assert model.coef_.shape == ridge.coef_.shape
+    assert model.feature_weights_.shape == ridge.coef_.shape
     assert np.shape(model.intercept_) == np.shape(ridge.intercept_) or not fit_intercept
-    np.testing.assert_allclose(model.coef_, ridge.coef_, rtol=rtol, atol=rtol)
+    np.testing.assert_allclose(model.feature_weights_, ridge.coef_, rtol=rtol, atol=rtol)
     np.testing.assert_allclose(model.intercept_, ridge.intercept_, rtol=rtol, atol=rtol)
     predicted = model.predict(X)
     assert predicted.dtype == np.float64  # as the targets
@@ -190,7 +190,7 @@ def test_the_classifier_is_ridge_classifier_on_the_features(fit_intercept, n_cla
     assert scores.shape == ((300,) if n_classes == 2 else (300, 3))
     np.testing.assert_allclose(scores, ridge.decision_function(Z), atol=1e-7)
     assert np.array_equal(model.predict(X), ridge.predict(Z))
-    assert model.coef_.shape == (n_classes, 40)
+    assert model.feature_weights_.shape == (n_classes, 40)
 
 
 def test_evidence_and_standard_deviations_are_those_of_bayesian_ridge():
@@ -315,7 +315,7 @@ def test_partial_fit_solves_only_when_asked(monkeypatch):
     model = KernelRegressor(fixed_map())
     for start in range(0, 300, 50):
         model.partial_fit(X[start : start + 50], y[start : start + 50])
-    assert not hasattr(model, "coef_")
+    assert not hasattr(model, "feature_weights_")
     with pytest.raises(AttributeError, match=r"Call solve\(\) first"):
         model.alpha_  # noqa: B018
     assert not solved
@@ -323,12 +323,12 @@ def test_partial_fit_solves_only_when_asked(monkeypatch):
     assert model.alpha_ > 0
     assert len(solved) == 1
     model.merge(clone(model).partial_fit(X, y))
-    assert not hasattr(model, "coef_")
+    assert not hasattr(model, "feature_weights_")
     assert len(solved) == 1
-    assert model.solve().coef_.shape == (40,)
+    assert model.solve().feature_weights_.shape == (40,)
     assert len(solved) == 2
     with pytest.raises(AttributeError):
-        model.coef_ = 0
+        model.feature_weights_ = 0
 
 
 def test_rows_can_be_forgotten():
@@ -637,12 +637,13 @@ def test_maps_of_users_take_part_by_the_protocol_and_collapse(frozen):
     feature_map = FrozenEstimator(Compressed().fit(X)) if frozen else Compressed()
     assert isinstance(Compressed().fit(X), FittedMap)
     model = KernelRegressor(feature_map, alpha=1.0).fit(X, y)
-    assert model.coef_.shape == (10,)
+    assert model.feature_weights_.shape == (10,)
     Z = model.feature_map_.transform(X)
-    expected = Z @ model.coef_ + model.intercept_
+    expected = Z @ model.feature_weights_ + model.intercept_
     np.testing.assert_allclose(model.predict(X), expected, rtol=1e-9)
     np.testing.assert_allclose(model.predictor()(X), expected, rtol=1e-9)
-    operator, weights = thawed(model.feature_map_).operator(X).collapse(model.coef_[:, None])
+    operator = thawed(model.feature_map_).operator(X)
+    operator, weights = operator.collapse(model.feature_weights_[:, None])
     assert operator.n_features == 40
     assert weights.shape == (40, 1)
     labels = classification()[1]
@@ -965,7 +966,7 @@ def test_bad_targets_get_a_sentence():
         KernelRegressor().fit(X, None)
     with pytest.raises(ValueError, match="Y must have 2 columns"):
         KernelRegressor(fixed_map()).fit(X, np.c_[y, y]).partial_fit(X, np.c_[y, y, y])
-    assert not hasattr(KernelRegressor(), "coef_")
+    assert not hasattr(KernelRegressor(), "feature_weights_")
 
 
 def test_after_an_error_the_model_is_as_it_was(monkeypatch):
@@ -995,9 +996,9 @@ def test_copies_know_whether_their_weights_are_up_to_date(copied):
     model = KernelRegressor(fixed_map(), alpha=0.1).fit(X[:100], y[:100])
     model.partial_fit(X[100:], y[100:] + 3)
     stale = copied(model)
-    assert not hasattr(stale, "coef_")
+    assert not hasattr(stale, "feature_weights_")
     assert np.array_equal(stale.predict(X), model.predict(X))
-    assert hasattr(copied(model), "coef_")
+    assert hasattr(copied(model), "feature_weights_")
     assert np.array_equal(copied(model).predict(X), model.predict(X))
 
 
@@ -1055,7 +1056,7 @@ def test_pickles_have_all_but_the_factor():
     assert np.array_equal(copy.predict(X), mean)
     np.testing.assert_allclose(copy.predict(X, return_std=True)[1], std)
     unfinished = pickle.loads(pickle.dumps(KernelRegressor(fixed_map()).partial_fit(X, y)))
-    assert not hasattr(unfinished, "coef_")
+    assert not hasattr(unfinished, "feature_weights_")
     np.testing.assert_allclose(unfinished.predict(X), mean)
 
 
@@ -1115,3 +1116,43 @@ def test_no_warnings_for_plain_use():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         KernelClassifier(fixed_map()).fit(pd.DataFrame(X), y).predict(pd.DataFrame(X))
+
+
+def unaligned(values):
+    """A copy that begins at an odd address, as fields of records and parts of files do."""
+    values = np.ascontiguousarray(values)
+    memory = np.empty(values.nbytes + 1, np.uint8)
+    copied = np.frombuffer(memory[1:], values.dtype, values.size).reshape(values.shape)
+    copied[...] = values
+    assert not copied.flags.aligned
+    return copied
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("solver", ["onepass", "iterative"])
+def test_arrays_may_begin_at_any_address(solver, dtype):
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(300, 4)).astype(dtype), rng.normal(size=(300, 2)).astype(dtype)
+    weights = rng.uniform(1, 2, size=300).astype(dtype)
+    for y in (Y, Y[:, 0]):
+        model = KernelRegressor(fixed_map(), solver=solver)
+        expected = model.fit(X, y, weights).predict(X)
+        found = model.fit(unaligned(X), unaligned(y), unaligned(weights)).predict(unaligned(X))
+        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
+    labels = (Y[:, 0] > 0).astype(np.int64)
+    classifier = KernelClassifier(fixed_map(), solver=solver)
+    expected = classifier.fit(X, labels).predict_proba(X)
+    found = classifier.fit(unaligned(X), unaligned(labels)).predict_proba(unaligned(X))
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
+
+
+def test_arrays_at_any_address_are_added_removed_and_chosen_on():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3))
+    y = X[:, 0]
+    model = KernelRegressor(fixed_map()).partial_fit(unaligned(X), unaligned(y))
+    model.partial_fit(unaligned(X[:50]), unaligned(y[:50]), unaligned(y[:50] ** 2))
+    assert model.downdate(unaligned(X[50:]), unaligned(y[50:])).statistics_.n_rows == 100
+    auto = AutoMap(16, random_state=0)
+    chosen = auto.fit(unaligned(X), unaligned(y)).transform(X)
+    np.testing.assert_array_equal(chosen, auto.fit(X, y).transform(X))

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import functools
 import itertools
+import os
 import pickle
+import signal
 import sys
+import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -121,8 +125,15 @@ def classifier(rows, labels=LABELS):
 
 def described(model):
     """All that can change in a model, and whether it has weights, which would be out of date."""
-    classes = model.classes_ if hasattr(model, "classes_") else np.empty(0)
-    return {**numbers(model.statistics_), "classes": classes, "solved": hasattr(model, "coef_")}
+    sample = model.validation_sample()
+    return {
+        **numbers(model.statistics_),
+        "classes": getattr(model, "classes_", np.empty(0)),
+        "target_dtype": np.array(getattr(model, "_target_dtype", "")),
+        "solved": hasattr(model, "feature_weights_"),
+        "sampled": np.empty(0) if sample is None else sample.keys,
+        "copies": np.empty(0) if sample is None else sample.copies,
+    }
 
 
 SOME, MORE, MANY = slice(0, 100), slice(100, 130), slice(100, 240)
@@ -142,6 +153,10 @@ def other_classifier(*, many=False, fewer=False):
 CHANGES = {
     "partial_fit": (regressor, lambda m: m.partial_fit(X[MORE], TARGETS[MORE])),
     "partial_fit of many rows": (regressor, lambda m: m.partial_fit(X[MANY], TARGETS[MANY])),
+    "partial_fit after float32 targets": (
+        lambda rows: KernelRegressor(MAP).fit(X[rows], TARGETS[rows].astype(np.float32)),
+        lambda m: m.partial_fit(X[MORE], TARGETS[MORE]),
+    ),
     "downdate": (regressor, lambda m: m.downdate(X[:30], TARGETS[:30])),
     "merge": (regressor, lambda m: m.merge(other_regressor())),
     "partial_fit of a classifier": (classifier, lambda m: m.partial_fit(X[MORE], LABELS[MORE])),
@@ -172,3 +187,78 @@ def test_a_model_changes_or_does_not(name, error, monkeypatch):
     start = pickle.dumps(make(SOME))
     # The first change also makes the other model, before any call is interrupted.
     assert_happens_or_does_not(lambda: pickle.loads(start), change, described, error)
+
+
+# ---------------------------------------------------------------- real signals
+
+
+def seconds(action):
+    start = time.perf_counter()
+    action()
+    return time.perf_counter() - start
+
+
+def interrupted_after(delay, action):
+    """Run an action, and send the process a real SIGINT after so many seconds; whether it came."""
+    running = True
+
+    def handler(signal_number, frame):
+        if running:
+            raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, handler)
+    timer = threading.Timer(delay, os.kill, (os.getpid(), signal.SIGINT))
+    try:
+        timer.start()
+        action()
+        running = False
+    except KeyboardInterrupt:
+        return True
+    finally:
+        running = False
+        timer.cancel()
+        timer.join()
+        signal.signal(signal.SIGINT, before)
+    return False
+
+
+@functools.cache
+def larger(kind):
+    """A model of which a change takes some milliseconds, as a pickle, and rows to change it by."""
+    rng = np.random.default_rng(1)
+    rows = rng.normal(size=(600, 4))
+    targets = np.sin(2 * rows[:, 0]) + 0.1 * rng.normal(size=600)
+    feature_map = Fastfood(Gaussian(1.0), 256, random_state=0)
+    model = KernelRegressor(feature_map, validation_rows=200)
+    if kind == "balanced":
+        model = KernelClassifier(feature_map, validation_rows=200, class_weight="balanced")
+        targets = targets > 0
+    return pickle.dumps(model.fit(rows, targets)), rows, targets
+
+
+@pytest.mark.parametrize(
+    "moments", [pytest.param(6, id="few"), pytest.param(60, id="many", marks=pytest.mark.slow)]
+)
+@pytest.mark.parametrize("kind", ["regressor", "balanced"])
+@pytest.mark.parametrize("method", ["partial_fit", "downdate", "fit"])
+def test_a_keyboard_interrupt_leaves_the_model_as_before_or_as_after(method, kind, moments):
+    start, rows, targets = larger(kind)
+    some = slice(300, 600)
+
+    def change(model):
+        getattr(model, method)(rows[some], targets[some])
+
+    before = described(pickle.loads(start))
+    changed = pickle.loads(start)
+    took = seconds(functools.partial(change, changed))
+    after = described(changed)
+    assert not equal(before, after)
+    happened = []
+    for moment in range(moments):
+        model = pickle.loads(start)
+        delay = took * moment / moments
+        happened.append(interrupted_after(delay, functools.partial(change, model)))
+        now = described(model)
+        assert equal(now, before) or equal(now, after), f"torn after {delay:g} seconds"
+        assert model.predict(rows[:3]).shape == (3,)
+    assert any(happened)

@@ -25,10 +25,11 @@ def problem(n_rows=60, n_features=12, n_targets=2, seed=0):
     return Z, Y, rng.integers(1, 4, size=n_rows).astype(float)
 
 
-def left_out(Z, Y, weights, *, fit_intercept=True):
+def left_out(Z, Y, weights, *, fit_intercept=True, rule="pairs"):
     statistics = LeastSquares(Z.shape[1], Y.shape[1]).update(Z, Y, weights)
     sample = RowSample.of(len(Z), row_keys(Z, Y), Z, Y, weights)
-    return LeaveOneOut(statistics.equations(fit_intercept, sample.n_distinct(len(Z))), sample)
+    equations = statistics.equations(fit_intercept, sample.n_observations(len(Z), rule))
+    return LeaveOneOut(equations, sample, sample.counts(rule))
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
@@ -74,14 +75,30 @@ def test_heavy_tails_do_not_hide_that_most_rows_are_predicted_better():
     assert not found._clearly_less(others, most)
 
 
-def test_equal_rows_are_left_out_together():
+@pytest.mark.parametrize("rule", ["pairs", "rows", "weights"])
+def test_copies_are_left_out_together_and_observations_one_by_one(rule):
     Z, Y, _ = problem()
     Z, Y = np.concatenate([Z, Z[:7]]), np.concatenate([Y, Y[:7]])
-    found = left_out(Z, Y, None)
+    found = left_out(Z, Y, None, rule=rule)
     i = int(np.flatnonzero(np.all(found.rows.features == Z[3], axis=1))[0])
-    others = ~np.all(Z[3] == Z, axis=1)
+    others = ~np.all(Z[3] == Z, axis=1) if rule == "pairs" else np.arange(len(Z)) != 3
     expected = Ridge(2.0).fit(Z[others], Y[others]).predict(Z[3:4])
     assert found.outputs(2.0)[i] == pytest.approx(expected[0], rel=1e-10)
+
+
+@pytest.mark.parametrize("n_features", [12, 30])
+def test_a_model_that_is_no_better_than_the_mean_is_not_taken(n_features, monkeypatch):
+    monkeypatch.setattr("kitchenette.learning.leave_one_out.EXACT_FEATURES", 20)
+    monkeypatch.setattr(LeaveOneOut, "_chosen", lambda self: 1e-3)
+    rng = np.random.default_rng(0)
+    Z, noise = rng.normal(size=(60, n_features)), rng.normal(size=(60, 1))
+    mean = left_out(Z, noise, None)
+    trace = mean._equations.trace
+    assert mean.chosen() == regularisation.LARGEST_PENALTY * trace
+    expected = [(noise.sum() - noise[i]) / 59 for i in range(60)]
+    found = mean.rows.targets - mean._left_out(np.zeros((60, 1)), np.zeros(60))
+    assert sorted((mean.rows.targets - found).ravel()) == pytest.approx(sorted(np.ravel(expected)))
+    assert left_out(Z, Z[:, :1] + 0.1 * noise, None).chosen() == 1e-3
 
 
 def test_large_problems_are_solved_by_steps(monkeypatch):

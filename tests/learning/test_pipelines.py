@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import (
     MinMaxScaler,
     Normalizer,
@@ -24,16 +24,20 @@ from sklearn.preprocessing import (
 
 from kitchenette import (
     TEFM,
+    AutoMap,
     CRAFTMap,
     Fastfood,
     KernelClassifier,
+    KernelPCA,
     KernelRegressor,
     ModelFileError,
     RandomMaclaurin,
     load,
     save,
 )
+from kitchenette.kernels import Gaussian
 from kitchenette.maps.prepared_map import PreparedMap
+from kitchenette.selection import automap, targets
 
 MAP = Fastfood(n_components=48, random_state=0)
 CRAFT = CRAFTMap(RandomMaclaurin(n_components=64, random_state=0), 16, random_state=0)
@@ -110,9 +114,8 @@ def test_a_pipeline_keeps_all_abilities(name, dtype, path):
     assert hasattr(model._fitted, "specification_")
     features = model.feature_map_.transform(X[:100])
     features = features.toarray() if sp.issparse(features) else features
-    np.testing.assert_allclose(
-        model.predict(X[:100]), features @ model.coef_ + model.intercept_, rtol=1e-3, atol=1e-3
-    )
+    expected = features @ model.feature_weights_ + model.intercept_
+    np.testing.assert_allclose(model.predict(X[:100]), expected, rtol=1e-3, atol=1e-3)
     loaded = again(model, path)
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))
@@ -217,3 +220,63 @@ def test_sparse_rows():
     sparse = KernelRegressor(clone(pipeline), alpha=1.0).fit(sp.csr_array(X), y)
     np.testing.assert_allclose(sparse.predict(sp.csr_array(X)), dense.predict(X), rtol=1e-9)
     np.testing.assert_array_equal(sparse.predict(sp.csr_array(X)), sparse.predict(X))
+
+
+# ---------------------------------------------------------------- seed and task of the estimator
+
+UNSEEDED = {
+    "automatic": AutoMap(32, kernel=Gaussian(), scales="columns"),
+    "automatic in a pipeline": make_pipeline(
+        StandardScaler(), AutoMap(32, kernel=Gaussian(), scales="columns")
+    ),
+    "map": Fastfood(n_components=32),
+    "map of a map": CRAFTMap(RandomMaclaurin(n_components=64), 16),
+    "foreign step": make_pipeline(QuantileTransformer(n_quantiles=30, subsample=50), MAP),
+}
+
+
+def small_rows():
+    X = np.random.default_rng(0).normal(size=(120, 3))
+    return X, np.round(3 * np.sin(X[:, 0]))
+
+
+@pytest.mark.parametrize("name", UNSEEDED)
+def test_the_seed_of_the_estimator_decides_maps_without_one(name):
+    X, y = small_rows()
+    for seed in (0, 2**40):
+        predictions = [
+            KernelRegressor(UNSEEDED[name], random_state=seed).fit(X, y).predict(X)
+            for _ in range(2)
+        ]
+        np.testing.assert_array_equal(*predictions)
+
+
+def test_a_map_keeps_its_own_seed_and_is_not_changed():
+    X, y = small_rows()
+    given, free = Fastfood(n_components=32, random_state=7), Fastfood(n_components=32)
+    assert KernelRegressor(given, random_state=3).fit(X, y).feature_map_.seed_ == 7
+    assert KernelRegressor(free, random_state=3).fit(X, y).feature_map_.seed_ == 3
+    assert KernelPCA(2, free, random_state=3).fit(X).feature_map_.seed_ == 3
+    assert free.random_state is None
+
+
+def test_maps_side_by_side_have_different_seeds():
+    X, y = small_rows()
+    union = make_union(Fastfood(n_components=16), Fastfood(n_components=16))
+    fitted = KernelRegressor(union, random_state=0).fit(X, y).feature_map_
+    first, second = (step.seed_ for _, step in fitted.transformer_list)
+    assert first != second
+
+
+@pytest.mark.parametrize("name", ["automatic", "automatic in a pipeline"])
+def test_an_automatic_map_gets_the_task_of_the_estimator(name, monkeypatch):
+    X, y = small_rows()
+    tasks = []
+    monkeypatch.setattr(
+        automap, "pilot_targets", lambda y, task, seed: tasks.append(task) or pilot(y, task, seed)
+    )
+    pilot = targets.pilot_targets
+    y = y.astype(int)  # whole numbers may be classes
+    KernelRegressor(UNSEEDED[name], random_state=0).fit(X, y)
+    KernelClassifier(UNSEEDED[name], random_state=0).fit(X, y.astype(float))
+    assert tasks == ["regression", "classification"]

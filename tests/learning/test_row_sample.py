@@ -42,7 +42,7 @@ def test_equal_rows_are_one_row():
     X, Y = np.array([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0]]), np.array([[0.0], [0.0], [0.0]])
     sample = sample_of(X, Y, np.array([1.0, 2.0, 5.0]))
     assert sample.is_complete
-    assert sample.n_distinct(3) == 2
+    assert sample.n_observations(3, "pairs") == 2
     assert sorted(zip(sample.copies.tolist(), sample.weights.tolist(), strict=True)) == [
         (1, 2.0),
         (2, 6.0),
@@ -55,7 +55,10 @@ def test_the_number_of_distinct_rows_is_estimated():
     X = rng.normal(size=(5000, 2))[rng.integers(5000, size=15000)]
     sample = sample_of(X, np.zeros((15000, 1)), size=2000)
     assert not sample.is_complete
-    assert sample.n_distinct(15000) == pytest.approx(len(np.unique(X, axis=0)), rel=0.05)
+    assert sample.n_observations(15000, "rows") == 15000
+    assert sample.n_observations(15000, "pairs") == pytest.approx(
+        len(np.unique(X, axis=0)), rel=0.05
+    )
 
 
 def test_removed_rows_leave_the_sample():

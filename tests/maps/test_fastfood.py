@@ -155,6 +155,28 @@ def test_row_lengths_are_those_that_narrow_data_sees():
     )
 
 
+@pytest.mark.parametrize(
+    ("draw", "oracle"),
+    [(draw_fastfood, oracles.fastfood_matrix), (draw_orthogonal, oracles.orthogonal_matrix)],
+)
+@pytest.mark.parametrize(("n_rows", "d"), [(1, 2), (5, 7), (3, 64), (20, 33), (300, 301)])
+def test_the_matrix_of_wide_data_is_the_transposed_transform_of_unit_vectors(
+    draw, oracle, n_rows, d
+):
+    drawn = draw(n_rows, d, seed=1, dtype=np.float64)
+    lengths, columns = np.arange(1.0, n_rows + 1), np.arange(1.0, d + 1)
+    expected = lengths[:, None] * oracle(drawn) * columns
+    stretched = drawn.stretched(lengths, columns)
+    np.testing.assert_allclose(stretched.matrix(), expected, atol=1e-12 * d * n_rows)
+    np.testing.assert_allclose(stretched.row_lengths(), np.linalg.norm(expected, axis=1))
+
+
+def test_the_matrix_of_very_wide_data_needs_no_identity_matrix():
+    directions = draw_orthogonal(2, 10**6, seed=0, dtype=np.float32)
+    assert directions.matrix().shape == (2, 10**6)
+    assert (directions.row_lengths() < 1).all()
+
+
 # ---------------------------------------------------------------- expectation
 
 

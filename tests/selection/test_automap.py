@@ -348,3 +348,12 @@ def test_bad_parameters_get_a_sentence(parameters, word):
 def test_targets_are_needed():
     with pytest.raises(ValueError, match="requires y"):
         AutoMap().fit(np.eye(5))
+
+
+@pytest.mark.slow
+def test_the_default_fits_a_hundred_thousand_dense_columns():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 100_000))
+    model = KernelRegressor(AutoMap(64, random_state=0)).fit(X, X[:, 0])
+    assert model.predict(X).shape == (40,)
+    assert model.feature_importances_.shape == (100_000,)

@@ -23,6 +23,7 @@ from kitchenette.data import source
 from kitchenette.data.drawing import Drawing
 from kitchenette.kernels import Gaussian, Polynomial
 from kitchenette.learning import combine, finish, learn, prepare
+from kitchenette.selection.pilot import first_best
 
 
 def rows(n_rows: int, seed: int = 0):
@@ -105,7 +106,7 @@ def test_formats_choose_the_same_map(small_samples):
         found = clone(auto).fit(other, y)
         np.testing.assert_allclose(found.transform(other), auto.transform(X), atol=1e-4)
     sparse = clone(auto).fit(sp.csr_matrix(X), y).choice_
-    assert sparse.sentence.count("500 rows")
+    assert sparse.n_rows >= 500
     options = {"n_components": 32, "scales": "columns", "kernel": Gaussian(), "random_state": 0}
     chosen = kitchenette.choose(source(X, target=y), **options).feature_map.estimator
     assert chosen.specification_ == whole
@@ -178,3 +179,57 @@ def test_permuted_rows_give_the_same_default_model(estimator):
         for i in (np.arange(20_000), order)
     )
     same_models(whole, permuted, X[:500])
+
+
+def lognormal(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.lognormal(sigma=1.5, size=(200, 3))
+    return X, np.log(X[:, 0]) + 0.3 * rng.normal(size=200)
+
+
+def one_column(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(200, 1))
+    return X, np.sin(3 * X[:, 0]) + 0.1 * rng.normal(size=200)
+
+
+def with_zeros(seed):
+    rng = np.random.default_rng(seed)
+    X = np.where(rng.random((200, 6)) < 0.7, 0.0, rng.normal(size=(200, 6)))
+    return X, X[:, 0] + X[:, 1] * X[:, 2] > 0.2
+
+
+def offset(seed):
+    X, y = one_column(seed)
+    return np.hstack([X + 100, X**2 - 1000]), y
+
+
+@pytest.mark.parametrize(
+    ("make", "seed"),
+    [
+        (lognormal, 0),
+        (one_column, 1),
+        (with_zeros, 2),
+        (offset, 3),
+        *(
+            pytest.param(make, seed, marks=pytest.mark.slow)
+            for make in (lognormal, one_column, with_zeros, offset)
+            for seed in range(4, 7)
+        ),
+    ],
+)
+def test_precision_and_sparsity_do_not_change_the_choice(make, seed):
+    X, y = make(seed)
+    auto = AutoMap(64, budget=0.5, random_state=seed)
+    expected = clone(auto).fit(X, y)
+    rounded = X.astype(np.float32)
+    for other in (rounded, sp.csr_matrix(X), sp.csr_matrix(rounded)):
+        found = clone(auto).fit(other, y)
+        assert found.choice_.sentence == expected.choice_.sentence
+        np.testing.assert_allclose(found.transform(X), expected.transform(X), atol=1e-4)
+
+
+def test_of_tied_candidates_the_first_one_is_chosen():
+    losses = {"first": 1.0, "tied": 1.0 - 1e-6, "better": 0.9, "tied with it": 0.9 * (1 - 1e-6)}
+    assert first_best(losses, losses.__getitem__) == "better"
+    assert first_best(["first", "tied"], losses.__getitem__) == "first"

@@ -41,6 +41,9 @@ from kitchenette.data.reduction import Reduction, joined, needs_numbers
 from kitchenette.learning.summary import Summary
 
 LARGE_GRAPH = "distributed.admin.large-graph-warning-threshold"
+# Dask reads several Parquet files as one partition where few of their columns are used. Rows and
+# targets use different columns of the same files: their partitions would be of different rows.
+OWN_PARTITIONS = {"optimization.tune.active": False}
 CHAINS = 4  # of partitions for each thread of a worker, so that idle workers can take some over
 
 
@@ -286,8 +289,15 @@ def _delayed_parts(
         return [None] * n_partitions
     # Optimising a graph loses the futures of a persisted collection.
     persisted = any(map(_future_in, collection.__dask_graph__().values()))
-    parts = collection.to_delayed(optimize_graph=optimize_graph and not persisted)
-    return [*np.ravel(np.asarray(parts, dtype=object))]
+    with dask.config.set(OWN_PARTITIONS):
+        parts = collection.to_delayed(optimize_graph=optimize_graph and not persisted)
+    found = [*np.ravel(np.asarray(parts, dtype=object))]
+    if len(found) != n_partitions:
+        raise DataError(
+            f"Dask made {len(found)} partitions of a collection of {n_partitions}: persist the "
+            "rows, targets and weights first, so that their partitions stay as they are."
+        )
+    return found
 
 
 def _graph_of(parts: Sequence[Delayed | None], whole: dict[int, Any]) -> dict[Hashable, Any]:
@@ -616,9 +626,13 @@ def _mapped(estimator: Any, call: Call, X: Any, example: NDArray[Any]) -> da.Arr
     width, meta = example.shape[1:], np.empty((0,) * example.ndim, example.dtype)
     common = {"estimator": _literal(estimator), "example": example}
     if not isinstance(X, da.Array):
-        found = X.map_partitions(call, **common, meta=meta)
-        found._chunks = (found.chunks[0], *((size,) for size in width))
-        return found
+        # `map_partitions` with a delayed argument fails for a single block of Parquet files:
+        # "Cannot fuse tasks with multiple outputs" (Dask 2026.8).
+        blocks = [
+            da.from_delayed(delayed(call, pure=False)(part, **common), (np.nan, *width), meta=meta)
+            for part in _delayed_parts(X, X.npartitions, optimize_graph=True)
+        ]
+        return da.concatenate(blocks, allow_unknown_chunksizes=True)
     X = _rows_whole(X)
     chunks = (X.chunks[0], *((size,) for size in width))
     drop = [] if width else [1]

@@ -26,6 +26,7 @@ from kitchenette.data.rows import is_table, take
 from kitchenette.data.rows import joined as joined_rows
 from kitchenette.data.schema import Schema
 from kitchenette.data.tables import TableReader, arrow, kind_of, numbers_of, selected, table_of
+from kitchenette.kernels.base import checked_sparse
 
 Value = TypeVar("Value")
 USUAL_PARTITIONS, LEAST_ROWS, MOST_ROWS = 64, 1 << 12, 1 << 18  # of files, and rows of each
@@ -289,7 +290,9 @@ def _reader_of(X: Any, layout: Source) -> Reader:
         return X
     if layout.is_table:
         return TableReader(_conforming(table_of(X), layout), _kinds(layout))
-    if hasattr(X, "tocsr"):  # also the sparse arrays of other libraries
+    if sp.issparse(X):
+        X = checked_sparse(X)
+    elif hasattr(X, "tocsr"):  # the sparse arrays of other libraries
         X = X.tocsr()
     elif not isinstance(X, np.ndarray):
         X = np.asarray(X)
@@ -354,10 +357,12 @@ class Lengths:
 class NotFinite:
     """The number of the first partition with numbers that are not finite; None if there is none.
 
+    In targets and weights, missing values count as well.
+
     Attributes
     ----------
     missing : bool
-        Whether missing numbers count as well.
+        Whether missing numbers count as well in the rows.
     """
 
     missing: bool
@@ -366,6 +371,8 @@ class NotFinite:
         return number if any(map(self.of, blocks)) else None
 
     def of(self, block: Block) -> bool:
+        if any(map(_is_incomplete, (block.y, block.weight))):
+            return True
         bad = (
             (lambda x: not np.isfinite(x).all()) if self.missing else (lambda x: np.isinf(x).any())
         )
@@ -376,6 +383,15 @@ class NotFinite:
 
     def combined(self, a: int, b: int) -> int:
         return min(a, b)
+
+
+def _is_incomplete(values: Any) -> bool:
+    """Whether targets or weights have a value that is missing or not finite."""
+    if values is None or values.dtype.kind not in "fO":
+        return False
+    if values.dtype.kind == "f":
+        return not np.isfinite(values).all()
+    return any(value is None or bool(value != value) for value in values.ravel().tolist())
 
 
 @dataclass(frozen=True)

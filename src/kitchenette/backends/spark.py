@@ -324,7 +324,7 @@ def _type_of(plain: Any) -> str:
     """The Spark type of a prediction."""
     classes = getattr(plain, "classes_", None)
     if classes is None:
-        return "array<double>" if plain.coef_.ndim == 2 else "double"
+        return "array<double>" if plain.feature_weights_.ndim == 2 else "double"
     return {"b": "boolean", "O": "string", "U": "string"}.get(classes.dtype.kind, "double")
 
 

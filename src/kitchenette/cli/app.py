@@ -198,7 +198,8 @@ def fit(
             settings.check()
             clusters.check(like, resume)
         with threadpool_limits(threads):
-            rows = options.opened(data, target, weight=weight, passes=passes)
+            model = None if like is None else predicting(like)
+            rows = options.opened(data, target, weight=weight, passes=passes, like=model)
             if clusters.statistics_only:
                 write_shard(rows, out, settings, clusters, share is not None, Terminal(as_json))
                 return
@@ -207,8 +208,8 @@ def fit(
                     placed,
                     out,
                     settings,
-                    options.opened([test], target) if share is None else None,
-                    None if like is None else predicting(like),
+                    options.opened([test], target, like=model) if share is None else None,
+                    model,
                     resume,
                     not small,
                     None if checkpoint_every is None else number_of_seconds(checkpoint_every),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from kitchenette.cli.terminal import Terminal, checked_output
@@ -10,6 +11,8 @@ from kitchenette.jobs import FitSettings, Fitted, fit_rows
 from kitchenette.jobs.checkpoint import checkpoint_path
 from kitchenette.learning import KernelClassifier, KernelRegressor
 from kitchenette.report.words import of_bytes, of_seconds, of_share
+
+MOST_NAMES, MOST_LINES = 12, 40  # of columns that are printed
 
 
 def fit_files(
@@ -51,6 +54,7 @@ def print_summary(fitted: Fitted, terminal: Terminal) -> None:
         f"{fitted.task.capitalize()}, {why}; {fitted.n_rows:,} rows learned{resumed}, "
         f"{fitted.n_columns} columns, {fitted.n_components:,} features."
     )
+    print_columns(fitted.column_summary, terminal)
     terminal.line(f"Chosen: {fitted.choice}")
     terminal.line(f"Penalty {fitted.alpha:.3g}, {fitted.loss} loss, solver {fitted.solver}.")
     if fitted.errors:
@@ -69,3 +73,18 @@ def print_summary(fitted: Fitted, terminal: Terminal) -> None:
         f"{of_seconds(fitted.seconds)}, {fitted.rows_per_second:,.0f} rows/s{peak}; "
         f"{fitted.out} has {of_bytes(fitted.model_bytes)}."
     )
+
+
+def print_columns(summary: Mapping[str, str], terminal: Terminal) -> None:
+    """What became of each column, those with the same fate together."""
+    groups: dict[str, list[str]] = {}
+    for name, what in summary.items():
+        groups.setdefault(what, []).append(name)
+    rows = []
+    for what, names in groups.items():
+        more = f", ... ({len(names)})" if len(names) > MOST_NAMES else ""
+        rows.append([", ".join(names[:MOST_NAMES]) + more, what])
+    if len(rows) > MOST_LINES:
+        rows = [*rows[:MOST_LINES], [f"... ({len(rows)})", "--json tells all"]]
+    if rows:
+        terminal.table(("columns", "became"), rows)

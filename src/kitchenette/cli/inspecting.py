@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from kitchenette.cli.fitting import print_columns
 from kitchenette.cli.outcome import ExitCode, Problem, loaded
 from kitchenette.cli.terminal import Terminal
 from kitchenette.files import ModelFileError
+from kitchenette.jobs.fitting import column_summary
 from kitchenette.learning.base import FeatureLearner
 from kitchenette.maps.protocol import thawed
 from kitchenette.report.words import of_bytes
@@ -34,6 +36,7 @@ def inspect_file(path: Path, terminal: Terminal, *, trusted: bool) -> None:
     ]
     rows = [[name, of_bytes(found["bytes"]) if name == "bytes" else text] for name, text in rows]
     terminal.table(("what", "value"), rows, title=str(path))
+    print_columns(found.get("column_summary") or {}, terminal)
     if found.get("choice"):
         terminal.line(found["choice"])
     importances = found.get("importances") or {}
@@ -41,7 +44,7 @@ def inspect_file(path: Path, terminal: Terminal, *, trusted: bool) -> None:
     terminal.bars(ordered[:MOST_BARS], "Importance of columns")
 
 
-LONG = ("importances", "choice", "file")  # shown in their own ways
+LONG = ("column_summary", "importances", "choice", "file")  # shown in their own ways
 
 
 def described(model: Any) -> dict[str, Any]:
@@ -57,6 +60,7 @@ def described(model: Any) -> dict[str, Any]:
         "target": None if targets is None else [str(name) for name in targets],
         "columns": model.n_features_in_,
         "column_names": None if names is None else [str(name) for name in names],
+        "column_summary": column_summary(model),
         "map": type(inner).__name__,
         "features": feature_map.n_features_out_,
         "rows_learned": None if model.statistics_ is None else model.statistics_.n_rows,

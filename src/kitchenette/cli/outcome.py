@@ -188,7 +188,7 @@ def _about_files(error: OSError, sentence: str) -> str:
 
 
 def _shown(message: Any, *args: Any, **kwargs: Any) -> None:
-    print(f"kitchenette: note: {' '.join(str(message).split())}", file=sys.stderr)
+    print(f"kitchenette: note: {in_options(' '.join(str(message).split()))}", file=sys.stderr)
 
 
 def loaded(path: Path, *, trusted: bool = True) -> Any:

@@ -22,8 +22,6 @@ from kitchenette.jobs import (
 )
 from kitchenette.jobs.outputs import refuse_input
 from kitchenette.jobs.prediction import check_wanted
-from kitchenette.maps.protocol import thawed
-from kitchenette.maps.table_map import TableMap
 from kitchenette.report import Comparison, compare, page
 from kitchenette.report.words import of_bytes, of_error, of_seconds, of_share
 
@@ -45,7 +43,7 @@ def predict_files(
     with as_usage():
         check_wanted(fitted, out, std=std, proba=proba)
     refuse_input(out, [model])
-    rows = opened_for(fitted, options, data)
+    rows = options.opened(data, like=fitted)
     with counted(terminal, "predicting", rows) as progress:
         n_rows = predict_rows(fitted, rows, out, std=std, proba=proba, keep=keep, progress=progress)
     _note_others(fitted, rows, keep, terminal)
@@ -62,7 +60,7 @@ def evaluate_files(
 ) -> None:
     """Print the errors of a model."""
     fitted = predicting(model)
-    rows = opened_for(fitted, options, data, target or target_names(fitted, model))
+    rows = options.opened(data, target or target_names(fitted, model), like=fitted)
     with counted(terminal, "predicting", rows) as progress:
         found = evaluate_rows(fitted, rows, progress=progress)
     terminal.document(found.to_json())
@@ -74,23 +72,6 @@ def evaluate_files(
             for label, counts in zip(labels, found.confusion, strict=True)
         ]
         terminal.table(("true \\ predicted", *map(str, labels)), table)
-
-
-def opened_for(
-    fitted: Any, options: FileOptions, data: Sequence[str], target: Sequence[str] = ()
-) -> Source:
-    """The source of files, in which the columns that a model knows as numbers are numbers."""
-    rows, feature_map = options.opened(data, target), thawed(fitted.feature_map_)
-    if not rows.is_table or not isinstance(feature_map, TableMap):
-        return rows
-    coded = {coding.column for coding in feature_map.specification_.vocabularies}
-    words = {
-        str(name): "number"
-        for place, name in enumerate(feature_map.feature_names_in_)
-        if place not in coded and name in rows.schema and rows.schema[name].kind == "category"
-    }
-    # A CSV file is read again as the model needs it, so that an error names the line.
-    return options.opened(data, target, kinds=words) if words else rows
 
 
 def target_names(fitted: Any, path: Path) -> list[str]:
@@ -203,7 +184,7 @@ def _note_others(model: Any, rows: Source, keep: Sequence[str], terminal: Termin
     if names is None or not rows.is_table:
         return
     known = {*map(str, names), *own.get("target_names_", ()), own.get("weight_name_"), *keep}
-    others = [name for name in rows.schema.names if name not in known]
+    others = [one.name for one in rows.schema if one.name not in known and not one.is_index]
     if others:
         some = ", ".join(others[:5]) + (", ..." if len(others) > 5 else "")
         terminal.note(f"note: columns that the model does not know are ignored: {some}")

@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from kitchenette.data.reader import Indices, Part, Reader, without_unwanted
 from kitchenette.data.rows import slices
 from kitchenette.data.schema import Column, DataError, Schema
+from kitchenette.kernels.base import checked_sparse
 
 SPARSE_KEYS = {"format", "shape", "data"}  # of scipy.sparse.save_npz
 
@@ -37,7 +38,7 @@ class ArrayReader(Reader):
                 f"Rows of an array must be numbers; got {X.dtype}. Use a data frame for columns "
                 "of strings or dates."
             )
-        self.X = X.tocsr() if sp.issparse(X) else X
+        self.X = checked_sparse(X) if sp.issparse(X) else X
         self.in_memory = not isinstance(X, np.memmap)
         kind = "boolean" if X.dtype.kind == "b" else "number"
         self.schema = Schema(tuple(Column(f"x{j}", kind, X.dtype.name) for j in range(X.shape[1])))
@@ -83,7 +84,7 @@ def array_of_file(path: str, name: str | None) -> tuple[Any, dict[str, Any]]:
             return np.load(path, mmap_mode="r", allow_pickle=False), {}
         with np.load(path, allow_pickle=False) as stored:
             if {*stored.files} >= SPARSE_KEYS:
-                return sp.load_npz(path).tocsr(), {}
+                return checked_sparse(sp.load_npz(path)), {}
             arrays = {key: stored[key] for key in stored.files}
     except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
         raise DataError(f"{path} cannot be read as a file of NumPy: {error}") from error

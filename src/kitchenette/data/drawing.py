@@ -2,8 +2,9 @@
 
 Every row has a key, a hash value of its columns and targets. A sample has the distinct rows with
 the smallest keys (a bottom-k sample), which is a uniform one of the distinct rows. Equal rows have
-equal keys and count as one row, whose weights are added. So the samples of two sets of rows can be
-combined into the sample of both, and a row of weight 2 is the same as two rows.
+equal keys, and are kept as one row with the sum of their weights and their number. So the samples
+of two sets of rows can be combined into the sample of both. For how many observations such a row
+stands is said in `kitchenette.data.observations`.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from kitchenette.data.keys import (
     seeded,
     target_numbers,
 )
+from kitchenette.data.observations import observation_counts, observation_rule
 from kitchenette.data.rows import joined, slices, take
 from kitchenette.data.schema import Schema
 from kitchenette.sketching.random import Stream
@@ -77,6 +79,10 @@ class BottomK:
     def is_complete(self) -> bool:
         """Whether all rows are in the sample."""
         return self.last_key == LARGEST_KEY
+
+    def counts(self, rule: str) -> Array:
+        """The number of observations of each row; see `kitchenette.data.observations`."""
+        return observation_counts(self.weights, self.copies, rule)
 
     def combined(self, *others: Self) -> Self:
         """The sample of the rows of all these samples."""
@@ -191,6 +197,24 @@ class DrawnRows(BottomK):
         """The weights of the rows; None if all are one."""
         return None if np.all(self.weights == 1) else self.weights
 
+    def observation_rule(self, population: int | None = None, schema: Schema | None = None) -> str:
+        """What repeated rows and weights count for; see `kitchenette.data.observations`.
+
+        Parameters
+        ----------
+        population : int, optional
+            The number of distinct rows of which it is a sample; by default it is estimated.
+        schema : Schema, optional
+            The columns of tables and frames and their kinds, if their types do not tell.
+
+        Returns
+        -------
+        rule : {"weights", "rows", "pairs"}
+        """
+        share = self.n_sampled / max(population or self.population, self.n_sampled, 1)
+        rows = numbers_to_hash(self.X, schema)
+        return observation_rule(rows, self.y, self.weights, self.copies, share)
+
     def first(self, count: int) -> Self:
         """The sample of fewer rows."""
         if count >= self.n_sampled:
@@ -242,7 +266,13 @@ class Drawing:
         """
         return self.of_rows(block.X, block.y, block.weight)
 
-    def of_rows(self, X: Any, y: Any = None, weights: Array | None = None) -> DrawnRows:
+    def of_rows(
+        self,
+        X: Any,
+        y: Any = None,
+        weights: Array | None = None,
+        copies: NDArray[np.int64] | None = None,
+    ) -> DrawnRows:
         """The sample of some rows.
 
         Parameters
@@ -253,6 +283,8 @@ class Drawing:
             Targets.
         weights : ndarray of shape (n_rows,), optional
             Weights. Rows of weight zero are left out.
+        copies : ndarray of shape (n_rows,), optional
+            The number of equal rows that each one stands for, if they are a sample already.
 
         Returns
         -------
@@ -272,7 +304,7 @@ class Drawing:
                 last_key=builder.last_key,
                 keys=keys,
                 weights=units,
-                copies=np.ones(places.size, np.int64),
+                copies=np.ones(places.size, np.int64) if copies is None else copies[part],
                 X=places,
                 y=None,
             )

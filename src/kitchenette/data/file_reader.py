@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from copy import copy
+from typing import Any, Self
 
 from kitchenette.comparison import digest
 from kitchenette.data.formats import Csv, Format, check_schema
 from kitchenette.data.listing import StoredFile
 from kitchenette.data.reader import Indices, Part, Reader, without_unwanted
-from kitchenette.data.schema import DataError
+from kitchenette.data.schema import DataError, KnownColumn
 from kitchenette.data.tables import arrow, schema_of
+
+NO_VALUE = "__HIVE_DEFAULT_PARTITION__"  # what Hive and its successors name a missing value
 
 
 class FilesReader(Reader):
     """The rows of files with named columns, one file after the other.
+
+    Names of directories such as ``month=01`` are columns: numbers if all values of a column are
+    whole numbers, as pyarrow, polars and Spark read them, and else strings.
 
     Parameters
     ----------
@@ -43,13 +50,32 @@ class FilesReader(Reader):
             physical = _with_real_numbers(physical, {*labels})
             reading.read_as({field.name: field.type for field in physical})
         self._physical = physical
-        partition = [pa.field(name, pa.string()) for name, _ in self.files[0].partition]
-        fields = [field for field in partition if field.name not in physical.names]
-        self._stored = list(physical.names)
-        self.schema = schema_of(pa.schema([*physical, *fields]), kinds)
+        self._stored, self._kinds = list(physical.names), dict(kinds)
+        self._partition = {
+            name: pa.string() if kinds.get(name) == "category" else _type_of_partition(files, name)
+            for name, _ in self.files[0].partition
+            if name not in physical.names
+        }
+        self.schema = self._schema()
         self._lengths: list[int | None] = [None] * len(self.files)
         self._checked = {0}
         self._count()
+
+    def _schema(self) -> Any:
+        pa, physical = arrow(), self._physical
+        fields = [pa.field(name, dtype) for name, dtype in self._partition.items()]
+        return schema_of(pa.schema([*physical, *fields], physical.metadata), self._kinds)
+
+    def read_as(self, known: Mapping[str, KnownColumn]) -> Self:
+        pa, made = arrow(), copy(self)
+        strings = {name: pa.string() for name, one in known.items() if one.kind == "category"}
+        made._partition = {name: strings.get(name, t) for name, t in self._partition.items()}
+        if isinstance(self._format, Csv):
+            made._format, made._physical = self._format.like(known, self._physical)
+        if made._partition == self._partition and made._format is self._format:
+            return super().read_as(known)
+        made.schema = made._schema().read_as(known)
+        return made
 
     def _count(self) -> None:
         """The numbers of rows, where the format tells; all schemas are checked on the way."""
@@ -118,12 +144,20 @@ class FilesReader(Reader):
         pa = arrow()
         for name, value in file.partition:
             if name in names and name not in table.column_names:
-                values = pa.array([value]).take(pa.array([0] * table.num_rows))
+                one = pa.array([None if value == NO_VALUE else value], pa.string())
+                values = pa.repeat(one.cast(self._partition[name])[0], table.num_rows)
                 table = table.append_column(name, values)
         return table.select([*names])
 
     def fingerprint(self) -> str:
         return digest([file.fingerprint() for file in self.files])
+
+
+def _type_of_partition(files: Sequence[StoredFile], name: str) -> Any:
+    """The type of a column in the names of directories."""
+    values = {value for file in files for key, value in file.partition if key == name} - {NO_VALUE}
+    whole = all(re.fullmatch(r"-?[0-9]{1,18}", value) for value in values)
+    return arrow().int64() if values and whole else arrow().string()
 
 
 def _with_real_numbers(schema: Any, labels: set[str]) -> Any:

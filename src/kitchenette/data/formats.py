@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from copy import copy
+from typing import Any, Self
 
 from kitchenette.data.csv_errors import explained, guessed_delimiter, refuse_texts_like_numbers
 from kitchenette.data.listing import StoredFile
-from kitchenette.data.schema import DataError
+from kitchenette.data.schema import DataError, KnownColumn
 from kitchenette.data.tables import arrow, kind_of
 
 FIRST_BYTES = 1 << 22  # of a CSV file from which the types of columns are found
@@ -176,6 +177,7 @@ class Csv(Format):
         self._header, self._newlines = header, newlines
         self._kinds, self._precision = dict(kinds or {}), precision
         self._types: dict[str, Any] = {}
+        self._words: dict[str, frozenset[str]] = {}  # that elsewhere stand for missing values
 
     def delimiter(self, file: StoredFile) -> str:
         """The sign between values."""
@@ -216,6 +218,60 @@ class Csv(Format):
         """Set the types of the columns, those of the first file, for all files."""
         self._types = dict(types)
 
+    def like(self, known: Mapping[str, KnownColumn], schema: Any) -> tuple[Self, Any]:
+        """The format and the schema with columns of the types that a model knows.
+
+        Parameters
+        ----------
+        known : mapping
+            The columns of the model by name.
+        schema : pyarrow.Schema
+            The types of the columns so far.
+
+        Returns
+        -------
+        format : Csv
+            Itself if nothing changes.
+        schema : pyarrow.Schema
+        """
+        pa, made = arrow(), copy(self)
+        fields = []
+        for field in schema:
+            one = known.get(field.name)
+            is_text = pa.types.is_string(field.type)
+            if one is not None and one.kind == "category" and not is_text:
+                field = field.with_type(pa.string())
+            elif one is not None and one.kind == "number" and is_text:
+                field = field.with_type(self._type_of(field.with_type(pa.float64())))
+            fields.append(field)
+        found = {name: one.words & _null_values() for name, one in known.items()}
+        made._words = {
+            name: words for name, words in found.items() if words and name in schema.names
+        }
+        changed = {field.name: one.kind for field in fields if (one := known.get(field.name))}
+        wanted = pa.schema(fields)
+        if wanted == schema and made._words == self._words:
+            return self, schema
+        made._kinds = self._kinds | changed
+        made.read_as({field.name: field.type for field in wanted})
+        return made, wanted
+
+    def _with_missing(self, table: Any) -> Any:
+        """The strings of a batch that stand for missing values as missing ones."""
+        pa = arrow()
+        from pyarrow import compute
+
+        if not self._words:
+            return table  # Arrow has found them
+        for j, name in enumerate(table.column_names):
+            values = table.column(j)
+            if pa.types.is_string(values.type):
+                texts = pa.array(sorted(_null_values() - self._words.get(name, frozenset())))
+                missing = compute.is_in(values, texts)
+                values = compute.if_else(missing, pa.scalar(None, pa.string()), values)
+                table = table.set_column(j, name, values)
+        return table
+
     def tables(
         self, file: StoredFile, names: Sequence[str], size: int, wanted: Any
     ) -> Iterator[tuple[int, int, Any]]:
@@ -225,7 +281,8 @@ class Csv(Format):
             with self._open(file, names, CSV_BYTES) as opened:
                 for batch in opened:
                     stop = first + batch.num_rows
-                    yield first, stop, _table(batch, names) if wanted(first, stop) else None
+                    rows = _table(batch, names) if wanted(first, stop) else None
+                    yield first, stop, None if rows is None else self._with_missing(rows)
                     first = stop
         except (pa.ArrowException, OSError, KeyError) as error:
             raise explained(file, self, found_types=self._types, error=error) from error
@@ -248,7 +305,7 @@ class Csv(Format):
             convert_options=csv.ConvertOptions(
                 include_columns=None if names is None else [*names],
                 column_types=types,
-                strings_can_be_null=True,
+                strings_can_be_null=not self._words,
                 decimal_point=self._decimal,
             ),
         )
@@ -267,6 +324,13 @@ class Csv(Format):
     def header(self) -> bool:
         """Whether the first line has the names of the columns."""
         return self._header
+
+
+def _null_values() -> frozenset[str]:
+    """The texts that Arrow takes for missing values in CSV files."""
+    from pyarrow import csv
+
+    return frozenset(csv.ConvertOptions().null_values)
 
 
 def _refuse_empty(file: StoredFile) -> None:

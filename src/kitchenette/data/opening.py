@@ -14,7 +14,7 @@ from kitchenette.data.file_reader import FilesReader
 from kitchenette.data.formats import ArrowFile, Csv, Parquet
 from kitchenette.data.listing import FORMATS, StoredFile, files_at, format_of
 from kitchenette.data.reader import Reader
-from kitchenette.data.schema import ColumnRules, DataError, checked_kinds
+from kitchenette.data.schema import ColumnRules, DataError, KnownColumn, checked_kinds
 from kitchenette.data.source import Source
 from kitchenette.data.svmlight import LABEL, SvmlightReader
 from kitchenette.data.tables import frame_reader, is_frame, table_of
@@ -39,6 +39,7 @@ def source(
     decimal: str = ".",
     header: bool = True,
     newlines: bool = False,
+    like: Any = None,
 ) -> Source:
     r"""Rows of any kind, to be learned and predicted in blocks.
 
@@ -83,6 +84,10 @@ def source(
         Whether the first line of CSV files has the names of the columns.
     newlines : bool, default=False
         Whether values of CSV files may contain line breaks, in quotes.
+    like : KernelRegressor, KernelClassifier or KernelPCA, optional
+        A fitted model. Columns that it knows are read as it has them: "00501" and "NA" as
+        strings, if it has learned strings. Its methods read any source in that way; this is for
+        CSV files that cannot be opened otherwise, such as numbers with a few words among them.
 
     Returns
     -------
@@ -102,6 +107,8 @@ def source(
     ['no', 'yes', 'yes']
     """
     known = checked_kinds(kinds)
+    columns = {} if like is None else like.known_columns()
+    _check_contradictions(known, columns)
     rules = ColumnRules(missing, dates, most_categories)
     options: dict[str, Any] = {"ignore": [ignore] if isinstance(ignore, str) else [*ignore]}
     options |= {"rules": rules, "precision": precision, "passes": passes}
@@ -112,7 +119,9 @@ def source(
         reader = ArrayReader(data)
     elif isinstance(data, str | os.PathLike) or _are_paths(data):
         labels = _names(target)
-        csv = {"delimiter": delimiter, "decimal": decimal, "header": header, "newlines": newlines}
+        categories = {name: one.kind for name, one in columns.items() if one.kind == "category"}
+        csv: dict[str, Any] = {"kinds": categories | known, "precision": precision}
+        csv |= {"delimiter": delimiter, "decimal": decimal, "header": header, "newlines": newlines}
         reader, others = _file_reader(data, format, array, known, precision, labels, csv)
         target, weight = _stored(target, others), _stored(weight, others)
         if isinstance(reader, SvmlightReader) and target is None:
@@ -124,7 +133,17 @@ def source(
             "A source is an array of numbers, a sparse matrix, a data frame, or files; got "
             f"{type(data).__name__}."
         )
-    return Source(reader, target=target, weight=weight, **options)
+    return Source(reader.read_as(columns), target=target, weight=weight, **options)
+
+
+def _check_contradictions(kinds: Mapping[str, str], known: Mapping[str, KnownColumn]) -> None:
+    """Refuse kinds that are told and are not those of a model."""
+    for name, kind in kinds.items():
+        theirs = known[name].kind if name in known else kind
+        if theirs != kind and {theirs, kind} != {"number", "boolean"}:
+            raise DataError(
+                f"The column {name!r} is a {theirs} of the model, not a {kind}: leave out its kind."
+            )
 
 
 def _are_paths(data: Any) -> bool:
@@ -170,7 +189,7 @@ def _file_reader(
     if name == "svmlight":
         return SvmlightReader(files, np.float64 if precision is None else precision), {}
     if name == "csv":
-        return FilesReader(files, Csv(kinds=kinds, precision=precision, **csv), kinds, labels), {}
+        return FilesReader(files, Csv(**csv), kinds, labels), {}
     return FilesReader(files, Parquet() if name == "parquet" else ArrowFile(), kinds), {}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any
@@ -9,11 +10,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kitchenette.data.schema import Schema
-from kitchenette.data.tables import numbers_of, words_of
+from kitchenette.data.schema import Column, Schema
+from kitchenette.data.tables import arrow, numbers_of, stored_kind, words_of
 
 Counts = NDArray[np.int64]
 MOST_WORDS = 1 << 20  # of a column that are counted
+# Columns are identifiers if of so many values this share is there only once. A category that is
+# there once says nothing of other rows; of 64 categories or fewer, some of 50 rows are nearly
+# certain to be equal, and rarer ones would not get a column of their own.
+LEAST_VALUES, SHARE_OF_SINGLES = 50, 0.95
+# Whole numbers that are all different may also be times, or a quantity, so the name decides.
+NAME_OF_IDENTIFIER = re.compile(
+    r"(?i:|unnamed: 0|index|idx|key|row|row ?names?|(row|line) ?number|(.*[ _.-])?(id|uuid|guid))"
+    r"|.*[a-z]I[dD]"
+)
 
 
 class ColumnProfile:
@@ -32,6 +42,8 @@ class ColumnProfile:
             column.name: Counter() for column in schema if column.kind == "category"
         }
         self.medians: dict[str, float] = {}
+        self.stored: dict[str, str] = {}  # the kinds of the values of categories
+        self._numbered: set[str] = set()  # columns whose numbers are those of rows
 
     def observe(self, table: Any, copies: Counts | None = None) -> None:
         """Count the categories and the missing values of more rows, each so many times."""
@@ -40,6 +52,8 @@ class ColumnProfile:
             if column.kind != "category":
                 self.n_missing[column.name] += _count_missing(values)
                 continue
+            if not arrow().types.is_null(values.type):
+                self.stored[column.name] = stored_kind(values.type)
             codes, words = words_of(values)
             self.n_missing[column.name] += int(np.count_nonzero(codes < 0))
             known_codes = codes >= 0
@@ -56,14 +70,34 @@ class ColumnProfile:
         made.frequencies = {
             name: known + other.frequencies[name] for name, known in self.frequencies.items()
         }
+        made.stored = {**other.stored, **self.stored}
         return made
 
     def find_medians(self, table: Any, copies: Counts | None = None) -> None:
         """Find the medians of a sample, in which each row counts so many times."""
         for column in self.schema:
             if column.kind != "category":
-                values = numbers_of(table.column(column.name), column.kind, column.name)
-                self.medians[column.name] = median_of(np.asarray(values, dtype=np.float64), copies)
+                found = numbers_of(table.column(column.name), column.kind, column.name)
+                values = np.asarray(found, dtype=np.float64)
+                self.medians[column.name] = median_of(values, copies)
+                named = NAME_OF_IDENTIFIER.fullmatch(column.name) is not None
+                if named and column.kind == "number" and _are_different(values, copies):
+                    self._numbered.add(column.name)
+
+    def is_identifier(self, column: Column) -> bool:
+        """Whether a column only tells rows apart: names, texts, or numbers of rows.
+
+        These are categories of which nearly all are there once, and whole numbers that are all
+        different in a column that is named like an identifier. What was told to be of some kind is
+        no identifier.
+        """
+        if column.is_told:
+            return False
+        if column.kind == "category":
+            counts = [count for _, count in self.words(column.name)]
+            total = sum(counts)
+            return total >= LEAST_VALUES and counts.count(1) >= SHARE_OF_SINGLES * total
+        return column.name in self._numbered
 
     def words(self, name: str) -> list[tuple[str, int]]:
         """The categories of a column and their frequencies, the most frequent ones first."""
@@ -90,6 +124,13 @@ class ProfileOf:
 
     def combined(self, a: ColumnProfile, b: ColumnProfile) -> ColumnProfile:
         return a.combined(b)
+
+
+def _are_different(values: NDArray[np.float64], copies: Counts | None) -> bool:
+    """Whether numbers are whole and all different."""
+    if values.size < LEAST_VALUES or (copies is not None and (copies > 1).any()):
+        return False
+    return bool((values == np.floor(values)).all()) and np.unique(values).size == values.size
 
 
 def median_of(values: NDArray[np.float64], copies: Counts | None) -> float:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kitchenette.data.schema import Schema
+from kitchenette.data.schema import KnownColumn, Schema
 
 Indices = NDArray[np.int64]
 Part = tuple[int, Any]  # the number of the first row, and rows
@@ -55,6 +56,21 @@ class Reader(ABC):
         wanted : ndarray of int, optional
             Increasing numbers of rows. Parts without any of them may be left out.
         """
+
+    def read_as(self, known: Mapping[str, KnownColumn]) -> Self:
+        """The same rows, whose columns are what a model takes them for; itself if they are.
+
+        Parameters
+        ----------
+        known : mapping
+            Columns of a model by name; there may be others than those of the reader.
+        """
+        schema = self.schema.read_as(known)
+        if schema == self.schema:
+            return self
+        made = copy(self)
+        made.schema = schema
+        return made
 
     @abstractmethod
     def fingerprint(self) -> str:

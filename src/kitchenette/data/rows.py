@@ -12,7 +12,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kitchenette.data.targets import is_missing
-from kitchenette.kernels.base import canonical, native_order
+from kitchenette.kernels.base import canonical, checked_sparse, native_order
 
 FLOATS: list[type] = [np.float64, np.float32]
 DATES = (date, time, timedelta, np.datetime64, np.timedelta64)  # pandas' types are subclasses
@@ -60,10 +60,10 @@ def is_table(X: Any) -> bool:
 
 
 def table(X: Any) -> Any:
-    """Convert lists to arrays and sparse matrices to CSR, so that `take` can index rows."""
+    """Convert lists to arrays and sparse matrices to checked CSR, so that `take` can index rows."""
     X = array_of_lists(X)
     refuse_what_is_not_numbers(X)
-    return X.tocsr() if sp.issparse(X) else X
+    return checked_sparse(X) if sp.issparse(X) else X
 
 
 def array_of_lists(X: Any) -> Any:

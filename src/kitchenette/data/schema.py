@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -40,6 +40,10 @@ class Column:
         What is in it. Strings are categories.
     dtype : str
         The type as it is stored.
+    is_index : bool
+        Whether it is the index of a data frame of pandas, which is no column to predict from.
+    is_told : bool
+        Whether its kind was told, and does not follow from its type.
 
     Examples
     --------
@@ -52,6 +56,33 @@ class Column:
     name: str
     kind: str
     dtype: str
+    is_index: bool = field(default=False, repr=False)
+    is_told: bool = field(default=False, repr=False)
+
+
+@dataclass(frozen=True)
+class KnownColumn:
+    """A column as a fitted model has it, for reading others like it.
+
+    Attributes
+    ----------
+    kind : {"number", "category", "date"}
+        What the model takes it for; booleans are numbers.
+    words : frozenset of str
+        Categories that CSV files also have for missing values, such as "NA".
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from kitchenette import KernelRegressor
+    >>> frame = pd.DataFrame({"country": ["NA", "ZA"] * 20})
+    >>> model = KernelRegressor(random_state=0).fit(frame, [0.0, 1.0] * 20)
+    >>> model.known_columns()
+    {'country': KnownColumn(kind='category', words=frozenset({'NA'}))}
+    """
+
+    kind: str
+    words: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -97,6 +128,21 @@ class Schema:
     def some(self, names: list[str]) -> Schema:
         """The columns of these names, in this order."""
         return Schema(tuple(self[name] for name in names))
+
+    def read_as(self, known: Mapping[str, KnownColumn]) -> Schema:
+        """The same columns with the kinds that a model knows, where their own are others.
+
+        Booleans stay booleans where the model has numbers, and dates where it has none.
+        """
+        return Schema(tuple(_read_as(column, known.get(column.name)) for column in self))
+
+
+def _read_as(column: Column, known: KnownColumn | None) -> Column:
+    if known is None or known.kind == column.kind:
+        return column
+    if known.kind == "category" or (known.kind == "number" and column.kind == "category"):
+        return replace(column, kind=known.kind)
+    return column
 
 
 @dataclass(frozen=True)

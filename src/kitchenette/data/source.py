@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -20,7 +20,7 @@ from kitchenette.data.reader import Indices, Reader
 from kitchenette.data.reduction import Reduction, fold
 from kitchenette.data.rows import is_table, joined, take
 from kitchenette.data.sampling import SmallestKeys, sampled_rows
-from kitchenette.data.schema import ColumnRules, DataError, Schema, refuse_other_kinds
+from kitchenette.data.schema import ColumnRules, DataError, KnownColumn, Schema, refuse_other_kinds
 from kitchenette.data.tables import arrow, finite, row_number, values_of
 from kitchenette.data.targets import refuse_missing_targets
 from kitchenette.parameters import check_choice, check_count
@@ -160,6 +160,7 @@ class Source:
         for name in ignore:
             check_name("ignore", name, reader.schema.names)
         others = {*self.target_names, self.weight, *ignore}
+        others |= {column.name for column in reader.schema if column.is_index}
         self.features = [name for name in reader.schema.names if name not in others]
         if not self.features:
             raise DataError("There is no column to predict from.")
@@ -360,6 +361,25 @@ class Source:
         if missing:
             raise DataError(f"columns are missing: {', '.join(map(str, missing[:10]))}.")
         return self._with(features=[*names])
+
+    def read_as(self, known: Mapping[str, KnownColumn]) -> Source:
+        """The same rows, whose columns are read as a model has them.
+
+        Strings stay strings where the model has strings, though they look like numbers, booleans,
+        dates or missing values.
+
+        Parameters
+        ----------
+        known : mapping from str to KnownColumn
+            Columns by name, as the method ``known_columns`` of a fitted model gives them.
+
+        Returns
+        -------
+        source : Source
+            This one if nothing changes.
+        """
+        reader = self._reader.read_as(known)
+        return self if reader is self._reader else self._with(_reader=reader, schema=reader.schema)
 
     def with_width(self, n_columns: int) -> Source:
         """The same rows with at least so many columns, if they are of SVMlight files.

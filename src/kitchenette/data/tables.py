@@ -6,6 +6,7 @@ installs both.
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,6 +22,7 @@ from kitchenette.data.schema import Column, DataError, Schema
 CHUNK_ROWS = 1 << 10  # rows that are transposed at a time, so that they stay in the cache
 SINGLE = ("float", "halffloat", "int8", "int16", "uint8", "uint16", "bool")  # exact in float32
 DAY = 86_400e9  # nanoseconds
+INDEX = re.compile(r"__index_level_\d+__")  # how pandas names an index without a name in files
 LIBRARIES = ("pandas", "polars", "pyarrow", "modin", "duckdb", "_duckdb", "ibis", "sqlframe")
 
 
@@ -293,12 +295,27 @@ def kind_of(dtype: Any) -> str:
     return "date" if types.is_temporal(dtype) else "other"
 
 
+def stored_kind(dtype: Any) -> str:
+    """The kind of the values of an Arrow type, of which categories may be any."""
+    is_dictionary = arrow().types.is_dictionary(dtype)
+    return kind_of(dtype.value_type if is_dictionary else dtype)
+
+
 def schema_of(arrow_schema: Any, kinds: Mapping[str, str]) -> Schema:
-    """The schema of a table, with some kinds as told."""
-    columns = [
-        Column(field.name, kinds.get(field.name, kind_of(field.type)), str(field.type))
-        for field in arrow_schema
-    ]
+    """The schema of a table, with some kinds as told.
+
+    Metadata of pandas, which Parquet and Arrow files keep, say which columns are the index, and
+    which ones are categories though their values are numbers.
+    """
+    index, categories = index_names(arrow_schema), _pandas_categories(arrow_schema)
+    columns = []
+    for field in arrow_schema:
+        kind = kind_of(field.type)
+        if field.name in categories and kind in ("number", "boolean"):
+            kind = "category"
+        told = field.name in kinds
+        kind = kinds.get(field.name, kind)
+        columns.append(Column(field.name, kind, str(field.type), field.name in index, told))
     unknown = [name for name in kinds if name not in arrow_schema.names]
     if unknown:
         raise DataError(
@@ -306,6 +323,38 @@ def schema_of(arrow_schema: Any, kinds: Mapping[str, str]) -> Schema:
             f"{', '.join(arrow_schema.names[:10])}."
         )
     return Schema(tuple(columns))
+
+
+def index_names(arrow_schema: Any) -> set[str]:
+    """The columns of a table that are the index of a data frame of pandas."""
+    listed = _pandas_metadata(arrow_schema).get("index_columns") or ()
+    named = {name for name in listed if isinstance(name, str)}  # others are ranges without values
+    return named | {name for name in arrow_schema.names if INDEX.fullmatch(name)}
+
+
+def without_index(table: Any) -> Any:
+    """A table without the index of pandas, unless that is all it has."""
+    index = index_names(table.schema)
+    kept = [name for name in table.column_names if name not in index]
+    return table.select(kept) if kept else table
+
+
+def _pandas_categories(arrow_schema: Any) -> set[str]:
+    columns = _pandas_metadata(arrow_schema).get("columns") or ()
+    return {
+        str(column.get("field_name", column.get("name")))
+        for column in columns
+        if isinstance(column, dict) and column.get("pandas_type") == "categorical"
+    }
+
+
+def _pandas_metadata(arrow_schema: Any) -> dict[str, Any]:
+    """What pandas has noted about the columns of a table; nothing if that is not JSON."""
+    try:
+        found = json.loads((arrow_schema.metadata or {}).get(b"pandas", b"{}"))
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def is_single(dtype: Any) -> bool:

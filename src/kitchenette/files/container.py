@@ -24,6 +24,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+try:
+    import fcntl
+except ImportError:  # not a POSIX system
+    fcntl = None  # type: ignore[assignment]
+
 FORMAT = "kitchenette model"
 FORMAT_VERSION = 1
 MOST_HEADER_BYTES = 2**24  # parsed JSON of this size takes at most a few hundred megabytes
@@ -99,12 +104,16 @@ def replacement(path: str | os.PathLike[str]) -> Iterator[BufferedWriter]:
     temporary = target.with_name(f"{_temporary_start(target)}{secrets.token_hex(8)}.tmp")
     try:
         with temporary.open("xb") as file:
+            _lock(file)
             yield file
             file.flush()
             os.fsync(file.fileno())
-        with contextlib.suppress(FileNotFoundError):
-            temporary.chmod(stat.S_IMODE(target.stat().st_mode))
-        temporary.replace(target)
+            with contextlib.suppress(FileNotFoundError):
+                temporary.chmod(stat.S_IMODE(target.stat().st_mode))
+            if os.name == "posix":  # while it is locked, so that nobody takes it for left behind
+                temporary.replace(target)
+        if os.name != "posix":
+            temporary.replace(target)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
@@ -116,11 +125,27 @@ def replacement(path: str | os.PathLike[str]) -> Iterator[BufferedWriter]:
             os.close(folder)
 
 
-def temporary_files(path: str | os.PathLike[str]) -> list[Path]:
-    """The temporary files for ``path`` that processes left which were killed while they wrote."""
+def remove_leftovers(path: str | os.PathLike[str]) -> None:
+    """Delete temporary files for ``path`` of processes that were killed while they wrote.
+
+    A process holds a lock of its temporary file while it writes, which ends with the process.
+    Other systems than POSIX do not delete a file that is open.
+    """
     target = Path(os.path.realpath(path))
     name = re.compile(re.escape(_temporary_start(target)) + "[0-9a-f]{16}.tmp")
-    return [found for found in target.parent.iterdir() if name.fullmatch(found.name)]
+    for found in target.parent.iterdir():
+        if name.fullmatch(found.name):
+            # Somebody writes to it, or has renamed it meanwhile, or locks do not exist here.
+            with contextlib.suppress(OSError), found.open("rb") as file:
+                _lock(file)
+                if os.path.samestat(os.fstat(file.fileno()), found.stat()):
+                    found.unlink()
+
+
+def _lock(file: BufferedReader | BufferedWriter) -> None:
+    """Lock an open file for as long as it is open; an OSError if another process has done so."""
+    if fcntl is not None:
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _temporary_start(target: Path) -> str:
@@ -133,19 +158,9 @@ def _temporary_start(target: Path) -> str:
 def read(file: BufferedReader) -> tuple[Any, dict[str, NDArray[Any]]]:
     """The document and the arrays of a file whose layout and checksum have been checked."""
     size = os.fstat(file.fileno()).st_size
-    length = int.from_bytes(file.read(8), "little")
-    start = file.read(1)
-    if size < 10 or start != b"{" or not 2 <= length <= MOST_HEADER_BYTES:
-        raise ValueError(FOREIGN)
-    if length > size - 8:
-        raise ValueError("it is cut short.")
-    text = start + file.read(length - 1)
-    header = _parsed(text)
-    metadata = header.pop("__metadata__", None) if isinstance(header, dict) else None
-    if not isinstance(metadata, dict) or metadata.get("format") != FORMAT:
-        raise ValueError(FOREIGN)
+    text, header, metadata = _read_header(file, size)
     _check_version(metadata)
-    arrays = _read_arrays(file, header, size - 8 - length)
+    arrays = _read_arrays(file, header, size - 8 - len(text))
     checksum, document = metadata.get("checksum"), metadata.get("model")
     if (
         not isinstance(document, str)
@@ -157,6 +172,34 @@ def read(file: BufferedReader) -> tuple[Any, dict[str, NDArray[Any]]]:
     if _checksum(blank, arrays.values()) != checksum:
         raise ValueError("it is damaged: its checksum does not agree with its content.")
     return _parsed(document), arrays
+
+
+def is_foreign(path: Path) -> bool:
+    """Whether there is something at a path that is not a file of this format."""
+    if not path.is_file():
+        return path.exists()
+    with path.open("rb") as file:
+        try:
+            _read_header(file, os.fstat(file.fileno()).st_size)
+        except ValueError as error:
+            return str(error) == FOREIGN
+    return False
+
+
+def _read_header(file: BufferedReader, size: int) -> tuple[bytes, dict[str, Any], dict[str, Any]]:
+    """The header of a file as bytes, its entries for the arrays, and its metadata."""
+    length = int.from_bytes(file.read(8), "little")
+    start = file.read(1)
+    if size < 10 or start != b"{" or not 2 <= length <= MOST_HEADER_BYTES:
+        raise ValueError(FOREIGN)
+    if length > size - 8:
+        raise ValueError("it is cut short.")
+    text = start + file.read(length - 1)
+    header = _parsed(text)
+    metadata = header.pop("__metadata__", None) if isinstance(header, dict) else None
+    if not isinstance(metadata, dict) or metadata.get("format") != FORMAT:
+        raise ValueError(FOREIGN)
+    return text, header, metadata
 
 
 def _parsed(text: bytes | str) -> Any:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Self
 
 from kitchenette.files import ModelFileError, load, save
-from kitchenette.files.container import temporary_files
+from kitchenette.files.container import is_foreign, remove_leftovers
 from kitchenette.files.registry import Budget, field_values, from_fields, storable
+from kitchenette.jobs.outputs import OutputError
 from kitchenette.learning import Summary
 from kitchenette.learning.machine import KernelMachine
 from kitchenette.parameters import check_count
@@ -136,16 +138,6 @@ class Checkpoint:
         return made
 
 
-def loaded_checkpoint(path: Path, limits: dict[str, float]) -> Checkpoint | None:
-    """The checkpoint in a file, within limits of `load`; None if there is no such file."""
-    if not path.exists():
-        return None
-    found = load(path, **limits)
-    if not isinstance(found, Checkpoint):
-        raise ModelFileError(f"{path} is a model file, but not a checkpoint.")
-    return found
-
-
 class Keeper:
     """Stores checkpoints so rarely that they take a small share of the time.
 
@@ -165,8 +157,15 @@ class Keeper:
     """
 
     def __init__(self, path: Path, every: float | None = None):
+        if is_foreign(path):
+            raise OutputError(
+                f"{path} is where the checkpoints of this fit would be written, but it is not a "
+                "checkpoint: move it, or write the model to another file."
+            )
+        remove_leftovers(path)
         self.path, self.every = path, every
         self.count, self.seconds = 0, 0.0
+        self._mine: os.stat_result | None = None  # the file that this fit wrote or resumed
         self._last = perf_counter()
         self._longest = 0.0
 
@@ -177,24 +176,32 @@ class Keeper:
         if perf_counter() - self._last >= pause:
             self.store(checkpoint)
 
+    def loaded(self, limits: dict[str, float]) -> Checkpoint | None:
+        """The checkpoint to resume from, within limits of `load`; None if there is none."""
+        if not self.path.exists():
+            return None
+        self._mine = self.path.stat()
+        found = load(self.path, **limits)
+        if not isinstance(found, Checkpoint):
+            raise ModelFileError(f"{self.path} is a model file, but not a checkpoint.")
+        return found
+
     def store(self, checkpoint: Checkpoint) -> None:
         """Store a checkpoint now."""
         start = perf_counter()
         save(checkpoint, self.path)
+        with suppress(FileNotFoundError):  # another fit with this output may have replaced it
+            self._mine = self.path.stat()
         self._last = perf_counter()
         self.count += 1
         self.seconds += self._last - start
         self._longest = max(self._longest, self._last - start)
 
     def remove(self) -> None:
-        """Delete the checkpoint of a fit that is finished."""
-        self.path.unlink(missing_ok=True)
-
-
-def remove_leftovers(path: Path) -> None:
-    """Delete what processes left that were killed while they wrote a file."""
-    for left in temporary_files(path):
-        left.unlink(missing_ok=True)
+        """Delete the checkpoint of this fit, which is finished, but not that of another one."""
+        with suppress(FileNotFoundError):
+            if self._mine is not None and os.path.samestat(self._mine, self.path.stat()):
+                self.path.unlink()
 
 
 def size_of(checkpoint: Checkpoint) -> int:

@@ -13,8 +13,9 @@ BLOCK_ROWS = 1 << 14
 def source_for(model: Any, source: Source, keep: Sequence[str] = ()) -> Source:
     """A source with the columns that a model takes, and some others.
 
-    Columns of tables are found by name. Rows without names lose the columns that were targets or
-    weights in the fit, and those of SVMlight files get the columns that their rows do not name.
+    Columns of tables are found by name, and read as the model has them. Rows without names lose
+    the columns that were targets or weights in the fit, and those of SVMlight files get the columns
+    that their rows do not name.
 
     Parameters
     ----------
@@ -41,11 +42,11 @@ def source_for(model: Any, source: Source, keep: Sequence[str] = ()) -> Source:
     ['x0', 'x1']
     """
     own = vars(model)
-    names = own.get("feature_names_in_")
     if source.is_table:
-        if names is None:
+        if "feature_names_in_" not in own:
             return source
-        return source.with_columns(list(dict.fromkeys([*map(str, names), *keep])))
+        source = model.columns_of(source)
+        return source.with_columns(list(dict.fromkeys([*source.features, *keep])))
     n_columns = model.n_features_in_
     if len(source.features) > n_columns:
         others = {*map(str, own.get("target_names_", ())), own.get("weight_name_")}

@@ -14,14 +14,10 @@ from numpy.typing import NDArray
 from sklearn.frozen import FrozenEstimator
 
 from kitchenette.data import Block, DataError, Source, sampled_rows
+from kitchenette.data.schema import KnownColumn
 from kitchenette.files import save
-from kitchenette.jobs.checkpoint import (
-    Checkpoint,
-    Keeper,
-    checkpoint_path,
-    loaded_checkpoint,
-    remove_leftovers,
-)
+from kitchenette.files.container import remove_leftovers
+from kitchenette.jobs.checkpoint import Checkpoint, Keeper, checkpoint_path
 from kitchenette.jobs.held_out import HeldOut, Without, test_rows, without
 from kitchenette.jobs.outputs import refuse_input
 from kitchenette.jobs.settings import FitSettings, limits_of_map, refuse_too_much
@@ -50,6 +46,8 @@ class Fitted:
         "classification" or "regression", and how that was decided.
     n_rows, n_test_rows, n_columns : int
         The number of rows learned, of rows held out, and of columns.
+    column_summary : dict
+        What became of each column of a table, in words; nothing for arrays.
     n_components : int
         The number of features.
     choice : str
@@ -99,6 +97,7 @@ class Fitted:
     n_rows: int
     n_test_rows: int
     n_columns: int
+    column_summary: dict[str, str]
     n_components: int
     choice: str
     errors: dict[str, float]
@@ -197,21 +196,23 @@ def fit_rows(
     start, out = perf_counter(), Path(out)
     settings = FitSettings() if settings is None else settings
     settings.check()
-    refuse_input(out, [*source.paths, *(() if test is None else test.paths)])
+    for path in (out, checkpoint_path(out)):
+        refuse_input(path, [*source.paths, *(() if test is None else test.paths)])
     if like is not None:
         _check_targets_of(like, source)
-        source, test = (_with_columns_of(like, rows) for rows in (source, test))
+        source = like.columns_of(source)
     if test is not None:
+        known = {column.name: KnownColumn(column.kind) for column in source.schema}
+        test = test.read_as(known if like is None else like.known_columns())
         test = test.with_width(len(source.features))
     check_folder(out)
     show = progress or (lambda what, done, total: None)
     keeper = Keeper(checkpoint_path(out), checkpoint_every)
-    for path in (out, keeper.path):
-        remove_leftovers(path)
+    remove_leftovers(out)
     inputs = source.fingerprint()
     state, sample = None, None
     if resume:
-        state = loaded_checkpoint(keeper.path, limits_of(source, settings, like))
+        state = keeper.loaded(limits_of(source, settings, like))
     if state is not None:
         state.check_belongs(inputs, described(settings, like), keeper.path)
     else:
@@ -250,6 +251,7 @@ def fit_rows(
         state.n_rows - (n_test_rows if test is None else 0),
         n_test_rows,
         len(source.features),
+        column_summary(model),
         int(thawed(model.feature_map_).n_features_out_),
         facts["choice"],
         errors,
@@ -368,14 +370,6 @@ def _check_targets_of(like: KernelMachine, source: Source) -> None:
         )
 
 
-def _with_columns_of(like: KernelMachine, source: Any) -> Any:
-    """A source with the columns that a model knows alone."""
-    names = vars(like).get("feature_names_in_")
-    if source is None or names is None or not source.is_table:
-        return source
-    return source.with_columns([str(name) for name in names])
-
-
 def _learned(
     source: Source, state: Checkpoint, keeper: Keeper, show: Progress, tests: HeldOut
 ) -> Checkpoint:
@@ -471,6 +465,12 @@ def _check_targets(y: NDArray[Any], task: str) -> None:
             f"The target has numbers such as {fractions[0]:g}, so it is a quantity: it cannot be "
             "a classification."
         )
+
+
+def column_summary(model: Any) -> dict[str, str]:
+    """What became of each column of the table that a model has learned; nothing for arrays."""
+    fitted = thawed(model.feature_map_)
+    return fitted.column_summary() if isinstance(fitted, TableMap) else {}
 
 
 def _choice(feature_map: Any) -> str:

@@ -154,9 +154,50 @@ def check_rows(X: Any) -> Any:
 
 
 def native_order(X: Any) -> Any:
-    """The array in native byte order, because scikit-learn's checks would convert its dtype."""
+    """The array in native byte order, because scikit-learn's checks would convert its dtype.
+
+    A sparse matrix becomes a checked one, because these checks would trust its indices.
+    """
+    if sp.issparse(X):
+        return checked_sparse(X)
     foreign = isinstance(X, np.ndarray) and X.dtype.kind == "f" and not X.dtype.isnative
     return X.astype(X.dtype.newbyteorder("=")) if foreign else X
+
+
+def checked_sparse(X: Any) -> Any:
+    """A sparse matrix as a CSR matrix whose indices are valid; its arrays are not copied.
+
+    SciPy trusts the indices of a matrix: invalid ones make it read and write memory that is not its
+    own. It also remembers whether they are sorted, though somebody has changed them since.
+
+    Parameters
+    ----------
+    X : sparse matrix
+        A matrix of any format, whose arrays may have been changed by anybody.
+
+    Returns
+    -------
+    X : CSR matrix or array
+    """
+    if X.ndim != 2:
+        return X  # refused later, as a dense array is
+    try:
+        made = X
+        if X.format in ("csr", "csc", "bsr"):
+            made = type(X)((X.data, X.indices, X.indptr), shape=X.shape, copy=False)
+            made.check_format(full_check=True)
+        elif X.format == "coo":
+            made = type(X)((X.data, (X.row, X.col)), shape=X.shape, copy=False)
+        if X.format != "csr":
+            made = made.tocsr()
+            made.check_format(full_check=True)
+    except (ValueError, TypeError, IndexError) as error:
+        raise ValueError(
+            f"The sparse matrix is not valid: {error}. Its arrays (indices, indptr, data) do not "
+            "belong together; make the matrix anew from rows, columns and values, for example by "
+            "scipy.sparse.coo_array((values, (rows, columns)), shape).tocsr()."
+        ) from error
+    return made
 
 
 def canonical(X: Any) -> Any:

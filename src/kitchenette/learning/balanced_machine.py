@@ -106,7 +106,7 @@ class BalancedMachine(KernelMachine):
             n_sampled = 0 if sample is None else sample.size
             more, theirs = self._learned_by_class(self._fitted, X, targets, weights, n_sampled)
             parts, sample = both(self._by_class, more), combined_samples(sample, theirs)
-        self.__dict__.update(_by_class=parts, **learned_in_one_pass(balanced(parts), sample))
+        self.set_at_once({"_by_class": parts, **learned_in_one_pass(balanced(parts), sample)})
 
     def _removed_by_class(
         self, X: Any, targets: Any, weights: Array | None
@@ -154,11 +154,8 @@ class BalancedMachine(KernelMachine):
             raise ValueError("Cannot merge models of which only one has class_weight='balanced'.")
         mine, theirs = self.summary(""), other.summary("")
         if classes.size > self.classes_.size or self._by_class is not None:
-            # The statistics and the classes are replaced together, in one step.
-            self.__dict__.update(self.attributes_of(mine.combined(theirs)))
+            self.adopt(mine.combined(theirs))
             return
         more = theirs.among(classes)
-        statistics = self._known()
-        self.change(
-            lambda: statistics.merge(more.statistics), combined_samples(mine.sample, more.sample)
-        )
+        assert more.statistics is not None
+        self.add_statistics(more.statistics, more.sample)

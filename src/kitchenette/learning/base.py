@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numbers
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from copy import copy
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -17,7 +17,13 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kitchenette.comparison import digest
-from kitchenette.data.drawing import ARRAY_ROWS, MAP_ROWS, Drawing, table_sample_rows
+from kitchenette.data.drawing import (
+    ARRAY_ROWS,
+    MAP_ROWS,
+    Drawing,
+    DrawnRows,
+    table_sample_rows,
+)
 from kitchenette.data.rows import (
     array_of_lists,
     has_missing,
@@ -27,7 +33,7 @@ from kitchenette.data.rows import (
     slices,
     take,
 )
-from kitchenette.data.schema import DataError, refuse_other_kinds
+from kitchenette.data.schema import DataError, KnownColumn, refuse_other_kinds
 from kitchenette.data.source import Block, Source, block_of
 from kitchenette.data.tables import (
     columns_by_name,
@@ -36,12 +42,15 @@ from kitchenette.data.tables import (
     is_plain_frame,
     plain_rows,
     schema_of,
+    selected,
     table_of,
     with_text_names,
+    without_index,
 )
 from kitchenette.data.targets import refuse_lazy_frames
 from kitchenette.files.registry import Budget, checked_state, constructed, stored_parameters
 from kitchenette.kernels import Kernel
+from kitchenette.kernels.base import checked_sparse
 from kitchenette.learning.gram_storage import check_learning_memory
 from kitchenette.learning.least_squares import LeastSquares
 from kitchenette.learning.model import LinearFunction
@@ -59,11 +68,14 @@ from kitchenette.maps.protocol import (
     map_difference,
     thawed,
 )
+from kitchenette.maps.registry import is_automatic
 from kitchenette.maps.table_map import TableMap
-from kitchenette.parameters import ValueParameters
-from kitchenette.sketching.random import seed_from
+from kitchenette.maps.translation import takes_numbers_only
+from kitchenette.parameters import ValueParameters, shallow_copy
+from kitchenette.sketching.random import LARGEST_SEED, seed_from
 
 Array = NDArray[np.float64]
+NEXT_SEED = 0x9E3779B97F4A7C15  # the distance of the seeds of the steps of a pipeline
 PREDICTED_ROWS = 1 << 14  # the size of the blocks in which data other than arrays is converted
 
 
@@ -83,6 +95,7 @@ class FeatureLearner(ValueParameters, ABC):
     model_class: ClassVar[type[LinearFunction]]
     default_map: ClassVar[str]  # the parameter that stands for the default map
     map_keyword: ClassVar[str] = ""  # what is written before a map in the call of the class
+    task: ClassVar[str | None] = None  # what is predicted
     # What a model without statistics can do, and what it cannot, for an error message.
     abilities: ClassVar[tuple[str, str]]
 
@@ -128,6 +141,11 @@ class FeatureLearner(ValueParameters, ABC):
                 f"object with fit and transform that works row by row; got {feature_map!r}."
             )
 
+    def _drawing(self, X: Any) -> Drawing:
+        """How the rows are drawn on which a map is chosen."""
+        size = table_sample_rows(X.num_columns) if is_table(X) else ARRAY_ROWS
+        return Drawing(size, self._drawing_seed())
+
     def _fitted_maps(
         self,
         X: Any,
@@ -136,15 +154,17 @@ class FeatureLearner(ValueParameters, ABC):
         check: Callable[[int], None] | None = None,
         source: Source | None = None,
         sample: Block | None = None,
+        drawn: DrawnRows | None = None,
     ) -> tuple[Any, FittedMap]:
         """The map fitted on a first batch, as a transformer and as a `FittedMap`.
 
         It is chosen on rows that are drawn by their keys, so that their order does not matter.
         ``check`` is called before with the number of features, to refuse too many; by default
         it is the memory of their statistics that is checked. If the rows are a sample of a
-        ``source``, that says how columns of a table become numbers.
+        ``source``, that says how columns of a table become numbers. Rows that were ``drawn`` by
+        `_drawing` are not drawn again.
         """
-        feature_map = self._unfitted_map(self.seed_)
+        feature_map = with_context(self._unfitted_map(self.seed_), self.seed_, self.task)
         n_components = getattr(feature_map, "n_components", None)
         if isinstance(n_components, int) and check is not None:
             check(n_components)
@@ -153,8 +173,8 @@ class FeatureLearner(ValueParameters, ABC):
             check_learning_memory(n_components, np.float32, n_rows=X.shape[0], n_sampled=0)
         if is_table(X) and not isinstance(thawed(feature_map), TableMap):
             if sample is None:
-                drawing = Drawing(table_sample_rows(X.num_columns), self._drawing_seed())
-                sample = block_of(drawing.of_rows(X, y, weights))
+                drawn = self._drawing(X).of_rows(X, y, weights) if drawn is None else drawn
+                sample = block_of(drawn)
             else:
                 copies = sample.copies if sample.n_rows == X.num_rows else None
                 sample = replace(sample, X=X, y=y, weight=weights, copies=copies)
@@ -164,21 +184,26 @@ class FeatureLearner(ValueParameters, ABC):
         fills = fills and not isinstance(thawed(feature_map), PreparedMap)
         if fills and isinstance(X, np.ndarray) and has_missing(X) and not is_frozen(feature_map):
             if sample is None:
-                drawing = Drawing(table_sample_rows(X.shape[1]), self._drawing_seed())
-                sample = block_of(drawing.of_rows(X, y, weights))
+                drawn = self._drawing(X).of_rows(X, y, weights) if drawn is None else drawn
+                sample = block_of(drawn)
             else:
-                sample = replace(sample, X=X, y=y, weight=weights)
+                copies = sample.copies if sample.n_rows == X.shape[0] else None
+                sample = replace(sample, X=X, y=y, weight=weights, copies=copies)
             feature_map = filled_map(feature_map, sample, source)
             return feature_map, feature_map.for_inference()
-        drawn, population = None, None if sample is None else sample.population
-        if sample is None and isinstance(thawed(feature_map), RowMap) and X.shape[0] > MAP_ROWS:
-            drawn = Drawing(ARRAY_ROWS, self._drawing_seed()).of_rows(X, y, weights)
+        own = isinstance(thawed(feature_map), RowMap)
+        if sample is not None or not own or X.shape[0] <= MAP_ROWS:
+            drawn = None
+        elif drawn is None:
+            drawn = self._drawing(X).of_rows(X, y, weights)
+        of_sample = (None, None) if sample is None else (sample.population, sample.copies)
         feature_map = fit_map(
             feature_map,
             X,
             y,
             weights,
-            population=population,
+            population=of_sample[0],
+            copies=of_sample[1] if sample is not None and sample.n_rows == X.shape[0] else None,
             drawn=drawn,
             everything=source,
         )
@@ -202,10 +227,37 @@ class FeatureLearner(ValueParameters, ABC):
 
     def _current(self) -> Any:
         """The solved model, which is computed if it is out of date."""
-        model = self.solved_model()
+        return self.snapshot()._model
+
+    def snapshot(self) -> Self:
+        """A copy with the solved model and without statistics, which nobody changes.
+
+        Predictions are made by such a copy, so that they belong to one state of this object,
+        whatever other threads do to it meanwhile.
+        """
+        now = shallow_copy(self)
+        model = now.solved_model()
         if model is None:
-            model = self._model = self._solved()
-        return model
+            with self._held() as now:
+                model = now._model
+        now.__dict__.update(statistics_=None, _model=model)
+        return now
+
+    @contextmanager
+    def _held(self) -> Iterator[Self]:
+        """A copy with the solved model, whose statistics do not change within the context."""
+        while True:
+            statistics = self._known()
+            with statistics.unchanged():
+                attributes = self.__dict__
+                now = shallow_copy(self)
+                if now.statistics_ is not statistics:
+                    continue  # the object was fitted again before the statistics were held
+                if now.solved_model() is None:
+                    # If somebody fits the object again meanwhile, it gets other attributes.
+                    attributes["_model"] = now._model = now._solved()
+                yield now
+                return
 
     def solved_model(self) -> Any:
         """The solved model, or None if it is out of date."""
@@ -238,6 +290,10 @@ class FeatureLearner(ValueParameters, ABC):
     def _is_prepared(self) -> bool:
         """Whether the feature map is fitted, whatever was learned with it."""
         return "feature_map_" in vars(self)
+
+    def set_at_once(self, attributes: dict[str, Any]) -> None:
+        """Set several attributes in a single step, so that no thread sees only some of them."""
+        self.__dict__ = {**vars(self), **attributes}
 
     def _forget(self) -> None:
         """Remove all fitted attributes."""
@@ -280,6 +336,7 @@ class FeatureLearner(ValueParameters, ABC):
 
     def summary_of_source(self, source: Source) -> Summary:
         """The summary of all rows of a source."""
+        source = source.read_as(self.known_columns())
         found: Summary | None = source.reduced(SummaryOf(self))
         if found is None or found.n_rows == 0:
             raise DataError("The source has no row of positive weight to learn from.")
@@ -320,12 +377,14 @@ class FeatureLearner(ValueParameters, ABC):
     def outputs(self, X: Any) -> tuple[Array, np.dtype[Any]]:
         """The linear function of rows in float64, and the precision of the features."""
         if isinstance(X, Source):
-            found = [self.outputs(block.X) for block in self._to_predict(X).blocks()]
+            now = self.snapshot()
+            found = [now.outputs(block.X) for block in now._to_predict(X).blocks()]
             if not found:
                 raise DataError("The source has no rows.")
             return np.concatenate([out for out, _ in found]), found[0][1]
-        model, fitted = self._current(), self._fitted
-        X = self._checked(X)
+        now = self.snapshot()
+        model, fitted = now._model, now._fitted
+        X = now._checked(X)
         n_rows = X.shape[0]
         out = np.empty((n_rows, model.intercept.size))
         # Data that is not an array is converted in blocks.
@@ -355,6 +414,8 @@ class FeatureLearner(ValueParameters, ABC):
                 return X
         X = array_of_lists(X)
         refuse_what_is_not_numbers(X)
+        if sp.issparse(X):
+            X = checked_sparse(X)
         if hasattr(X, "columns"):
             # A data frame stays one: the map may need its names and types, and converts blocks.
             X = validate_data(self, X, reset=reset, skip_check_array=True)
@@ -379,48 +440,81 @@ class FeatureLearner(ValueParameters, ABC):
             if isinstance(self._fitted, TableMap):
                 return _not_empty(self._fitted.table(X), self)
             names = vars(self).get("feature_names_in_")
+            if is_table(X) and isinstance(self._fitted, RowMap) and names is not None:
+                return _not_empty(selected(X, [*names]), self)  # the map converts blocks of it
             if is_table(X) or not is_plain_frame(X):
                 return _not_empty(plain_rows(table_of(X), names), self)
             return X if names is None else columns_by_name(X, names)
         if is_plain_frame(X):
             X = with_text_names(X)
-        feature_map = thawed(self._unfitted_map(0))
-        if not isinstance(feature_map, RowMap) and not is_table(X):
+        unfitted = self._unfitted_map(0)
+        feature_map = thawed(unfitted)
+        own = isinstance(feature_map, RowMap) or takes_numbers_only(unfitted)
+        if not own and not is_table(X):
             return X  # a pipeline may prepare the columns in its own way
         if not is_table(X):
             refuse_what_is_not_numbers(X)
             if not isinstance(feature_map, TableMap) and has_numbers_only(X):
                 return X
-        found = _not_empty(table_of(X), self)
+        found = _not_empty(without_index(table_of(X)), self)
+        names = found.column_names
         if isinstance(feature_map, TableMap):
-            found = feature_map.table(found)
+            found, names = feature_map.table(found), feature_map.feature_names_in_
         refuse_other_kinds(schema_of(found.schema, {}))
-        self.n_features_in_ = found.num_columns
-        self.feature_names_in_ = np.array(found.column_names, dtype=object)
+        self.n_features_in_ = len(names)
+        self.feature_names_in_ = np.array(names, dtype=object)
         return found
 
+    def known_columns(self) -> dict[str, KnownColumn]:
+        """The columns of a fitted model that have names, and what it takes them for.
+
+        Returns
+        -------
+        columns : dict
+            For `kitchenette.data.Source.read_as`: the columns to predict from, and a target of
+            strings.
+        """
+        if not self._is_prepared:
+            check_is_fitted(self, "feature_map_")
+        # Transformers of other packages take columns of any kind.
+        return self._fitted.known_columns() if isinstance(self._fitted, RowMap) else {}
+
+    def columns_of(self, source: Source) -> Source:
+        """The rows of a source with the columns of the model alone, read as it has them.
+
+        Parameters
+        ----------
+        source : Source
+            Rows of named columns, or of as many as the model has.
+
+        Returns
+        -------
+        source : Source
+        """
+        if not source.is_table or "feature_names_in_" not in vars(self):
+            return source
+        source, fitted = source.read_as(self.known_columns()), self._fitted
+        names = fitted.read_names if isinstance(fitted, TableMap) else self.feature_names_in_
+        return source.with_columns([*map(str, names)])
+
     def _to_predict(self, source: Source) -> Source:
-        """The rows of a source with the columns of the model alone."""
-        names = vars(self).get("feature_names_in_")
-        if names is not None and source.is_table:
-            source = source.with_columns([*names])
-        return source.without_targets()
+        """The rows of a source with the columns of the model alone, without targets."""
+        return self.columns_of(source).without_targets()
 
     # ------------------------------------------------------------ copies and files
 
     def _without_statistics(self) -> Self:
         """A solved copy without statistics."""
-        self._current()
-        copied = copy(self)
-        fitted = self._fitted.for_inference()
-        feature_map: Any = self.feature_map_
+        copied = self.snapshot()
+        fitted = copied._fitted.for_inference()
+        feature_map: Any = copied.feature_map_
         if isinstance(thawed(feature_map), FittedMap):
             feature_map = frozen_like(feature_map, fitted)
-        copied.__dict__.update(statistics_=None, feature_map_=feature_map, _fitted=fitted)
-        if is_frozen(self.feature_map):
+        copied.feature_map_, copied._fitted = feature_map, fitted
+        if is_frozen(copied.feature_map):
             copied.feature_map = feature_map
-        elif self.feature_map is not None:
-            copied.feature_map = clone(self.feature_map, safe=False)
+        elif copied.feature_map is not None:
+            copied.feature_map = clone(copied.feature_map, safe=False)
         return copied
 
     def __getstate__(self) -> dict[str, Any]:
@@ -516,6 +610,27 @@ class FeatureLearner(ValueParameters, ABC):
             raise ValueError("feature_map_ must have as many features as the statistics.")
         if getattr(self._fitted, "n_features_in_", 0) != self.n_features_in_:
             raise ValueError("feature_map_ must have as many columns as the model.")
+
+
+def with_context(feature_map: Any, seed: int, task: str | None) -> Any:
+    """A map whose parameters that were left open are those of the estimator.
+
+    A ``random_state`` of None, also of a step of a pipeline, is replaced by a seed, so that the
+    seed of the estimator decides everything. A map that is chosen from data gets the task.
+    """
+    if is_frozen(feature_map) or not hasattr(feature_map, "get_params"):
+        return feature_map
+    given = feature_map.get_params(deep=True)
+    changed: dict[str, Any] = {}
+    for name in sorted(given, key=lambda name: (name.count("__"), name)):
+        path, _, parameter = name.rpartition("__")
+        owner = given[path] if path else feature_map
+        if given[name] is None and parameter == "random_state":
+            changed[name] = seed % (LARGEST_SEED if isinstance(owner, RowMap) else 2**32 - 1)
+            seed = (seed + NEXT_SEED) % LARGEST_SEED  # two maps side by side must differ
+        elif given[name] is None and parameter == "task" and is_automatic(owner):
+            changed[name] = task
+    return clone(feature_map).set_params(**changed) if changed else feature_map
 
 
 def _map_of_table(feature_map: Any, sample: Block, source: Source | None) -> TableMap:

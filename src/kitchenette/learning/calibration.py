@@ -67,6 +67,7 @@ class Calibration:
         scores: Array,
         labels: NDArray[np.intp],
         weights: Array,
+        counts: Array | None = None,
         *,
         bias_spread: float = BIAS_SPREAD,
     ) -> Self:
@@ -80,22 +81,24 @@ class Calibration:
             The numbers of the classes.
         weights : ndarray of shape (n_rows,)
             The weights of the rows.
+        counts : ndarray of shape (n_rows,), optional
+            The number of observations that each row stands for; by default one.
         bias_spread : float
             The standard deviation of the normal prior of the biases: `BIAS_SPREAD_WITHOUT` where
             the scores have no intercept, and so do not know how frequent the classes are.
         """
+        counts = np.ones(labels.size) if counts is None else counts
         losses = np.zeros(2)
         halves = np.arange(labels.size) % 2 == 0
         if min(halves.sum(), (~halves).sum()) < 2 * LEAST_OF_CLASS:
-            return cls._softmax(scores, labels, weights, bias_spread)
+            return cls._softmax(scores, labels, weights, counts, bias_spread)
         for half in (halves, ~halves):
-            plain = cls._softmax(scores[half], labels[half], weights[half], bias_spread)
-            for i, found in enumerate(
-                (plain, plain._isotonic(scores[half], labels[half], weights[half]))
-            ):
+            some = scores[half], labels[half], weights[half]
+            plain = cls._softmax(*some, counts[half], bias_spread)
+            for i, found in enumerate((plain, plain._isotonic(*some))):
                 chosen = found(scores[~half])[np.arange((~half).sum()), labels[~half]]
                 losses[i] -= weights[~half] @ np.log(np.maximum(chosen, 1e-300))
-        plain = cls._softmax(scores, labels, weights, bias_spread)
+        plain = cls._softmax(scores, labels, weights, counts, bias_spread)
         return plain._isotonic(scores, labels, weights) if losses[1] < losses[0] else plain
 
     @classmethod
@@ -104,6 +107,7 @@ class Calibration:
         scores: Array,
         labels: NDArray[np.intp],
         weights: Array,
+        counts: Array | None = None,
         bias_spread: float = BIAS_SPREAD,
     ) -> Self:
         n_rows, n_classes = scores.shape
@@ -113,7 +117,8 @@ class Calibration:
         of_classes = np.bincount(labels, shares, minlength=n_classes)
         of_scores = float(shares @ scores[rows, labels])
         # Normal priors: of variance one for the logarithm of the slope, and of the biases.
-        strength, of_biases = 1 / n_rows, bias_spread**-2 / n_rows
+        strength = 1 / (n_rows if counts is None else float(counts.sum()))
+        of_biases = bias_spread**-2 * strength
 
         def objective(parameters: Array) -> tuple[float, Array]:
             log_slope, biases = parameters[0], parameters[1:]

@@ -15,7 +15,9 @@ from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
 from kitchenette.data.collections import as_rows, in_parts
+from kitchenette.data.csv_errors import NULLS
 from kitchenette.data.keys import number_of
+from kitchenette.data.schema import KnownColumn
 from kitchenette.data.source import Source
 from kitchenette.data.targets import array_of_targets
 from kitchenette.files.registry import storable
@@ -32,14 +34,16 @@ from kitchenette.learning.labels import (
 )
 from kitchenette.learning.least_squares import LeastSquares
 from kitchenette.learning.leave_one_out import LeaveOneOut
+from kitchenette.learning.machine import _refuse_targets
 from kitchenette.learning.machine_parameters import is_word, without_one_pass
 from kitchenette.learning.many_passes import ONE_PASS_FEATURES, Lesson
 from kitchenette.learning.model import Validation
 from kitchenette.learning.predictor import Predictor
 from kitchenette.learning.scores import Labels, Scores
+from kitchenette.learning.scoring import score_of_source
 from kitchenette.learning.solution import Solution
 from kitchenette.learning.summary import Summary
-from kitchenette.parameters import check_choice, check_count, unchanged_on_error
+from kitchenette.parameters import check_choice, check_count
 
 CODES = ("onehot", "ecoc", "hadamard")
 
@@ -118,7 +122,8 @@ default="onehot"
         Whether `fit` with the iterative solver begins with the weights of the last fit, which may
         have had another penalty, or fewer features of the same map.
     random_state : int, NumPy generator or None, default=None
-        The seed of the random code and of the default map. None draws one; see ``seed_``.
+        The seed of the random code, and of the map and the steps of a pipeline that have none of
+        their own. None draws one; see ``seed_``.
     verbose : bool, default=False
         Show progress while rows are learned: a bar if rich is installed, lines if not.
 
@@ -132,10 +137,14 @@ default="onehot"
         The labels, sorted.
     alpha_ : float
         The penalty that was used.
-    coef_ : ndarray of shape (n_classes, n_components)
-        The weights of the features that predict the indicator, 1 or 0, of each class.
+    feature_weights_ : ndarray of shape (n_classes, n_components)
+        The weights of the random features that predict the indicator, 1 or 0, of each class.
     intercept_ : ndarray of shape (n_classes,)
         The constants.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        How much predictions change with each column, computed on access; see `importance`. It
+        exists for Fourier features learned in one pass, and lets `SelectFromModel` and `RFE` of
+        scikit-learn choose columns.
     log_marginal_likelihood_ : float
         The log marginal likelihood of the indicators, as in `KernelRegressor`.
     code_ : ndarray of shape (n_classes, n_bits), or None
@@ -181,10 +190,10 @@ default="onehot"
 
     *Batches.* `partial_fit`, `merge` and `downdate` only update the statistics; the weights are
     computed by the next prediction or `solve`, and then cached. Until then the attributes alpha_,
-    coef_ and intercept_ do not exist. A map that depends on data is fitted on the first batch. Up
-    to rounding errors, the model does not depend on how rows are split or in which order they are
-    merged, and the scores of a row not on other rows. Merging models of different classes gives a
-    model of all their classes.
+    feature_weights_, intercept_ and feature_importances_ do not exist. A map that depends on data
+    is fitted on the first batch. Up to rounding errors, the model does not depend on how rows are
+    split or in which order they are merged, and the scores of a row not on other rows. Merging
+    models of different classes gives a model of all their classes.
 
     *Cost.* n_components^2 operations for a row, n_components^3 / 3 for a solution. The choice of
     alpha takes an eigendecomposition, as long as 24 solutions, up to 1024 features, and about
@@ -288,26 +297,22 @@ default="onehot"
         self : KernelClassifier
             This model.
         """
-        with unchanged_on_error(self):
-            self._check_parameters()
-            X, y, sample_weight = as_rows(X, y, sample_weight)
-            first = not self._is_prepared
-            if first and classes is None and not isinstance(X, Source):
+        self._check_parameters()
+        X, y, sample_weight = as_rows(X, y, sample_weight)
+        first = not self._is_prepared
+        if first and classes is None and not isinstance(X, Source):
+            raise ValueError(
+                "classes must be passed on the first call to partial_fit: all labels that "
+                "there are, as the first rows may not have all of them."
+            )
+        if classes is not None and not first:
+            given = labels_among(classes)
+            if not np.array_equal(given, self.classes_):
                 raise ValueError(
-                    "classes must be passed on the first call to partial_fit: all labels that "
-                    "there are, as the first rows may not have all of them."
+                    f"classes={given.tolist()} is not the same as in the first call to "
+                    f"partial_fit: {self.classes_.tolist()}."
                 )
-            if classes is not None:
-                given = labels_among(classes)
-                if first:
-                    self.classes_ = given
-                elif not np.array_equal(given, self.classes_):
-                    raise ValueError(
-                        f"classes={given.tolist()} is not the same as in the first call to "
-                        f"partial_fit: {self.classes_.tolist()}."
-                    )
-            (self._begin if first else self._continue)(X, y, sample_weight)
-        return self
+        return self.learn_batch(X, y, sample_weight, classes)
 
     @in_parts
     def decision_function(self, X: Any) -> NDArray[Any]:
@@ -325,8 +330,9 @@ default="onehot"
             means the second one. With "onehot" the scores are those of `RidgeClassifier`, about
             1 for the class and -1 for the others; with codes, those of `OutputCode.scores`.
         """
-        outputs, dtype = self.outputs(X)
-        return self.scores_of(outputs).astype(dtype, copy=False)
+        now = self.snapshot()
+        outputs, dtype = now.outputs(X)
+        return now.scores_of(outputs).astype(dtype, copy=False)
 
     @in_parts
     def predict(self, X: Any) -> NDArray[Any]:
@@ -342,7 +348,30 @@ default="onehot"
         y : ndarray of shape (n_rows,)
             Labels.
         """
-        return self.labels_of(self.outputs(X)[0])
+        now = self.snapshot()
+        return now.labels_of(now.outputs(X)[0])
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """The share of rows whose label is predicted, by weight.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame of shape (n_rows, n_columns), or Source
+            Rows. Dask collections stay where they are; a source has its own targets and weights.
+        y : array-like of shape (n_rows,)
+            The true labels.
+        sample_weight : array-like of shape (n_rows,), optional
+            Weights of the rows.
+
+        Returns
+        -------
+        score : float
+        """
+        rows, given, weights = as_rows(X, y, sample_weight)
+        if isinstance(rows, Source):
+            _refuse_targets(given, weights)
+            return score_of_source(self, rows)
+        return float(super().score(X, y, sample_weight))
 
     @AvailableUnless(_without_probabilities)
     @in_parts
@@ -361,7 +390,8 @@ default="onehot"
             class has the largest one. With fewer than 20 rows that could be held out, the
             calibration is a guess.
         """
-        return self.probabilities_of(self.outputs(X)[0])
+        now = self.snapshot()
+        return now.probabilities_of(now.outputs(X)[0])
 
     @AvailableUnless(_without_probabilities)
     @in_parts
@@ -409,9 +439,16 @@ default="onehot"
         predictor : Predictor
             Takes a row and returns its label; see `kitchenette.learning.Predictor`.
         """
-        self.solve()
-        answer = self._scores()
-        return self.make_predictor(dtype, answer if scores else Labels(self.classes_, answer))
+        now = self.snapshot()
+        answer = now._scores()
+        return now.make_predictor(dtype, answer if scores else Labels(now.classes_, answer))
+
+    def known_columns(self) -> dict[str, KnownColumn]:
+        found, names = super().known_columns(), vars(self).get("target_names_", ())
+        if len(names) == 1 and self.classes_.dtype.kind in "OUS":
+            words = {label for label in self.classes_.tolist() if isinstance(label, str)}
+            found[str(names[0])] = KnownColumn("category", frozenset(NULLS & words))
+        return found
 
     def _scores(self) -> Scores:
         self._check_fitted()
@@ -478,10 +515,11 @@ default="onehot"
     def validated(self, held_out: LeaveOneOut, solution: Solution) -> Validation:
         labels = held_out.rows.targets.argmax(axis=1)
         outputs = held_out.outputs(solution.alpha)
-        return self.validated_by("squared", outputs, labels, held_out.rows.weights)
+        weights, counts = held_out.rows.weights, held_out.counts
+        return self.validated_by("squared", outputs, labels, weights, counts)
 
     def validated_by(
-        self, loss: str, outputs: Array, targets: NDArray[Any], weights: Array
+        self, loss: str, outputs: Array, targets: NDArray[Any], weights: Array, counts: Array
     ) -> Validation:
         # The outputs of the logistic loss are logarithms of probabilities already.
         natural = Calibration(1.0, np.zeros(self.classes_.size), [], 0.0)
@@ -492,7 +530,7 @@ default="onehot"
         right = scores.argmax(axis=1) == targets
         if calibration is None:
             spread = BIAS_SPREAD if self.fit_intercept else BIAS_SPREAD_WITHOUT
-            calibration = Calibration.fit(scores, targets, weights, bias_spread=spread)
+            calibration = Calibration.fit(scores, targets, weights, counts, bias_spread=spread)
         return Validation(float(weights @ right / weights.sum()), calibration)
 
     def expanded(self, outputs: Array) -> Array:

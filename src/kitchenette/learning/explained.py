@@ -16,11 +16,18 @@ class ExplainedMachine(FeatureLearner):
     @property
     def feature_importances_(self) -> Array:
         """The importance of each column; see `importance`."""
-        model = self.solved_model()
-        if model is None or self.statistics_ is None:
-            raise AttributeError("feature_importances_ needs statistics and a solved model.")
+        if self.statistics_ is None:
+            raise AttributeError(
+                "feature_importances_ needs the statistics of one pass over the rows, which this "
+                "model does not have. sklearn.inspection.permutation_importance needs none."
+            )
+        if self.solved_model() is None:
+            raise AttributeError(
+                "feature_importances_ does not exist: rows were added or removed since this "
+                f"{type(self).__name__} was solved. Call solve() first."
+            )
         try:
-            return importance(self._fitted, self.statistics_, model.coef)
+            return self.importance()
         except ValueError as error:
             raise AttributeError(str(error)) from error
 
@@ -55,8 +62,8 @@ class ExplainedMachine(FeatureLearner):
         >>> model.importance(X).round(1)
         array([0. , 0.7, 0.3])
         """
-        model, statistics = self._current(), self._known()
-        return importance(self._fitted, statistics, model.coef, X)
+        with self._held() as now:
+            return importance(now._fitted, now._known(), now._model.coef, X)
 
     def plot_importance(self, X: Any = None, *, most: int = 20, ax: Any = None) -> Any:
         """Draw the importances of the most important columns as bars.

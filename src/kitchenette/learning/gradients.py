@@ -17,7 +17,7 @@ machine learning models, Science 2024.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from kitchenette.learning.least_squares import LeastSquares
 from kitchenette.maps.fourier import FourierSpecification
 
 Array = NDArray[np.float64]
+COLUMN_NUMBERS = 1 << 20  # the size of a block of columns of the frequencies
 
 
 def has_gradients(specification: Any) -> bool:
@@ -58,10 +59,33 @@ def squared_derivatives(
     squares : ndarray of shape (n_columns,)
         The diagonal of the average outer product of gradients.
     """
-    squares = np.zeros(specification.n_columns)
-    for left, right in _factors(specification, statistics, coef):
-        squares += np.einsum("ij,ij->j", left, right)
-    return np.maximum(squares, 0)
+    return mean_squared_derivatives(specification, [(statistics, coef)])
+
+
+def mean_squared_derivatives(
+    specification: FourierSpecification, models: Sequence[tuple[LeastSquares, Array]]
+) -> Array:
+    """The mean of `squared_derivatives` of several models of the same features.
+
+    Parameters
+    ----------
+    specification : FourierSpecification
+        The features.
+    models : sequence of pairs
+        Statistics and weights of each model.
+
+    Returns
+    -------
+    squares : ndarray of shape (n_columns,)
+    """
+    W, squares = _frequencies(specification), np.zeros(specification.n_columns)
+    size = max(1, COLUMN_NUMBERS // max(1, W.shape[0]))
+    for statistics, coef in models:
+        for rows, product in _products(W.shape[0], statistics, coef):
+            for start in range(0, squares.size, size):
+                some = W[:, start : start + size].astype(np.float64, copy=False)
+                squares[start : start + size] += np.einsum("ij,ij->j", some[rows], product @ some)
+    return np.maximum(squares / len(models), 0)
 
 
 def gradient_outer_product(
@@ -80,30 +104,37 @@ def gradient_outer_product(
         Symmetric and, up to rounding, positive semidefinite. For a unit vector u, u' outer u is
         the average square of the derivative in the direction u.
     """
-    outer = np.zeros((specification.n_columns, specification.n_columns))
-    for left, right in _factors(specification, statistics, coef):
-        outer += left.T @ right
+    W = _frequencies(specification).astype(np.float64, copy=False)
+    outer = np.zeros((W.shape[1], W.shape[1]))
+    for rows, product in _products(W.shape[0], statistics, coef):
+        outer += W[rows].T @ (product @ W)
     return (outer + outer.T) / 2
 
 
-def _factors(
-    specification: FourierSpecification, statistics: LeastSquares, coef: Array
-) -> Iterator[tuple[Array, Array]]:
-    """Pairs of matrices whose products left' right add up to the average outer product."""
+def _frequencies(specification: FourierSpecification) -> NDArray[Any]:
+    """The frequencies of the cosines that have a sine."""
     if not has_gradients(specification):
         raise ValueError(
             "Derivatives follow from statistics if every cosine has its sine: use Fourier features "
             "with features='sincos'."
         )
-    n = specification.n_components // 2 * 2
+    return specification.frequencies()[: specification.n_components // 2]
+
+
+def _products(
+    n_pairs: int, statistics: LeastSquares, coef: Array
+) -> Iterator[tuple[NDArray[np.intp], Array]]:
+    """Rows of a matrix P, and of which frequencies they are; the outer product is W' P W.
+
+    The products of a cosine and of its sine are not added up for the rows: each has its own row.
+    """
+    n = 2 * n_pairs
     v = np.empty((n, coef.shape[1]))
     v[0::2], v[1::2] = coef[1:n:2], -coef[0:n:2]
     mean = statistics.feature_mean[:n]
-    frequencies = specification.frequencies()[: n // 2].astype(np.float64)
-    twice = np.repeat(frequencies, 2, axis=0)
     for rows, block in statistics.gram.blocks_of_rows():
         rows = slice(rows.start, min(rows.stop, n))
         second = block[: rows.stop - rows.start, :n] / statistics.count
         second += np.outer(mean[rows], mean)
         second *= v[rows] @ v.T  # summed over the targets
-        yield twice[rows], second @ twice
+        yield np.arange(rows.start, rows.stop) // 2, second[:, 0::2] + second[:, 1::2]

@@ -23,7 +23,7 @@ from kitchenette.learning.principal_components import PrincipalComponents
 from kitchenette.learning.summary import Summary
 from kitchenette.maps.fastfood import Fastfood
 from kitchenette.maps.protocol import FittedMap
-from kitchenette.parameters import check_count, unchanged_on_error
+from kitchenette.parameters import check_count, replaced_at_once
 from kitchenette.sketching.random import seed_from
 
 
@@ -55,7 +55,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureLearne
         Whether to divide each component by its standard deviation, so that all have a variance of
         one. Components without variance are zero.
     random_state : int, NumPy generator or None, default=None
-        The seed of the default map. None draws one; see ``seed_``.
+        The seed of the map and of the steps of a pipeline that have none of their own. None draws
+        one; see ``seed_``.
     verbose : bool, default=False
         Show progress while rows are learned: a bar if rich is installed, lines if not.
 
@@ -197,12 +198,12 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureLearne
         self : KernelPCA
             The fitted transformer.
         """
-        with unchanged_on_error(self):
-            self._check_parameters()
+        with replaced_at_once(self) as draft:
+            draft._check_parameters()
             X, _, sample_weight = as_rows(X, None, sample_weight)
-            self._forget()
-            self._begin(X, sample_weight)
-            self.solve()  # at once, so that errors are raised by `fit`
+            draft._forget()
+            draft._begin(X, sample_weight)
+            draft.solve()  # at once, so that errors are raised by `fit`
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -221,11 +222,13 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureLearne
         self : KernelPCA
             This transformer.
         """
-        with unchanged_on_error(self):
-            self._check_parameters()
-            X, _, sample_weight = as_rows(X, None, sample_weight)
-            first = not self._is_prepared
-            (self._begin if first else self._continue)(X, sample_weight)
+        self._check_parameters()
+        X, _, sample_weight = as_rows(X, None, sample_weight)
+        if self._is_prepared:
+            self._continue(X, sample_weight)
+        else:
+            with replaced_at_once(self) as draft:
+                draft._begin(X, sample_weight)
         return self
 
     def merge(self, other: KernelPCA) -> Self:
@@ -279,7 +282,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureLearne
             return
         X, weights = self._prepare(X, sample_weight)
         statistics = self._accumulated(self._fitted, X, weights)
-        self.__dict__.update(statistics_=statistics, _model=None)
+        self.set_at_once({"statistics_": statistics, "_model": None})
 
     def _prepare_with(self, source: Source) -> None:
         """Fit the feature map on a sample of a source."""
@@ -333,7 +336,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureLearne
         )
 
     def adopt(self, summary: Summary) -> None:
-        self.__dict__.update(statistics_=summary.statistics, _model=None)
+        self.set_at_once({"statistics_": summary.statistics, "_model": None})
 
     def _continue(self, X: Any, sample_weight: Any) -> None:
         """Add rows; the statistics change in a single last step."""
@@ -353,7 +356,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureLearne
                 return
             more = self._accumulated(self._fitted, X, weights)
         if statistics is None:  # it was prepared on other rows
-            self.__dict__.update(statistics_=more, _model=None)
+            self.set_at_once({"statistics_": more, "_model": None})
         else:
             statistics.merge(more)
 

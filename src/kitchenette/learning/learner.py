@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from kitchenette.data.observations import RULES, divided, observation_counts
 from kitchenette.learning.leverage import SCORE_ROWS, chances, leverage_scores, systematic_sample
 from kitchenette.learning.passes import FeatureRows
 from kitchenette.learning.pilot import Pilot
@@ -52,7 +53,9 @@ class Settings:
     tol : float
         The residual, relative to the right-hand side, at which the solver stops.
     validation_rows : int
-        How many rows are held out.
+        How many observations are held out.
+    rule : {"weights", "rows", "pairs"}
+        What repeated rows and weights count for; see `kitchenette.data.observations`.
     report : callable or None
         Called with a line of text after each step.
     """
@@ -62,6 +65,7 @@ class Settings:
     max_iter: int
     tol: float
     validation_rows: int
+    rule: str = RULES[0]
     report: Callable[[str], None] | None = None
 
 
@@ -85,6 +89,10 @@ class Learned:
         Whether somebody interrupted the solver.
     held_out : ndarray of int
         The rows that were held out.
+    held_counts : ndarray
+        The number of observations of each of these rows that were held out.
+    held_weights : ndarray
+        The weights of these observations.
     outputs : ndarray of shape (n_held_out, n_outputs)
         Their outputs in a model that has not seen them.
     log_marginal_likelihood : float
@@ -99,6 +107,8 @@ class Learned:
     exhausted: bool = False
     interrupted: bool = False
     held_out: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, np.intp))
+    held_counts: Array = field(default_factory=lambda: np.empty(0))
+    held_weights: Array = field(default_factory=lambda: np.empty(0))
     outputs: Array = field(default_factory=lambda: np.empty((0, 0)))
     log_marginal_likelihood: float = np.nan
 
@@ -120,26 +130,45 @@ class Learner(ABC):
         self._split()
         self.is_held_out = np.zeros(rows.n_rows, dtype=bool)
         self.is_held_out[self.held_out] = True
-        self.training = rows.weighted(np.where(self.is_held_out, 0.0, rows.weights))
-        self.held_rows = rows.some(self.held_out) if self.held_out.size else None
+        self.held_rows = self.rows_held_out() if self.held_out.size else None
 
     def _split(self) -> None:
-        """Find rows to be held out, and distinct rows to be learned in a random order.
+        """Find observations to be held out, and distinct rows to be learned in a random order.
 
         Both are found by the keys of the rows, so they do not depend on the order in which the rows
-        came. Equal rows count as one whose weights are added, and are all held out or none of them.
+        came. Of equal rows with equal targets the first one stands for all those held out, and the
+        others are learned with smaller weights.
         """
         counting = np.flatnonzero(self.rows.weights > 0)
-        keys, first, which = np.unique(
-            self.rows.keys()[counting], return_index=True, return_inverse=True
+        keys, first, which, copies = np.unique(
+            self.rows.keys()[counting], return_index=True, return_inverse=True, return_counts=True
         )
-        self.n_distinct = keys.size
-        n_held_out = min(self.settings.validation_rows, keys.size // HELD_OUT_PART)
-        n_held_out = n_held_out if n_held_out >= LEAST_HELD_OUT else 0
-        self.held_out = counting[which < n_held_out]
-        self.distinct = counting[first[n_held_out:]]
         weights: Array = np.bincount(which, self.rows.weights[counting]).astype(np.float64)
-        self.distinct_weights = weights[n_held_out:]
+        counts = observation_counts(weights, copies, self.settings.rule)
+        self.n_observations = float(counts.sum())
+        n_held_out = min(self.settings.validation_rows, int(self.n_observations) // HELD_OUT_PART)
+        n_held_out = n_held_out if n_held_out >= LEAST_HELD_OUT else 0
+        # Keys are hash values, so that their order is random.
+        places = (np.arange(keys.size) + 0.5) / max(1, keys.size)
+        left_out = divided(counts, n_held_out / max(1.0, self.n_observations), places)
+        kept = 1 - left_out / counts
+
+        held = np.flatnonzero(left_out > 0)
+        held = held[np.argsort(first[held])]
+        self.held_out = counting[first[held]]
+        self.held_counts = left_out[held]
+        self.held_weights = (weights * (1 - kept))[held]
+        learned = np.flatnonzero(left_out < counts)
+        self.distinct = counting[first[learned]]
+        self.distinct_weights = (weights * kept)[learned]
+        self.distinct_counts = (counts - left_out)[learned]
+        training = np.zeros(self.rows.n_rows)
+        training[counting] = self.rows.weights[counting] * kept[which]
+        self.training = self.rows.weighted(training)
+
+    def rows_held_out(self) -> FeatureRows:
+        """The rows that are held out."""
+        return self.rows.some(self.held_out).weighted(self.held_weights)
 
     def _first_distinct(self, count: int) -> FeatureRows:
         """Some of the distinct rows to be learned."""
@@ -149,6 +178,9 @@ class Learner(ABC):
     def run(self) -> Learned:
         """The model with its penalty in the unit of the given weights."""
         found = self._learned_or_best()
+        if found.held_out.size:
+            weights = self.held_weights * self.weight_unit
+            found = replace(found, held_counts=self.held_counts, held_weights=weights)
         return replace(found, alpha=found.alpha * self.weight_unit)
 
     def _learned_or_best(self) -> Learned:
@@ -217,7 +249,8 @@ class Learner(ABC):
             size = float(mean @ mean)
         if not np.isfinite(size) or not np.isfinite(gram).all():
             raise ValueError(TOO_LARGE)
-        whole = Pilot(gram, some.columns(), some.weights, size, self.settings.fit_intercept)
+        counts = self.distinct_counts[: some.n_rows]
+        whole = Pilot(gram, some.columns(), some.weights, counts, size, self.settings.fit_intercept)
         alpha, errors = whole.penalty()
         return alpha * whole.trend(alpha, self.distinct.size), errors
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from operator import attrgetter
+from threading import RLock
 from typing import Any, Self
 
 import numpy as np
@@ -145,6 +148,8 @@ class LeastSquares:
     # All mutable state is in one native object and changes by single method calls, so neither an
     # interrupt nor a MemoryError can leave an update half done.
     _statistics: _core.Statistics
+    # Held by whoever changes the statistics or reads the large arrays, and the process it is for.
+    _lock: tuple[int, AbstractContextManager[Any]]
 
     n_features: int = _of_statistics("n_features")
     n_targets: int = _of_statistics("n_targets")
@@ -167,15 +172,27 @@ class LeastSquares:
             {f"the Gram matrix in {storage}": statistics},
             "Use fewer features.",
         )
-        self._statistics = _core.Statistics(
-            n_features, n_targets, float32_gram=storage == "float32"
-        )
+        self._hold(_core.Statistics(n_features, n_targets, float32_gram=storage == "float32"))
+
+    def _hold(self, statistics: _core.Statistics) -> None:
+        self._statistics, self._lock = statistics, (os.getpid(), RLock())
 
     @classmethod
     def _of(cls, statistics: _core.Statistics) -> Self:
         made = cls.__new__(cls)
-        made._statistics = statistics
+        made._hold(statistics)
         return made
+
+    def unchanged(self) -> AbstractContextManager[Any]:
+        """A context in which no other thread changes the statistics.
+
+        `solve` and `path` are in it, and changes by other threads wait for its end. It is needed
+        around several calls that must see the same rows, and while ``gram`` or ``cross`` are read,
+        which are views.
+        """
+        if self._lock[0] != os.getpid():  # a thread of the parent process may have held the lock
+            self._lock = os.getpid(), RLock()
+        return self._lock[1]
 
     @property
     def storage(self) -> str:
@@ -195,7 +212,7 @@ class LeastSquares:
         return self.state()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self._statistics = _adopted(state)
+        self._hold(_adopted(state))
 
     def __repr__(self) -> str:
         return (
@@ -251,7 +268,7 @@ class LeastSquares:
 
     def _change(self, Z: Any, Y: Any, sample_weight: Any, *, remove: bool) -> None:
         batch = checked_rows(Z, Y, sample_weight, self.n_features, self.n_targets)
-        with one_blas_thread():
+        with self.unchanged(), one_blas_thread():
             self._statistics.update(*batch, remove=remove, blas=BLAS)
 
     def merge(self, other: LeastSquares) -> Self:
@@ -269,7 +286,8 @@ class LeastSquares:
         """
         if not isinstance(other, LeastSquares):
             raise ValueError(f"merge takes a LeastSquares object; got {type(other).__name__}.")
-        self._statistics.merge(other._statistics)
+        with self.unchanged():
+            self._statistics.merge(other._statistics)
         return self
 
     def combined(self, other: LeastSquares) -> Self:
@@ -421,12 +439,13 @@ class LeastSquares:
         """
         alpha = checked_alpha(alpha)
         check_choice("criterion", criterion, CRITERIA)
-        equations = self.equations(fit_intercept, n_observations)
-        if isinstance(alpha, str):
-            return solution(equations, choose(equations, alpha))
-        if alpha.ndim == 0:
-            return solution(equations, shifted_inverse(equations, float(alpha)))
-        return solution(equations, choose(equations, criterion, alpha))
+        with self.unchanged():
+            equations = self.equations(fit_intercept, n_observations)
+            if isinstance(alpha, str):
+                return solution(equations, choose(equations, alpha))
+            if alpha.ndim == 0:
+                return solution(equations, shifted_inverse(equations, float(alpha)))
+            return solution(equations, choose(equations, criterion, alpha))
 
     def path(self, alphas: ArrayLike, *, fit_intercept: bool = True) -> list[Solution]:
         """The solutions for several penalties.
@@ -449,11 +468,13 @@ class LeastSquares:
             In the order of the penalties.
         """
         penalties = np.atleast_1d(checked_penalties("alphas", alphas, "a list of numbers"))
-        equations = self.equations(fit_intercept)
-        if penalties.size < CHEAPER_FACTORS or self.storage == "float32":
-            return [solution(equations, shifted_inverse(equations, float(a))) for a in penalties]
-        eigen = Eigendecomposition(equations)
-        return [solution(equations, ShiftedEigen(eigen, float(a))) for a in penalties]
+        with self.unchanged():
+            equations = self.equations(fit_intercept)
+            if penalties.size < CHEAPER_FACTORS or self.storage == "float32":
+                factors = (shifted_inverse(equations, float(a)) for a in penalties)
+                return [solution(equations, factor) for factor in factors]
+            eigen = Eigendecomposition(equations)
+            return [solution(equations, ShiftedEigen(eigen, float(a))) for a in penalties]
 
     def equations(
         self, fit_intercept: bool, n_observations: float | None = None

@@ -1,18 +1,22 @@
 """Predictions of sampled rows by models without them, and the penalty that they suggest.
 
-If a row of weight v has the residual r in the model of all rows, its residual in the model without
-it is r / (1 - h) with the leverage h = v ((z - m)' (G + alpha I)^-1 (z - m) + 1 / n), where n is
-the sum of the weights; 1 / n and the mean m of the features belong to the intercept. This is
-exact, so one factor of the Gram matrix predicts every sampled row by a model that has not seen it,
-nor any row equal to it (see `row_sample`).
+If a row has the residual r in the model of all rows, its residual in the model without an
+observation of weight v is r / (1 - h) with the leverage
+h = v ((z - m)' (G + alpha I)^-1 (z - m) + 1 / n), where n is the sum of the weights; 1 / n and the
+mean m of the features belong to the intercept. This is exact, so one factor of the Gram matrix
+predicts every sampled row by a model that has not seen it. Equal rows with equal targets are
+sampled as one. Where each of them is an observation, one is left out and the others are not; see
+`kitchenette.data.observations`.
 
 The penalty "auto" is that of the largest evidence, unless another penalty predicts the sampled rows
 better by more than two standard errors of the difference. Errors with heavy tails have large
 standard errors even where much is gained. So if the error falls by a quarter, one standard error
 suffices, or that clearly more than half of the rows are predicted better, which a few large errors
-cannot bring about. The evidence assumes that the kernel is right and the noise Gaussian; the
-sampled rows need no assumption, but they are few. Generalised cross-validation assumes that all
-rows have the same leverage, so it fails with outlying or repeated rows.
+cannot bring about. A model that predicts the sampled rows no better than their mean is not taken:
+the penalty is then so large that nothing but the mean is predicted. The evidence assumes that the
+kernel is right and the noise Gaussian; the sampled rows need no assumption, but they are few.
+Generalized cross-validation assumes that all rows have the same leverage, so it fails with
+outlying or repeated rows.
 """
 
 from __future__ import annotations
@@ -26,6 +30,7 @@ from kitchenette.learning.packed import Array
 from kitchenette.learning.regularisation import (
     DECADE,
     EXACT_FEATURES,
+    LARGEST_PENALTY,
     SAFE,
     bounds,
     choose,
@@ -67,11 +72,14 @@ class LeaveOneOut:
         Those of all rows.
     rows : RowSample
         A sample of these rows.
+    counts : ndarray of shape (n_sampled,), optional
+        The number of observations that each sampled row stands for; by default one.
     """
 
-    def __init__(self, equations: NormalEquations, rows: RowSample):
+    def __init__(self, equations: NormalEquations, rows: RowSample, counts: Array | None = None):
         self._equations = equations
         self.rows = rows
+        self.counts = np.ones(rows.n_sampled) if counts is None else counts
         variances = equations.target_squares / equations.count
         self._scale = np.where(variances > 0, variances, 1.0)
         self._eigen: Eigendecomposition | None = None
@@ -86,8 +94,8 @@ class LeaveOneOut:
 
     @property
     def enough(self) -> bool:
-        """Whether there are enough rows for their errors to say something."""
-        return self.rows.n_sampled >= LEAST_ROWS and bool(self.rows.weights.any())
+        """Whether there are enough observations for their errors to say something."""
+        return float(self.counts.sum()) >= LEAST_ROWS and bool(self.rows.weights.any())
 
     @property
     def is_constant(self) -> bool:
@@ -118,7 +126,9 @@ class LeaveOneOut:
     def _left_out(self, fitted: Array, lengths: Array) -> Array:
         """Predictions by models without the row, from fitted values and squared lengths."""
         equations, rows = self._equations, self.rows
-        leverage = rows.weights * (lengths + equations.fit_intercept / equations.count)
+        leverage = (
+            rows.weights / self.counts * (lengths + equations.fit_intercept / equations.count)
+        )
         residuals = rows.targets - equations.target_mean - fitted
         residuals /= np.maximum(1 - leverage, SMALLEST_PART)[:, None]
         outputs: Array = rows.targets - residuals
@@ -163,12 +173,33 @@ class LeaveOneOut:
         difference = errors - others
         shares = self.rows.weights / self.rows.weights.sum()
         mean = float(shares @ difference)
-        return mean, float(np.sqrt(np.square(shares) @ np.square(difference - mean)))
+        return mean, float(np.sqrt(self._squared_shares @ np.square(difference - mean)))
+
+    @property
+    def _squared_shares(self) -> Array:
+        """What the deviation of each row adds to the variance of a mean.
+
+        The observations of a row deviate independently; but in an incomplete sample it was left
+        to chance whether all of them are there.
+        """
+        shares = np.square(self.rows.weights / self.rows.weights.sum())
+        return shares / self.counts if self.rows.is_complete else shares
 
     # ------------------------------------------------------------ the choice of the penalty
 
     def chosen(self) -> float:
         """The penalty of the largest evidence, unless the rows contradict it."""
+        alpha = self._chosen()
+        if float(self.rows.weights @ (self.errors(alpha) - self._errors_of_mean())) < 0:
+            return alpha
+        return LARGEST_PENALTY * self._equations.trace
+
+    def _errors_of_mean(self) -> Array:
+        """The errors of the model that has no weights, without the row."""
+        nothing = np.zeros((self.rows.n_sampled, 1))
+        return self._errors(self._left_out(nothing, nothing[:, 0]))
+
+    def _chosen(self) -> float:
         if self._equations.gram.order > EXACT_FEATURES:
             return self._chosen_by_steps()
         with one_blas_thread(self._equations.gram.order):
@@ -209,7 +240,7 @@ class LeaveOneOut:
     def _mostly_less(self, errors: Array, others: Array) -> bool:
         """A sign test: whether more than half of the rows have less error, beyond chance."""
         shares = self.rows.weights / self.rows.weights.sum()
-        return bool(shares @ np.sign(others - errors) > MOST * np.sqrt(shares @ shares))
+        return bool(shares @ np.sign(others - errors) > MOST * np.sqrt(self._squared_shares.sum()))
 
     def _chosen_by_steps(self) -> float:
         """From the penalty of the largest evidence by whole decades, while the error falls.

@@ -12,6 +12,8 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import _num_samples
 
 from kitchenette.data.collections import as_rows
+from kitchenette.data.drawing import DrawnRows
+from kitchenette.data.observations import RULES
 from kitchenette.data.rows import table, take
 from kitchenette.data.schema import DataError
 from kitchenette.data.source import Block, Source
@@ -34,7 +36,7 @@ from kitchenette.learning.summary import Summary
 from kitchenette.learning.warm_start import Earlier
 from kitchenette.maps.protocol import FittedMap
 from kitchenette.maps.registry import automatic_map
-from kitchenette.parameters import unchanged_on_error
+from kitchenette.parameters import replaced_at_once, shallow_copy
 from kitchenette.sketching.random import seed_from
 
 NAMES = {"target_names_": np.ndarray, "weight_name_": str}  # of the columns of a source
@@ -93,13 +95,23 @@ class KernelMachine(SolvedMachine, ManyPassMachine, ExplainedMachine):
         self : object
             The fitted model.
         """
-        with unchanged_on_error(self):
-            self._check_parameters()
+        with replaced_at_once(self) as draft:
+            draft._check_parameters()
             X, y, sample_weight = as_rows(X, y, sample_weight)
-            earlier = self._earlier()
-            self._forget()
-            self._begin(X, y, sample_weight, iterates=self.iterates, earlier=earlier)
-            self.solve()  # at once, so that errors are raised by `fit`
+            earlier = draft._earlier()
+            draft._forget()
+            draft._begin(X, y, sample_weight, iterates=draft.iterates, earlier=earlier)
+            draft.solve()  # at once, so that errors are raised by `fit`
+        return self
+
+    def learn_batch(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Self:
+        """`partial_fit` with checked parameters; ``classes`` are set by the first batch."""
+        if self._is_prepared:
+            self._continue(X, y, sample_weight)
+        else:
+            with replaced_at_once(self) as draft:
+                draft.know_labels(classes)
+                draft._begin(X, y, sample_weight)
         return self
 
     def _begin(
@@ -137,8 +149,11 @@ class KernelMachine(SolvedMachine, ManyPassMachine, ExplainedMachine):
             self.adopt(self.summary_of_source(source))
             return
         y, weights = source.targets()
-        self.__dict__.update(vars(self.with_labels_of(y)))
-        targets = self.encode(y, first=False)
+        try:
+            self.__dict__.update(vars(self.with_labels_of(y)))
+            targets = self.encode(y, first=False)
+        except ValueError as error:
+            raise source.located(error) from error
         n_targets = self.columns(targets[:1]).shape[1]
         check_iterative_memory(targets.shape[0], self._fitted.n_features_out_, n_targets, self.loss)
         weights = None if weights is None else checked_weights(weights, targets.shape[0])
@@ -197,9 +212,21 @@ class KernelMachine(SolvedMachine, ManyPassMachine, ExplainedMachine):
                 check_iterative_memory(X.shape[0], n_features, n_targets, self.loss)
 
         y = self.decoded(targets)
-        feature_map, fitted = self._fitted_maps(X, y, weights, check, source, sample)
-        self.__dict__.update(feature_map_=feature_map, _fitted=fitted)
+        drawn = self._drawn(X, y, weights, sample)
+        population = None if sample is None else sample.population
+        rule = RULES[0] if drawn is None else drawn.observation_rule(population)
+        feature_map, fitted = self._fitted_maps(X, y, weights, check, source, sample, drawn)
+        self.__dict__.update(feature_map_=feature_map, _fitted=fitted, observation_rule_=rule)
         return X, targets, weights
+
+    def _drawn(
+        self, X: Any, y: Any, weights: Array | None, sample: Block | None
+    ) -> DrawnRows | None:
+        """The distinct rows with which the learner is prepared; None if there are no numbers."""
+        if getattr(X, "dtype", np.dtype(float)).kind not in "biuf":
+            return None  # a transformer of another package makes numbers of them
+        copies = None if sample is None or sample.n_rows != X.shape[0] else sample.copies
+        return self._drawing(X).of_rows(X, y, weights, copies)
 
     def learned(
         self, fitted: FittedMap, X: Any, targets: Any, weights: Array | None
@@ -211,7 +238,7 @@ class KernelMachine(SolvedMachine, ManyPassMachine, ExplainedMachine):
         return self.attributes_of(self.summary_of_rows(fitted, X, targets, weights, n_sampled))
 
     def _continue(self, X: Any, y: Any, sample_weight: Any, *, remove: bool = False) -> None:
-        """Add or remove rows; the statistics change in a single last step."""
+        """Add or remove rows; the model changes in a single last step."""
         if isinstance(X, Source):
             _refuse_targets(y, sample_weight)
             if remove:
@@ -221,11 +248,18 @@ class KernelMachine(SolvedMachine, ManyPassMachine, ExplainedMachine):
                 found = self.summary(found.origin).combined(found)
             self.adopt(found)
             return
-        X, targets, weights = self._checked_batch(X, y, sample_weight, first=False)
-        if "statistics_" in vars(self):
+        draft = shallow_copy(self)  # targets of another precision change it
+        X, targets, weights = draft._checked_batch(X, y, sample_weight, first=False)
+        if "statistics_" not in vars(self):  # it was prepared on other rows
+            draft.__dict__.update(draft.learned(draft._fitted, X, targets, weights))
+        elif any(vars(draft)[name] is not vars(self)[name] for name in self.target_attributes):
+            # The statistics are copied, so that they and the other attributes change together.
+            draft.adopt(draft.summary("").copied())
+            draft.learn_more(X, targets, weights, remove)
+        else:
             self.learn_more(X, targets, weights, remove)
-        else:  # it was prepared on other rows
-            self.__dict__.update(self.learned(self._fitted, X, targets, weights))
+            return
+        self.__dict__ = draft.__dict__
 
     def _checked_batch(
         self, X: Any, y: Any, sample_weight: Any, *, first: bool
@@ -271,9 +305,8 @@ class KernelMachine(SolvedMachine, ManyPassMachine, ExplainedMachine):
         >>> model.downdate(X[:100], X[:100, 0]).statistics_.n_rows
         400
         """
-        with unchanged_on_error(self):
-            self._known()
-            self._continue(X, y, sample_weight, remove=True)
+        self._known()
+        self._continue(X, y, sample_weight, remove=True)
         return self
 
     def merge(self, other: Self) -> Self:
@@ -327,8 +360,8 @@ class KernelMachine(SolvedMachine, ManyPassMachine, ExplainedMachine):
         return super()._why_without_statistics()
 
     def make_predictor(self, dtype: DTypeLike | None, answer: Answer) -> Predictor:
-        """A `Predictor` in some precision, by default that of the features learned from."""
-        model = self._current()
+        """A `Predictor` of a `snapshot`, by default in the precision of the features learned."""
+        model = self._model
         if dtype is None:
             dtype = np.float32 if model.has_float32 else np.float64
         return Predictor(
@@ -346,6 +379,7 @@ class KernelMachine(SolvedMachine, ManyPassMachine, ExplainedMachine):
         """The names of the fitted attributes that are stored, and their types."""
         # Not in older files, or only in models that were fitted on columns with names.
         names = {"solver_": str, "loss_": str, "n_iter_": int, **NAMES}
+        names["observation_rule_"] = str
         optional = {name: (kind, type(None)) for name, kind in names.items()}
         return {**super().fitted_types(), **cls.target_attributes, **optional}
 

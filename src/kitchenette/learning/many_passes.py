@@ -73,6 +73,7 @@ class ManyPassMachine(TargetMachine):
             self.max_iter,
             float(self.tol),
             self.validation_rows,
+            self._rule_in_passes(),
             (lambda line: print(f"{type(self).__name__}, {line}", flush=True))
             if self.verbose
             else None,
@@ -83,9 +84,8 @@ class ManyPassMachine(TargetMachine):
             start = earlier.start(fitted, X, loss, n_outputs)
         found = learn(rows, loss, settings, level=getattr(self, "quantile", 0.5), start=start)
         outputs = self.expanded(found.outputs)
-        held_out = found.held_out
         validation = self.validated_by(
-            loss, outputs, targets[held_out], weights[held_out] if held_out.size else np.empty(0)
+            loss, outputs, targets[found.held_out], found.held_weights, found.held_counts
         )
         has_float32 = fitted.operator(fitted.rows(first_rows(X, 1))).dtype == np.float32
         model = LinearModel(
@@ -108,6 +108,13 @@ class ManyPassMachine(TargetMachine):
             "n_iter_": found.n_iter,
         }
         return learned, found.interrupted
+
+    def _rule_in_passes(self) -> str:
+        """What repeated rows and weights, of which those of classes are part, count for."""
+        weighted = getattr(self, "class_weight", None) is not None
+        return (
+            "rows" if weighted and self.observation_rule_ == "weights" else self.observation_rule_
+        )
 
     def _penalties(self) -> Any:
         """The penalty for an iterative solver, several of them, "evidence", or None for "auto"."""

@@ -13,6 +13,7 @@ from kitchenette.files.registry import checked_state
 from kitchenette.learning.accumulation import MOST_ROWS, accumulate, batch
 from kitchenette.learning.base import Array
 from kitchenette.learning.least_squares import LeastSquares
+from kitchenette.learning.model import LinearModel
 from kitchenette.learning.row_sample import RowSample
 from kitchenette.learning.solution import Solution
 from kitchenette.learning.summary import Summary, combined_samples
@@ -39,7 +40,8 @@ class OnePassMachine(TargetMachine):
     # The sample that belongs to each version of the statistics. During a change there are samples
     # for the versions before and after it, so that the right one is found after an interrupt.
     _samples: dict[int, RowSample | None]
-    _posterior: tuple[int, Solution] | None  # version and solution with its factor; not pickled
+    # A solved model and its solution with the factor of the Gram matrix; not pickled.
+    _posterior: tuple[LinearModel, Solution] | None
 
     def accumulated(
         self, fitted: FittedMap, X: Any, targets: Any, weights: Array | None, n_sampled: int
@@ -73,7 +75,7 @@ class OnePassMachine(TargetMachine):
         )
 
     def adopt(self, summary: Summary) -> None:
-        self.__dict__.update(self.attributes_of(summary))
+        self.set_at_once(self.attributes_of(summary))
 
     def learning_options(self) -> dict[str, Any]:
         return {"validation_rows": self.validation_rows}
@@ -87,29 +89,50 @@ class OnePassMachine(TargetMachine):
         statistics, sample = self._known(), self._sample()
         if X.shape[0] > MOST_ROWS and not remove:
             n_sampled = 0 if sample is None else sample.size
-            more, theirs = self.accumulated(self._fitted, X, targets, weights, n_sampled)
-            self.change(lambda: statistics.merge(more), combined_samples(sample, theirs))
+            self.add_statistics(*self.accumulated(self._fitted, X, targets, weights, n_sampled))
             return
         rows = batch(self._fitted, X, targets, self, weights, with_keys=sample is not None)
         if rows.Y.shape[1] != statistics.n_targets:
             raise ValueError(
                 f"Y must have {statistics.n_targets} columns, as before; got {rows.Y.shape[1]}."
             )
-        if sample is not None and rows.keys is not None:
-            if remove:
-                sample = sample.without(rows.keys, weights)
-            elif np.any(rows.keys <= np.uint64(sample.last_key)):
-                sample = sample.combined(RowSample.of(sample.size, rows.keys, *rows[:3]))
-        change = statistics.downdate if remove else statistics.update
-        self.change(lambda: change(*rows[:3]), sample)
 
-    def change(self, action: Callable[[], object], sample: RowSample | None) -> None:
-        """Change the statistics by one call, and with them the sample."""
-        assert self.statistics_ is not None
-        version = self.statistics_.version
-        self._samples = {version: self._sample(), version + 1: sample}
-        action()
-        self._samples = {self.statistics_.version: sample}
+        def changed(sample: RowSample) -> RowSample:
+            assert rows.keys is not None
+            if remove:
+                return sample.without(rows.keys, weights)
+            if np.any(rows.keys <= np.uint64(sample.last_key)):
+                return sample.combined(RowSample.of(sample.size, rows.keys, *rows[:3]))
+            return sample
+
+        change = statistics.downdate if remove else statistics.update
+        self.change(lambda: change(*rows[:3]), changed)
+
+    def add_statistics(self, more: LeastSquares, theirs: RowSample | None) -> None:
+        """Add statistics of other rows and their sample."""
+        statistics = self._known()
+        self.change(lambda: statistics.merge(more), lambda sample: combined_samples(sample, theirs))
+
+    def change(
+        self,
+        action: Callable[[], object],
+        changed: Callable[[RowSample], RowSample | None],
+    ) -> None:
+        """Change the statistics by one call, and with them the sample.
+
+        The native call that changes the statistics also counts their version, which says whose
+        sample counts. So there is no moment at which only one of both has changed, wherever an
+        interrupt comes.
+        """
+        statistics = self._known()
+        with statistics.unchanged():
+            version, sample = statistics.version, self._sample()
+            samples = {version: sample, version + 1: None if sample is None else changed(sample)}
+            try:
+                self._samples = samples
+                action()
+            finally:
+                self._samples = {v: samples[v] for v in samples if v == statistics.version}
 
     @abstractmethod
     def merge_statistics(self, other: Any) -> None:

@@ -30,6 +30,8 @@ class Pilot:
         Target columns.
     weights : ndarray of shape (n_rows,)
         The weights of the rows, all positive.
+    counts : ndarray of shape (n_rows,)
+        The number of observations that each row stands for.
     size : float
         The squared norm of the vector that was subtracted.
     fit_intercept : bool
@@ -39,13 +41,14 @@ class Pilot:
     gram: Array
     columns: Array
     weights: Array
+    counts: Array
     size: float
     fit_intercept: bool
 
     def part(self, rows: slice) -> Pilot:
         """Some of the rows."""
-        gram, columns, weights = self.gram[rows, rows], self.columns[rows], self.weights[rows]
-        return replace(self, gram=gram, columns=columns, weights=weights)
+        some = {name: getattr(self, name)[rows] for name in ("columns", "weights", "counts")}
+        return replace(self, gram=self.gram[rows, rows], **some)
 
     def penalty(self) -> tuple[float, Array]:
         """The penalty of the least leave-one-out error.
@@ -55,7 +58,7 @@ class Pilot:
         alpha : float
             The penalty.
         errors : ndarray of shape (n_rows, n_targets)
-            The errors of models that have not seen the row.
+            The errors of models without one observation of the row.
         """
         shares, weight_roots = self.weights / self.weights.sum(), np.sqrt(self.weights)[:, None]
         size = float(self.weights @ (self.gram.diagonal() + self.size))
@@ -80,7 +83,7 @@ class Pilot:
         for alpha in trace * 10 ** np.arange(-8.0, 2.0, 0.5):
             shrunk = values / (values + alpha)
             leverages = squares @ shrunk + self.fit_intercept * shares
-            left_out = np.maximum(1 - leverages, 1e-10)[:, None]
+            left_out = np.maximum(1 - leverages / self.counts, 1e-10)[:, None]
             residuals = (scaled - vectors @ (shrunk[:, None] * rotated)) / left_out
             error = float((np.square(residuals) / spreads).sum())
             if error < least:

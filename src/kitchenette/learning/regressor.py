@@ -14,19 +14,20 @@ from sklearn.utils import Tags, check_array
 
 from kitchenette.data.collections import as_rows, in_parts
 from kitchenette.data.rows import refuse_what_is_not_numbers
+from kitchenette.data.source import Source
 from kitchenette.data.targets import array_of_targets, first_text, refuse_lazy_frames
 from kitchenette.files.registry import storable
 from kitchenette.learning.availability import AvailableUnless
 from kitchenette.learning.base import Array
 from kitchenette.learning.leave_one_out import LeaveOneOut
-from kitchenette.learning.machine import KernelMachine
+from kitchenette.learning.machine import KernelMachine, _refuse_targets
 from kitchenette.learning.machine_parameters import without_one_pass
 from kitchenette.learning.model import Validation
 from kitchenette.learning.predictor import Predictor
 from kitchenette.learning.quantiles import weighted_quantile
+from kitchenette.learning.scoring import score_of_source
 from kitchenette.learning.solution import Solution
-from kitchenette.learning.summary import Summary, combined_samples
-from kitchenette.parameters import unchanged_on_error
+from kitchenette.learning.summary import Summary
 
 COVERAGE = 0.95  # of the intervals by which standard deviations are scaled
 LEAST_FOR_SPREAD = 50  # rows for a quantile of this level
@@ -84,7 +85,8 @@ class KernelRegressor(RegressorMixin, KernelMachine):
     quantile : float, default=0.5
         The quantile of loss="quantile", between 0 and 1.
     random_state : int, NumPy generator or None, default=None
-        The seed of the default map. None draws one; see ``seed_``.
+        The seed of the map and of the steps of a pipeline that have none of their own. None draws
+        one; see ``seed_``.
     verbose : bool, default=False
         Show progress while rows are learned: a bar if rich is installed, lines if not.
 
@@ -96,10 +98,14 @@ class KernelRegressor(RegressorMixin, KernelMachine):
         The sufficient statistics of the rows seen.
     alpha_ : float
         The penalty that was used.
-    coef_ : ndarray of shape (n_components,) or (n_targets, n_components)
-        The weights of the features.
+    feature_weights_ : ndarray of shape (n_components,) or (n_targets, n_components)
+        The weights of the random features.
     intercept_ : float or ndarray of shape (n_targets,)
         The constant.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        How much predictions change with each column, computed on access; see `importance`. It
+        exists for Fourier features learned in one pass, and lets `SelectFromModel` and `RFE` of
+        scikit-learn choose columns.
     log_marginal_likelihood_ : float
         The log marginal likelihood of the targets, summed over them, with the weights integrated
         out and the noise variance at its maximum. Use it to compare kernels.
@@ -138,9 +144,10 @@ class KernelRegressor(RegressorMixin, KernelMachine):
 
     *Batches.* `partial_fit`, `merge` and `downdate` only update the statistics; the weights are
     computed by the next prediction or `solve`, and then cached. Until then the attributes alpha_,
-    coef_, intercept_ and log_marginal_likelihood_ do not exist. A map that depends on data is
-    fitted on the first batch. Up to rounding errors, the model does not depend on how rows are
-    split or in which order they are merged, and the prediction of a row not on other rows.
+    feature_weights_, intercept_, feature_importances_ and log_marginal_likelihood_ do not exist.
+    A map that depends on data is fitted on the first batch. Up to rounding errors, the model does
+    not depend on how rows are split or in which order they are merged, and the prediction of a row
+    not on other rows.
 
     *Cost.* n_components^2 operations for a row, n_components^3 / 3 for a solution. The choice of
     alpha takes an eigendecomposition, as long as 24 solutions, up to 1024 features, and about
@@ -235,12 +242,9 @@ class KernelRegressor(RegressorMixin, KernelMachine):
         self : KernelRegressor
             This model.
         """
-        with unchanged_on_error(self):
-            self._check_parameters()
-            X, y, sample_weight = as_rows(X, y, sample_weight)
-            first = not self._is_prepared
-            (self._begin if first else self._continue)(X, y, sample_weight)
-        return self
+        self._check_parameters()
+        X, y, sample_weight = as_rows(X, y, sample_weight)
+        return self.learn_batch(X, y, sample_weight)
 
     @in_parts
     def predict(self, X: Any, return_std: bool = False) -> Any:
@@ -261,11 +265,34 @@ class KernelRegressor(RegressorMixin, KernelMachine):
             The standard deviation of a new observation, noise included; only with ``return_std``.
             The first call factors the Gram matrix; each row costs n_components^2 operations.
         """
-        outputs, precision = self.outputs(X)
-        dtype = np.result_type(precision, self._target_dtype)
-        answer = Targets(self._target_ndim, dtype.name)
+        now = self.snapshot_with_posterior() if return_std else self.snapshot()
+        outputs, precision = now.outputs(X)
+        dtype = np.result_type(precision, now._target_dtype)
+        answer = Targets(now._target_ndim, dtype.name)
         mean = answer(outputs)
-        return (mean, answer(np.sqrt(self.variances(X)))) if return_std else mean
+        return (mean, answer(np.sqrt(now.variances(X)))) if return_std else mean
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """The R^2 of predictions, the mean of those of several targets.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame of shape (n_rows, n_columns), or Source
+            Rows. Dask collections stay where they are; a source has its own targets and weights.
+        y : array-like of shape (n_rows,) or (n_rows, n_targets)
+            The true targets.
+        sample_weight : array-like of shape (n_rows,), optional
+            Weights of the rows.
+
+        Returns
+        -------
+        score : float
+        """
+        rows, given, weights = as_rows(X, y, sample_weight)
+        if isinstance(rows, Source):
+            _refuse_targets(given, weights)
+            return score_of_source(self, rows)
+        return float(super().score(X, y, sample_weight))
 
     def predictor(self, *, dtype: DTypeLike | None = None) -> Predictor:
         """A callable that predicts one or a few rows with low latency.
@@ -280,8 +307,8 @@ class KernelRegressor(RegressorMixin, KernelMachine):
         predictor : Predictor
             Takes a row and returns its prediction; see `kitchenette.learning.Predictor`.
         """
-        self.solve()
-        return self.make_predictor(dtype, Targets(self._target_ndim, "float64"))
+        now = self.snapshot()
+        return now.make_predictor(dtype, Targets(now._target_ndim, "float64"))
 
     def encode(self, y: Any, first: bool) -> NDArray[Any]:
         refuse_lazy_frames(y, "y")
@@ -297,13 +324,13 @@ class KernelRegressor(RegressorMixin, KernelMachine):
         if first:
             self._target_ndim = y.ndim
             self._target_dtype = "float32"
-        if given != np.float32:
+        if given != np.float32 and self._target_dtype != "float64":
             self._target_dtype = "float64"
         if y.ndim not in (1, 2) or y.ndim != self._target_ndim:
             axes = ("one axis", "two axes")
             expected = " or ".join(axes) if first else f"{axes[self._target_ndim - 1]}, as before"
             raise ValueError(f"y must have {expected}; got an array of shape {y.shape}.")
-        return y.reshape(y.shape[0], -1)
+        return np.require(y.reshape(y.shape[0], -1), requirements="A")
 
     def columns(self, targets: NDArray[Any]) -> Array:
         return targets
@@ -316,12 +343,13 @@ class KernelRegressor(RegressorMixin, KernelMachine):
 
     def validated(self, held_out: LeaveOneOut, solution: Solution) -> Validation:
         outputs, rows = held_out.outputs(solution.alpha), held_out.rows
-        found = self.validated_by("squared", outputs, rows.targets, rows.weights)
+        weights, counts = rows.weights, held_out.counts
+        found = self.validated_by("squared", outputs, rows.targets, weights, counts)
         errors = np.square(rows.targets - outputs)
         return replace(found, spread=self._spread(held_out, solution, errors))
 
     def validated_by(
-        self, loss: str, outputs: Array, targets: NDArray[Any], weights: Array
+        self, loss: str, outputs: Array, targets: NDArray[Any], weights: Array, counts: Array
     ) -> Validation:
         if weights.size == 0:
             return Validation()
@@ -342,11 +370,12 @@ class KernelRegressor(RegressorMixin, KernelMachine):
     def _spread(held_out: LeaveOneOut, solution: Solution, errors: Array) -> Array | None:
         """Factors that let intervals of 1.96 standard deviations contain 95 % of the rows."""
         variances = solution.variance(held_out.rows.features)
-        if held_out.rows.n_sampled < LEAST_FOR_SPREAD or not np.all(variances > 0):
+        n_observations = float(held_out.counts.sum())
+        if n_observations < LEAST_FOR_SPREAD or not np.all(variances > 0):
             return None
         ratios = np.sqrt(errors / variances)
         # The share that exceeds the quantile of a sample is a little larger among new rows.
-        level = min(1.0, COVERAGE * (1 + 1 / held_out.rows.n_sampled))
+        level = min(1.0, COVERAGE * (1 + 1 / n_observations))
         return np.array(
             [weighted_quantile(column, held_out.rows.weights, level) for column in ratios.T]
         ) / ndtri((1 + COVERAGE) / 2)
@@ -363,10 +392,10 @@ class KernelRegressor(RegressorMixin, KernelMachine):
                 "Cannot merge models of which one was given vectors of targets and the other "
                 "matrices."
             )
-        self._target_dtype = max(self._target_dtype, other._target_dtype)
-        statistics, theirs = self._known(), other._known()
-        sample = combined_samples(self._sample(), other._sample())
-        self.change(lambda: statistics.merge(theirs), sample)
+        if other._target_dtype > self._target_dtype:  # "float64" > "float32"
+            self.adopt(self.summary("").combined(other.summary("")))
+        else:
+            self.add_statistics(other._known(), other._sample())
 
     def empty_summary(self) -> Summary:
         return replace(super().empty_summary(), target_dtype=self._target_dtype)

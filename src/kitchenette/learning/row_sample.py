@@ -58,11 +58,11 @@ class RowSample(BottomK):
             copies=np.ones(keys.size, np.int64),
         ).distinct()
 
-    def n_distinct(self, n_rows: int) -> float:
-        """The number of distinct rows among all rows, estimated unless the sample is complete."""
+    def n_observations(self, n_rows: int, rule: str) -> float:
+        """The number of observations in all rows, estimated unless the sample is complete."""
         if self.n_sampled == 0:
             return float(n_rows)
-        return max(1.0, n_rows * self.n_sampled / float(self.copies.sum()))
+        return max(1.0, n_rows * float(self.counts(rule).sum()) / float(self.copies.sum()))
 
     def without(self, keys: Keys, weights: Array | None) -> Self:
         """The sample after these rows were removed; those that are not in it are ignored."""

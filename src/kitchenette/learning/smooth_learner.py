@@ -111,7 +111,7 @@ class SmoothLearner(Learner):
         self.rows = self.rows.with_targets(ScaledTargets(self.rows.kind, scales))
         self.training = self.rows.weighted(self.training.weights)
         if self.held_rows is not None:
-            self.held_rows = self.rows.some(self.held_out)
+            self.held_rows = self.rows_held_out()
         return scales
 
     def _in_units(self, found: Learned) -> Learned:

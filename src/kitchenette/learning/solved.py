@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from kitchenette.data.observations import RULES
 from kitchenette.data.rows import slices, take
 from kitchenette.data.source import Source
 from kitchenette.learning.accumulation import features
@@ -17,16 +18,16 @@ from kitchenette.learning.leave_one_out import LeaveOneOut
 from kitchenette.learning.machine_parameters import is_word
 from kitchenette.learning.model import LinearModel, Validation
 from kitchenette.learning.one_pass import OnePassMachine
-from kitchenette.learning.solution import VARIANCE_ROWS, Solution
+from kitchenette.learning.solution import VARIANCE_ROWS
 
 VARIANCE_NUMBERS = 1 << 20  # the number of features in a block of `variances`
 
 
-def solved(name: str, doc: str) -> property:
-    """A read-only attribute of the solved model, which does not exist before it is solved."""
+def solved(name: str, field: str, doc: str) -> property:
+    """A read-only attribute: a field of the solved model, which does not exist before."""
 
     def get(self: SolvedMachine) -> Any:
-        return self.shaped(getattr(self._solved_or_error(f"{name}_"), name))
+        return self.shaped(getattr(self._solved_or_error(name), field))
 
     return property(get, doc=doc)
 
@@ -34,9 +35,10 @@ def solved(name: str, doc: str) -> property:
 class SolvedMachine(OnePassMachine):
     """The solution of the statistics: when it is computed, its penalty, and what it says."""
 
-    alpha_ = solved("alpha", "The penalty that was used.")
-    coef_ = solved("coef", "The weights of the features.")
-    intercept_ = solved("intercept", "The constants.")
+    alpha_ = solved("alpha_", "alpha", "The penalty that was used.")
+    # Not `coef_`: tools of scikit-learn take that for a number for each column of the rows.
+    feature_weights_ = solved("feature_weights_", "coef", "The weights of the random features.")
+    intercept_ = solved("intercept_", "intercept", "The constants.")
 
     @property
     def log_marginal_likelihood_(self) -> float:
@@ -116,16 +118,27 @@ class SolvedMachine(OnePassMachine):
         if sample is None:
             return None
         equations = self._known().equations(self.fit_intercept, self._n_observations())
-        held_out = LeaveOneOut(equations, sample)
+        counts = self._sample_counts()
+        held_out = LeaveOneOut(equations, sample, counts)
         return held_out if held_out.enough else None
 
     def _n_observations(self) -> float:
-        """The number of distinct rows, or of rows if there is no sample to estimate it from.
-
-        Weights say how much rows matter relative to each other, so they are not counted.
-        """
+        """The number of observations, or of rows if there is no sample to estimate it from."""
         sample, n_rows = self._sample(), self._known().n_rows
-        return float(n_rows) if sample is None else sample.n_distinct(n_rows)
+        return float(n_rows) if sample is None else sample.n_observations(n_rows, self._rule)
+
+    def _sample_counts(self) -> Array | None:
+        """The number of observations that each sampled row stands for."""
+        sample = self._sample()
+        return None if sample is None else sample.counts(self._rule)
+
+    @property
+    def _rule(self) -> str:
+        """What repeated rows and weights count for; files of earlier versions do not say."""
+        rule = vars(self).get("observation_rule_") or RULES[0]
+        # Given weights of classes are part of the weights of the rows in the sample.
+        weighted = isinstance(getattr(self, "class_weight", None), dict)
+        return "rows" if weighted and rule == "weights" else rule
 
     def _automatic_penalty(self, held_out: LeaveOneOut | None, n_observations: float) -> Any:
         if n_observations <= 1 + self.fit_intercept:
@@ -140,31 +153,34 @@ class SolvedMachine(OnePassMachine):
                 f"alpha={self.alpha!r} chose {alpha:.3g}, but rows that were held out are "
                 f"predicted better with {better:.3g}. Use alpha='auto', which looks at both.",
                 UserWarning,
-                stacklevel=5,
+                stacklevel=9,
             )
 
-    def _posterior_solution(self) -> Solution:
-        """The solution with the factor of the Gram matrix, computed again because it is large."""
-        known, model = self._known(), self._current()
-        if self._posterior is None or self._posterior[0] != model.version:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ConvergenceWarning)  # issued by `solve`
-                found = known.solve(
-                    model.alpha,
-                    fit_intercept=model.fit_intercept,
-                    n_observations=self._n_observations(),
-                )
-            self._posterior = model.version, found
-        return self._posterior[1]
+    def snapshot_with_posterior(self) -> Self:
+        """A `snapshot` with the factor of the Gram matrix, computed again because it is large."""
+        with self._held() as now:
+            model = now._model
+            if now._posterior is None or now._posterior[0] is not model:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", ConvergenceWarning)  # issued by `solve`
+                    found = now._known().solve(
+                        model.alpha,
+                        fit_intercept=model.fit_intercept,
+                        n_observations=now._n_observations(),
+                    )
+                now._posterior = self._posterior = model, found
+        now.statistics_ = None
+        return now
 
     def variances(self, X: Any) -> Array:
-        """Variances of new observations, noise included."""
+        """Variances of new observations, noise included, by a `snapshot_with_posterior`."""
         if isinstance(X, Source):
             return np.concatenate([self.variances(b.X) for b in self._to_predict(X).blocks()])
-        X, posterior = self._checked(X), self._posterior_solution()
+        assert self._posterior is not None
+        X, posterior = self._checked(X), self._posterior[1]
         variance = np.empty((X.shape[0], posterior.rss.size))
         size = max(VARIANCE_ROWS, VARIANCE_NUMBERS // posterior.coef.shape[0])
         for part in slices(X.shape[0], size):
             variance[part] = posterior.variance(features(self._fitted, take(X, part)))
-        spread = self._current().validation.spread
+        spread = self._model.validation.spread
         return variance if spread is None else variance * np.square(spread)

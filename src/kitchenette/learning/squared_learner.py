@@ -60,7 +60,7 @@ class SquaredLearner(Learner):
         return choose_by_evidence(
             self.rows,
             self._moments(self.rows),
-            float(self.n_distinct),
+            self.n_observations,
             fit_intercept=self.settings.fit_intercept,
             max_steps=self.settings.max_iter,
             report=report,

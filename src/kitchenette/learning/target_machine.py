@@ -35,6 +35,7 @@ class TargetMachine(FeatureLearner):
     loss_: str
     solver_: str
     n_iter_: int
+    observation_rule_: str
     model_class = LinearModel
     task: ClassVar[str]  # "classification" or "regression"
     losses: ClassVar[tuple[str, ...]]  # the names of the losses that it has
@@ -93,9 +94,12 @@ class TargetMachine(FeatureLearner):
 
     @abstractmethod
     def validated_by(
-        self, loss: str, outputs: Array, targets: NDArray[Any], weights: Array
+        self, loss: str, outputs: Array, targets: NDArray[Any], weights: Array, counts: Array
     ) -> Validation:
-        """What held-out rows with these outputs and encoded targets say; there may be none."""
+        """What held-out rows with these outputs and encoded targets say; there may be none.
+
+        Each stands for a number of observations, whose weights are added.
+        """
 
     @abstractmethod
     def check_targets(self, n_targets: int | None) -> None:

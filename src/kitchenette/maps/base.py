@@ -27,12 +27,13 @@ from kitchenette.data.rows import (
     validated,
     without_missing,
 )
+from kitchenette.data.schema import KnownColumn
 from kitchenette.data.source import Block, Source
 from kitchenette.data.tables import plain_rows
 from kitchenette.files.registry import Budget, checked_state, constructed, stored_parameters
 from kitchenette.kernels import Kernel
 from kitchenette.maps.specification import Specification
-from kitchenette.parameters import ValueParameters, check_count, unchanged_on_error
+from kitchenette.parameters import ValueParameters, check_count, replaced_at_once, shallow_copy
 from kitchenette.sketching.operators import Operator
 from kitchenette.sketching.random import seed_from
 
@@ -107,10 +108,10 @@ class RowMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParameters,
         X, _, sample_weight = as_rows(X, None, sample_weight)
         if isinstance(X, Source):
             return self.fit_source(X)
-        with unchanged_on_error(self):
-            self.check_parameters()
+        with replaced_at_once(self) as draft:
+            draft.check_parameters()
             X, sample_weight = counting_rows(table(X), sample_weight)
-            self._fit_table(X, sample_weight, seed_from(self.random_state), drawn, everything)
+            draft._fit_table(X, sample_weight, seed_from(draft.random_state), drawn, everything)
         return self
 
     def _fit_table(
@@ -150,16 +151,18 @@ class RowMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParameters,
         if source.is_table:
             everything = ConvertedRows(everything, plain_rows)
         return self.fit_sample(
-            source, sample, lambda rows: self.fit_rows(rows, sample.weight, None, everything)
+            source,
+            sample,
+            lambda draft, rows: draft.fit_rows(rows, sample.weight, None, everything),
         )
 
-    def fit_sample(self, source: Source, sample: Block, fit: Callable[[Any], Self]) -> Self:
+    def fit_sample(self, source: Source, sample: Block, fit: Callable[[Self, Any], Self]) -> Self:
         """Fit on the rows of a sample of a source, whose columns are numbers."""
         named = is_table(sample.X)
-        with unchanged_on_error(self):
-            fit(plain_rows(sample.X) if named else sample.X)
+        with replaced_at_once(self) as draft:
+            fit(draft, plain_rows(sample.X) if named else sample.X)
             if named:
-                self.feature_names_in_ = np.array(source.features, dtype=object)
+                draft.feature_names_in_ = np.array(source.features, dtype=object)
         return self
 
     def observed(self, X: Any) -> Any:
@@ -235,14 +238,29 @@ class RowMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParameters,
             Features; ``Z @ Z.T`` approximates the kernel matrix.
         """
         if isinstance(X, Source):
-            names = vars(self).get("feature_names_in_") if X.is_table else None
-            X = X.without_targets() if names is None else X.without_targets().with_columns(names)
-            return np.concatenate([self.transform(block.X) for block in X.blocks()])
-        rows = self.rows(X)
-        out = np.empty((rows.shape[0], self.n_features_out_), dtype=rows.dtype)
-        if not self.operator(rows).write(rows, out):
-            raise ValueError(self.overflow(rows))
+            rows = self.columns_of(X) if X.is_table else X
+            blocks = rows.without_targets().blocks()
+            return np.concatenate([self.transform(block.X) for block in blocks])
+        if "specification_" in vars(self):
+            self.fitted()  # a map may compute a part of it now, and keeps it
+        fitted = shallow_copy(self)  # another thread may fit the map again meanwhile
+        rows = fitted.rows(X)
+        out = np.empty((rows.shape[0], fitted.n_features_out_), dtype=rows.dtype)
+        if not fitted.operator(rows).write(rows, out):
+            raise ValueError(fitted.overflow(rows))
         return out
+
+    def columns_of(self, source: Source) -> Source:
+        """The rows of a source of named columns with those of the map alone, if it knows names."""
+        names = vars(self).get("feature_names_in_")
+        if names is None:
+            return source
+        return source.read_as(self.known_columns()).with_columns([*map(str, names)])
+
+    def known_columns(self) -> dict[str, KnownColumn]:
+        """The columns of a fitted map as `kitchenette.data.Source.read_as` takes them."""
+        names = vars(self).get("feature_names_in_", ())
+        return {str(name): KnownColumn("number") for name in names}
 
     def rows(self, X: Any) -> Any:
         """Check and convert rows to finite float32 or float64, dense or CSR, for `operator`.

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numbers
+import re
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from functools import cached_property
 from hashlib import blake2b
@@ -12,9 +14,16 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from kitchenette.data.tables import numbers_of, text_of, words_of
-from kitchenette.files.registry import Budget, checked_state, from_fields, storable
-from kitchenette.parameters import check_count
+from kitchenette.data.schema import DataError
+from kitchenette.data.tables import numbers_of, stored_kind, text_of, words_of
+from kitchenette.files.registry import (
+    Budget,
+    checked_state,
+    field_values,
+    from_fields,
+    storable,
+)
+from kitchenette.parameters import check_choice, check_count
 
 UNKNOWN_WORD = -1.0  # the code of a word that no step knows
 NO_WORD = -2.0  # the code of None; NaN stays NaN
@@ -35,16 +44,16 @@ class Coding(ABC):
     column: int
 
     @abstractmethod
-    def code(self, value: Any) -> float:
-        """The number of a value as Python has it."""
+    def code(self, value: Any, name: str = "") -> float:
+        """The number of a value as Python has it, in the column of this name."""
 
     @abstractmethod
-    def of_table(self, values: Any) -> NDArray[np.float64]:
+    def of_table(self, values: Any, name: str = "") -> NDArray[np.float64]:
         """The numbers of a column of an Arrow table, NaN where values are missing."""
 
-    def codes(self, values: Any) -> NDArray[np.float64]:
+    def codes(self, values: Any, name: str = "") -> NDArray[np.float64]:
         """The numbers of an array of objects."""
-        return np.array([self.code(value) for value in np.asarray(values, dtype=object)])
+        return np.array([self.code(value, name) for value in np.asarray(values, dtype=object)])
 
 
 @storable
@@ -67,7 +76,7 @@ class Vocabulary(Coding):
     def _table(self) -> dict[Any, float]:
         return {None: NO_WORD, **{word: float(place) for place, word in enumerate(self.words)}}
 
-    def code(self, value: Any) -> float:
+    def code(self, value: Any, name: str = "") -> float:
         """The code of a string, None or NaN."""
         if isinstance(value, float) and value != value:
             return np.nan
@@ -75,7 +84,7 @@ class Vocabulary(Coding):
             return self._table.get(value, UNKNOWN_WORD)
         return UNKNOWN_WORD
 
-    def of_table(self, values: Any) -> NDArray[np.float64]:
+    def of_table(self, values: Any, name: str = "") -> NDArray[np.float64]:
         codes, words = words_of(values)
         known = [self._table.get(word, UNKNOWN_WORD) for word in words]
         return np.array([*known, np.nan])[codes]  # -1, a missing word, is the last one
@@ -97,22 +106,132 @@ class Vocabulary(Coding):
         return cls(state["column"], words)
 
 
-@storable
-@dataclass(frozen=True, eq=True)
-class Categories(Vocabulary):
-    """The words of a column of categories, of which numbers and booleans are texts as well.
+# What the values of a column of categories may be, and which kinds of columns can be read as such.
+VALUES = {
+    "string": ("category",),
+    "number": ("category", "number", "boolean"),
+    "boolean": ("category", "number", "boolean"),
+    "date": ("category", "date"),
+}
+WHOLE = re.compile(r"\s*[+-]?[0-9]+\s*")
+BOOLEANS = {"true": "true", "1": "true", "false": "false", "0": "false"}
 
-    A missing value is NaN, whatever stands for it.
+
+class Texts(Coding):
+    """Categories, which are coded by their texts.
+
+    The values of a column were strings, numbers, booleans or dates when the model was fitted.
+    Among strings "00501", "501" and "501.0" differ; among numbers they are the same, and strings
+    are read as numbers. A missing value is NaN, whatever stands for it.
+
+    Attributes
+    ----------
+    values : {"string", "number", "boolean", "date"}
+        What the values were.
     """
 
-    def code(self, value: Any) -> float:
+    values: str
+
+    @abstractmethod
+    def code_of(self, text: str) -> float:
+        """The number of a text, which is spelled as the values are."""
+
+    @property
+    @abstractmethod
+    def example(self) -> str:
+        """A few words about the values."""
+
+    def code(self, value: Any, name: str = "") -> float:
+        if type(value) is str and self.values == "string":
+            return self.code_of(value)
         text = text_of(value)
-        return np.nan if text is None else self._table.get(text, UNKNOWN_WORD)
+        if text is None:
+            return np.nan
+        if self.values == "string" and not isinstance(value, str):
+            what = "number" if isinstance(value, numbers.Number) else type(value).__name__
+            raise ValueError(
+                f"The column {name!r} has the {what} {value!r:.40}, and the model has "
+                f"{self.example}. Pass a string."
+            )
+        return self._coded(text)
+
+    def of_table(self, values: Any, name: str = "") -> NDArray[np.float64]:
+        codes, words = words_of(values)
+        if stored_kind(values.type) not in VALUES[self.values] and (codes >= 0).any():
+            raise DataError(
+                f"The column {name!r} has values of the type {values.type}, and the model has "
+                f"{self.example}. Read them as strings, as pandas.read_csv does by "
+                f"dtype={{{name!r}: str}}."
+            )
+        return np.array([*map(self._coded, words), np.nan])[codes]  # -1, missing, is the last one
+
+    def _coded(self, text: str) -> float:
+        spelled = self._spelled(text)
+        return np.nan if spelled is None else self.code_of(spelled)
+
+    def _spelled(self, text: str) -> str | None:
+        """A text as the values are spelled, "2" for "2.0" among numbers; None for NaN."""
+        if self.values == "boolean":
+            return BOOLEANS.get(text.lower(), text)
+        if self.values != "number":
+            return text
+        if text in ("true", "false"):
+            return str(int(text == "true"))
+        try:
+            return text_of(int(text) if WHOLE.fullmatch(text) else float(text.replace("_", "?")))
+        except ValueError:
+            return text
+
+
+def _checked_values(values: Any) -> str:
+    """What the values of a column are, from a model file."""
+    if values is None:
+        return "string"
+    check_choice("values", values, tuple(VALUES))
+    return str(values)
 
 
 @storable
 @dataclass(frozen=True, eq=True)
-class HashedWords(Coding):
+class Categories(Texts, Vocabulary):
+    """The words of a column of categories, of which numbers and booleans are texts as well.
+
+    Attributes
+    ----------
+    column : int
+        The column.
+    words : tuple of str
+        The words.
+    values : {"string", "number", "boolean", "date"}
+        What the values were in the data.
+    """
+
+    values: str = "string"
+
+    @property
+    def example(self) -> str:
+        some = "" if not self.words else f" such as {self.words[0]!r:.40}"
+        return f"{self.values}s{some}"
+
+    def code_of(self, text: str) -> float:
+        return self._table.get(text, UNKNOWN_WORD)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "values": self.values}
+
+    def to_file(self) -> dict[str, Any]:
+        return {**super().to_file(), "values": self.values}
+
+    @classmethod
+    def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:
+        others = dict(state)
+        values = _checked_values(others.pop("values", None))
+        return replace(super().from_file(others, budget), values=values)
+
+
+@storable
+@dataclass(frozen=True, eq=True)
+class HashedWords(Texts):
     """Words of which each is coded by one of some numbers, that a hash function chooses.
 
     Attributes
@@ -121,34 +240,41 @@ class HashedWords(Coding):
         The column.
     n_buckets : int
         The codes are below this number.
+    values : {"string", "number", "boolean", "date"}
+        What the values were in the data.
+    words : tuple of str
+        The words that CSV files also have for missing values, such as "NA".
     """
 
     column: int
     n_buckets: int
+    values: str = "string"
+    words: tuple[str, ...] = ()
 
-    def code(self, value: Any) -> float:
-        text = text_of(value)
-        return np.nan if text is None else float(self._bucket(text))
+    @property
+    def example(self) -> str:
+        return f"{self.values}s"
 
-    def _bucket(self, text: str) -> int:
+    def code_of(self, text: str) -> float:
         digest = blake2b(text.encode(errors="surrogatepass"), digest_size=8).digest()
-        return int.from_bytes(digest, "little") % self.n_buckets
-
-    def of_table(self, values: Any) -> NDArray[np.float64]:
-        codes, words = words_of(values)
-        return np.array([*map(self._bucket, words), np.nan], dtype=np.float64)[codes]
+        return float(int.from_bytes(digest, "little") % self.n_buckets)
 
     def to_file(self) -> dict[str, Any]:
         """All values, for a model file."""
-        return {"column": self.column, "n_buckets": self.n_buckets}
+        words = np.array(self.words, dtype=object)
+        return {**field_values(self), "words": words}
 
     @classmethod
     def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:
         """A coding from the untrusted values of a model file."""
-        made = from_fields(cls, state)
-        if check_count("n_buckets", made.n_buckets) > MOST_BUCKETS:
+        types = {"column": int, "n_buckets": int, "values": (str, type(None))}
+        state = checked_state(state, {**types, "words": (np.ndarray, type(None))})
+        if check_count("n_buckets", state["n_buckets"]) > MOST_BUCKETS:
             raise ValueError(f"n_buckets must be at most {MOST_BUCKETS}.")
-        return made
+        words = () if state["words"] is None else tuple(state["words"].tolist())
+        if not all(isinstance(word, str) for word in words):
+            raise ValueError("the words must be strings.")
+        return cls(state["column"], state["n_buckets"], _checked_values(state["values"]), words)
 
 
 @storable
@@ -166,7 +292,7 @@ class Days(Coding):
 
     column: int
 
-    def code(self, value: Any) -> float:
+    def code(self, value: Any, name: str = "") -> float:
         if value is None or value != value:  # NaT is not equal to itself either
             return np.nan
         if isinstance(value, np.datetime64 | np.timedelta64):
@@ -184,8 +310,8 @@ class Days(Coding):
             return (datetime.combine(date.min, value) - datetime.min) / DAY
         raise ValueError(f"{value!r:.40} is not a date or a time.")
 
-    def of_table(self, values: Any) -> NDArray[np.float64]:
-        return np.asarray(numbers_of(values, "date"), dtype=np.float64)
+    def of_table(self, values: Any, name: str = "") -> NDArray[np.float64]:
+        return np.asarray(numbers_of(values, "date", name), dtype=np.float64)
 
     def to_file(self) -> dict[str, Any]:
         """The column, for a model file."""

@@ -51,6 +51,7 @@ def with_map(
         sample.y,
         sample.weight,
         population=sample.population,
+        copies=sample.copies,
         everything=None if everything is None else ConvertedRows(everything, columns.prepared_rows),
     )
     first = columns.specification_

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -99,7 +100,8 @@ class Coder:
     read become zeros.
     """
 
-    def __init__(self, specification: PreparedSpecification):
+    def __init__(self, specification: PreparedSpecification, names: Sequence[str] | None = None):
+        self._names = [""] * specification.n_columns if names is None else [*names]
         self._n_columns = specification.n_columns
         self._codings = specification.vocabularies
         read = specification.preparation.reads()
@@ -116,10 +118,11 @@ class Coder:
         rows = np.zeros(X.shape)
         rows[..., self._numeric] = X[..., self._numeric].astype(np.float64)
         for coding in self._codings:
+            name = self._names[coding.column]
             if X.ndim == 1:
-                rows[coding.column] = coding.code(X[coding.column])
+                rows[coding.column] = coding.code(X[coding.column], name)
             else:
-                rows[:, coding.column] = coding.codes(X[:, coding.column])
+                rows[:, coding.column] = coding.codes(X[:, coding.column], name)
         return rows
 
 

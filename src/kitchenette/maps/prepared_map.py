@@ -10,10 +10,12 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_array, validate_data
 
 from kitchenette.data.rows import FLOATS, refuse_what_is_not_numbers
+from kitchenette.data.schema import KnownColumn
 from kitchenette.files.registry import storable
 from kitchenette.kernels.base import canonical, native_order
 from kitchenette.maps.base import RowMap
 from kitchenette.maps.prepared import Coder, PreparedSpecification
+from kitchenette.maps.table_columns import known_columns
 
 
 @storable
@@ -171,6 +173,12 @@ class PreparedMap(RowMap):
             return canonical(X)
         X = validate_data(self, X, reset=False, skip_check_array=True)
         return self._coded(X, read)
+
+    def known_columns(self) -> dict[str, KnownColumn]:
+        specification, names = self.specification_, vars(self).get("feature_names_in_")
+        if names is None:
+            return {}
+        return known_columns(names, specification.preparation, specification.vocabularies)
 
     def _in_order(self, X: Any) -> Any:
         """The columns of a data frame in the order of fitting; unused ones may be missing."""

@@ -282,6 +282,7 @@ def fit_map(
     sample_weight: Any = None,
     *,
     population: int | None = None,
+    copies: Any = None,
     drawn: DrawnRows | None = None,
     everything: Reducible | None = None,
 ) -> Any:
@@ -300,6 +301,8 @@ def fit_map(
         too, or ``fit_rows``; others ignore them.
     population : int, optional
         The number of rows of which these are a sample, for ``fit_supervised``.
+    copies : ndarray of shape (n_rows,), optional
+        How often each row of such a sample was there.
     drawn : DrawnRows, optional
         The rows to choose on, for transformers that have one of these methods.
     everything : Reducible, optional
@@ -314,8 +317,9 @@ def fit_map(
         return made
     if hasattr(made, "fit_supervised"):
         if drawn is None:
-            return made.fit_supervised(X, y, sample_weight, population)
-        return made.fit_supervised(drawn.X, drawn.y, drawn.sample_weight, drawn.population)
+            return made.fit_supervised(X, y, sample_weight, population, copies)
+        sample_weight, population = drawn.sample_weight, drawn.population
+        return made.fit_supervised(drawn.X, drawn.y, sample_weight, population, drawn.copies)
     if everything is not None and getattr(made, "observes", False):
         return made.fit_rows(X, sample_weight, drawn, everything)
     if hasattr(made, "fit_rows") and (sample_weight is not None or drawn is not None):

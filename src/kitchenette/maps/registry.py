@@ -85,6 +85,11 @@ def automatic_map(task: str, random_state: Any = None) -> Any:
     return _AUTOMATIC[-1](task=task, random_state=random_state)
 
 
+def is_automatic(feature_map: Any) -> bool:
+    """Whether a map is of the kind that is chosen from data."""
+    return any(isinstance(make, type) and isinstance(feature_map, make) for make in _AUTOMATIC)
+
+
 def make_map(map_name: str, kernel: Kernel, n_components: int, random_state: Any = None) -> Any:
     """The map of this name for a kernel, not fitted."""
     return _OFFERS[map_name].make(kernel, n_components, random_state)

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from kitchenette.data.csv_errors import NULLS
 from kitchenette.data.profile import ColumnProfile, ProfileOf
 from kitchenette.data.reduction import Reducible
-from kitchenette.data.schema import ColumnRules, DataError, Schema
+from kitchenette.data.schema import ColumnRules, DataError, KnownColumn, Schema
 from kitchenette.maps.categories import Impute, OneHot
-from kitchenette.maps.codings import Categories, Coding, Days, HashedWords
+from kitchenette.maps.codings import Categories, Coding, Days, HashedWords, Texts, Vocabulary
 from kitchenette.maps.preparation import Columns, Preparation, Sequence
 
 REFUSED, NOTHING = -2, -1  # targets of `OneHot`
@@ -21,6 +22,8 @@ def prepared_columns(
     profile: ColumnProfile, rules: ColumnRules
 ) -> tuple[Preparation, tuple[Coding, ...]]:
     """How the columns of a table become numbers.
+
+    Identifiers are not read, unless there is nothing else.
 
     Parameters
     ----------
@@ -37,13 +40,17 @@ def prepared_columns(
         The numbers of columns that have others than numbers.
     """
     schema = profile.schema
+    ignored = {j for j, column in enumerate(schema) if profile.is_identifier(column)}
+    if len(ignored) == len(schema):
+        ignored = set()
+    read = [(j, column) for j, column in enumerate(schema) if j not in ignored]
     if rules.missing == "refuse":
-        for name in schema.names:
-            if profile.n_missing[name]:
-                raise DataError(missing_sentence([name]))
-    categories = [j for j, column in enumerate(schema) if column.kind == "category"]
-    others = [j for j, column in enumerate(schema) if column.kind != "category"]
-    codings: list[Coding] = [Days(j) for j, column in enumerate(schema) if column.kind == "date"]
+        for _, column in read:
+            if profile.n_missing[column.name]:
+                raise DataError(missing_sentence([column.name]))
+    categories = [j for j, column in read if column.kind == "category"]
+    others = [j for j, column in read if column.kind != "category"]
+    codings: list[Coding] = [Days(j) for j, column in read if column.kind == "date"]
     parts: list[Preparation] = []
     if others:
         parts.append(_filled(profile, [schema.names[j] for j in others], rules))
@@ -51,7 +58,7 @@ def prepared_columns(
         encoders = [_Encoder(profile, schema.names[j], rules) for j in categories]
         codings += [one.coding(j) for one, j in zip(encoders, categories, strict=True)]
         parts.append(_one_hot(encoders))
-    if not categories:
+    if not categories and not ignored:
         return parts[0], tuple(codings)
     columns = np.array([*others, *categories], dtype=np.int64)
     made = Columns(n_columns=len(schema), parts=tuple(parts), columns=columns)
@@ -101,6 +108,83 @@ def prepared_names(
     return found
 
 
+def known_columns(
+    names: Several[str], preparation: Preparation, codings: Several[Coding]
+) -> dict[str, KnownColumn]:
+    """The columns of a table that a map reads, for reading others like them.
+
+    Parameters
+    ----------
+    names, preparation, codings
+        As in `prepared_names`.
+
+    Returns
+    -------
+    columns : dict
+    """
+    read, by_place = preparation.reads(), {one.column: one for one in codings}
+    found = {}
+    for j, name in enumerate(names):
+        coding = by_place.get(j)
+        if isinstance(coding, Vocabulary | HashedWords):
+            found[str(name)] = KnownColumn("category", frozenset(NULLS & {*coding.words}))
+        elif read[j]:
+            found[str(name)] = KnownColumn("date" if isinstance(coding, Days) else "number")
+    return found
+
+
+def column_summary(
+    names: Several[str], preparation: Preparation, codings: Several[Coding]
+) -> dict[str, str]:
+    """What became of each column of a table, in words.
+
+    Parameters
+    ----------
+    names, preparation, codings
+        As in `prepared_names`.
+
+    Returns
+    -------
+    summary : dict
+        Such as {"age": "a number", "city": "3 categories"}.
+    """
+    read, by_place = preparation.reads(), {one.column: one for one in codings}
+    widths = np.bincount(preparation.owners(), minlength=len(names))
+    filled = _medians(preparation)
+    found = {}
+    for j, name in enumerate(names):
+        coding = by_place.get(j)
+        if not read[j]:
+            text = "ignored, because nearly all values are different"
+        elif isinstance(coding, HashedWords):
+            text = f"many categories, hashed into {coding.n_buckets} columns"
+        elif isinstance(coding, Categories):
+            n_words = len(coding.words)
+            text = f"{n_words} categor{'y' if n_words == 1 else 'ies'}"
+            if widths[j] < n_words:
+                text += f", of which rare ones share one of {widths[j]} columns"
+        else:
+            text = "days since 1970" if isinstance(coding, Days) else "a number"
+            if widths[j] > 1:
+                text += f", {filled[j]:g} (the median) and an indicator where it is missing"
+        if isinstance(coding, Texts) and coding.values != "string":
+            text += f" ({coding.values}s)"
+        found[str(name)] = text
+    return found
+
+
+def _medians(preparation: Preparation) -> dict[int, float]:
+    """What stands for missing numbers of each column."""
+    parts = preparation.parts if isinstance(preparation, Columns) else (preparation,)
+    places = preparation.selections() if isinstance(preparation, Columns) else None
+    found: dict[int, float] = {}
+    for number, part in enumerate(parts):
+        if isinstance(part, Impute):
+            columns = part.kept if places is None else places[number][part.kept]
+            found |= dict(zip(columns.tolist(), part.fill.tolist(), strict=True))
+    return found
+
+
 def missing_sentence(names: Several[str]) -> str:
     """The error message for missing values."""
     some = ", ".join(repr(name) for name in names[:5])
@@ -128,6 +212,8 @@ class _Encoder:
 
     def __init__(self, profile: ColumnProfile, name: str, rules: ColumnRules):
         words = profile.words(name)
+        self.values = profile.stored.get(name, "category").replace("category", "string")
+        self.nulls = tuple(sorted(NULLS & {word for word, _ in words}))
         self.hashed = len(words) > rules.high_cardinality
         most = rules.most_categories
         if self.hashed:
@@ -155,8 +241,9 @@ class _Encoder:
     def coding(self, column: int) -> Coding:
         """The codes of the categories."""
         if self.hashed:
-            return HashedWords(column, self.width - (self.missing >= 0))
-        return Categories(column, tuple(self.words))
+            n_buckets = self.width - (self.missing >= 0)
+            return HashedWords(column, n_buckets, self.values, self.nulls)
+        return Categories(column, tuple(self.words), self.values)
 
 
 def _one_hot(encoders: list[_Encoder]) -> OneHot:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import Any, Self
 
@@ -21,19 +22,27 @@ from kitchenette.data.tables import (
     table_of,
 )
 from kitchenette.files.registry import storable
-from kitchenette.maps.codings import Days
+from kitchenette.maps.codings import UNKNOWN_WORD, Categories, Days
 from kitchenette.maps.filling import with_map
 from kitchenette.maps.prepared import Coder, PreparedSpecification
 from kitchenette.maps.prepared_map import PreparedMap
-from kitchenette.maps.table_columns import missing_sentence, prepared_columns, profile_of
+from kitchenette.maps.table_columns import (
+    column_summary,
+    missing_sentence,
+    prepared_columns,
+    profile_of,
+)
+
+LEAST_UNKNOWN = 10  # values of a column that are noted if the model knows none; fewer may be new
 
 
 @storable
 class TableMap(PreparedMap):
     """A map of a table with columns of any kind, as numbers of this package.
 
-    Columns are found by name, in any order; others are ignored. Categories, medians and
-    the map itself are numbers of the model, which files contain. The estimators make it when they
+    Columns are found by name, in any order; others are ignored, and so are identifiers, which
+    predictions do not need. Categories, medians and the map itself are numbers of the model, which
+    files contain. The estimators make it when they
     are fitted on a source of named columns, or on a data frame with strings, categories or
     missing values.
 
@@ -48,6 +57,8 @@ class TableMap(PreparedMap):
     map_ : map or None
         The fitted map of the prepared columns, for example an `AutoMap`; None if it is not one of
         this package.
+    choice_ : Choice
+        What an `AutoMap` of the prepared columns tried, and why; other maps have none.
 
     Examples
     --------
@@ -60,6 +71,14 @@ class TableMap(PreparedMap):
     >>> model.feature_map_.specification_.vocabularies[0].words
     ('Oslo', 'Rome')
     """
+
+    @property
+    def choice_(self) -> Any:
+        """The `Choice` of the map of the prepared columns."""
+        choice = getattr(vars(self).get("map_"), "choice_", None)
+        if choice is None:
+            raise AttributeError("choice_ exists if the map of the columns is an AutoMap.")
+        return choice
 
     @classmethod
     def fitted_on(
@@ -102,13 +121,55 @@ class TableMap(PreparedMap):
         profile = profile_of(schema, sample.X, everything if counted else None, sample.copies)
         preparation, codings = prepared_columns(profile, rules)
         columns = PreparedSpecification.of(preparation, None, codings)
-        return with_map(
-            cls.of(columns, None, schema.names, by_name=True), feature_map, sample, everything
-        )
+        made = cls.of(columns, None, schema.names, by_name=True)
+        made.note_ignored()
+        return with_map(made, feature_map, sample, everything)
+
+    @property
+    def read_names(self) -> list[str]:
+        """The columns that predictions need."""
+        return [str(n) for n in self.feature_names_in_[self.specification_.preparation.reads()]]
+
+    @property
+    def ignored_names(self) -> list[str]:
+        """The columns that are not used, because nearly all of their values are different."""
+        return [str(n) for n in self.feature_names_in_[~self.specification_.preparation.reads()]]
+
+    def column_summary(self) -> dict[str, str]:
+        """What became of each column, in words.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from kitchenette import KernelRegressor
+        >>> frame = pd.DataFrame({"city": ["Oslo", "Rome"] * 20, "id": range(40)})
+        >>> model = KernelRegressor(random_state=0).fit(frame, [0.0, 1.0] * 20)
+        >>> model.feature_map_.column_summary()
+        {'city': '2 categories', 'id': 'a number'}
+        """
+        specification = self.specification_
+        names, codings = [*map(str, self.feature_names_in_)], specification.vocabularies
+        return column_summary(names, specification.preparation, codings)
+
+    def note_ignored(self) -> None:
+        """Warn of columns that are ignored."""
+        ignored = self.ignored_names
+        if ignored:
+            some = ", ".join(map(repr, ignored[:10])) + (", ..." if len(ignored) > 10 else "")
+            warnings.warn(
+                f"Columns are ignored, because nearly all of their values are different: {some}. "
+                f"To keep one, tell what it is, as in kinds={{{ignored[0]!r}: 'category'}}.",
+                UserWarning,
+                stacklevel=2,
+            )
+
+    def columns_of(self, source: Source) -> Source:
+        """The rows of a source with the columns of the map alone, read as it has them."""
+        return source.read_as(self.known_columns()).with_columns(self.read_names)
 
     def table(self, X: Any) -> Any:
-        """The columns of a table or a data frame, by name, as an Arrow table."""
-        return selected(table_of(X), list(self.feature_names_in_))
+        """The columns of a table or a data frame that are read, by name, as an Arrow table."""
+        return selected(table_of(X), self.read_names)
 
     def rows(self, X: Any) -> Any:
         """Check and convert rows: columns by name, a number for every value.
@@ -131,14 +192,17 @@ class TableMap(PreparedMap):
 
     def _coded_table(self, table: Any) -> NDArray[Any]:
         codings = {coding.column: coding for coding in self.specification_.vocabularies}
-        columns, single = [], True
-        for j, values in enumerate(table.columns):
+        places = np.flatnonzero(self.specification_.preparation.reads()).tolist()
+        nothing = np.zeros(table.num_rows, np.float32)
+        columns, single = [nothing] * self.n_features_in_, True
+        for j, values in zip(places, table.columns, strict=True):
+            name = str(self.feature_names_in_[j])
             if j in codings:
-                columns.append(codings[j].of_table(values))
+                columns[j] = codings[j].of_table(values, name)
+                _note_unknown(codings[j], columns[j], name)
                 single &= j not in self._dates
             else:
-                name = self.feature_names_in_[j]
-                columns.append(numbers_of(values, "number", name))
+                columns[j] = numbers_of(values, "number", name)
                 single &= is_single(values.type)
         return matrix_of(columns, table.num_rows, np.float32 if single else np.float64)
 
@@ -155,7 +219,7 @@ class TableMap(PreparedMap):
             )
         if not self.specification_.vocabularies and X.dtype.kind in "biuf":
             return X if X.dtype in FLOATS else X.astype(np.float64)
-        return Coder(self.specification_)(X)
+        return Coder(self.specification_, [*map(str, self.feature_names_in_)])(X)
 
     def restore(self, fitted: dict[str, Any]) -> None:
         super().restore(fitted)
@@ -180,21 +244,34 @@ class TableMap(PreparedMap):
         return super().overflow(rows)
 
 
+def _note_unknown(coding: Any, codes: NDArray[np.float64], name: str) -> None:
+    """Warn of a column of which the model knows no value, as if it were another one."""
+    if not isinstance(coding, Categories) or (codes >= 0).any():
+        return
+    if np.count_nonzero(codes == UNKNOWN_WORD) >= LEAST_UNKNOWN:
+        warnings.warn(
+            f"In these rows the column {name!r} has no value that the model knows, which has "
+            f"{coding.example}: all of them count as unknown categories.",
+            UserWarning,
+            stacklevel=2,
+        )
+
+
 class TableCoder(Coder):
     """Turns a row, as a dictionary or a sequence of values, into numbers."""
 
     def __init__(self, fitted: TableMap):
-        super().__init__(fitted.specification_)
-        self._fitted, self._names = fitted, list(fitted.feature_names_in_)
+        super().__init__(fitted.specification_, [*map(str, fitted.feature_names_in_)])
+        self._fitted, self._read = fitted, fitted.read_names
 
     def __call__(self, X: Any) -> NDArray[np.float64]:
         if is_table(X) or (is_frame(X) and getattr(X, "ndim", 2) == 2):
             rows: NDArray[np.float64] = self._fitted.rows(X)
             return rows
         if isinstance(X, Mapping) or (hasattr(X, "index") and hasattr(X, "get")):
-            if any(name not in X for name in self._names):
-                refuse_missing_columns(self._names, [*X.keys()])
+            if any(name not in X for name in self._read):
+                refuse_missing_columns(self._read, [*X.keys()])
             values = np.empty(len(self._names), dtype=object)
-            values[:] = [X[name] for name in self._names]
+            values[:] = [X.get(name) for name in self._names]
             return super().__call__(values)
         return super().__call__(X)

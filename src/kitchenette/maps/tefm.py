@@ -282,9 +282,10 @@ class TEFM(CompactMap):
 
     def fitted(self) -> Any:
         specification = super().fitted()
-        if self.range_ is not None and self._basis_of is not self.range_:
-            specification = replace(specification, basis=_orthonormal_basis(self.range_.sums))
-            self.__dict__.update(specification_=specification, _basis_of=self.range_)
+        found = self.range_
+        if found is not None and self._basis_of is not found:
+            specification = replace(specification, basis=_orthonormal_basis(found.sums))
+            self.__dict__.update(specification_=specification, _basis_of=found)
         return specification
 
     @property

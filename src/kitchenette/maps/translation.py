@@ -13,6 +13,14 @@ import numpy as np
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import (
+    MaxAbsScaler,
+    MinMaxScaler,
+    Normalizer,
+    QuantileTransformer,
+    RobustScaler,
+    StandardScaler,
+)
 
 from kitchenette.maps.base import RowMap
 from kitchenette.maps.codings import Vocabulary
@@ -22,6 +30,14 @@ from kitchenette.maps.prepared_map import PreparedMap
 from kitchenette.maps.scalers import SCALERS, Column, NotTranslatedError, Translation
 
 TRANSLATED = (*SCALERS, ColumnTransformer, Pipeline)
+OF_NUMBERS = (
+    StandardScaler,
+    MinMaxScaler,
+    MaxAbsScaler,
+    RobustScaler,
+    QuantileTransformer,
+    Normalizer,
+)
 
 
 def prepared_map(estimator: Any) -> PreparedMap | None:
@@ -55,6 +71,38 @@ def prepared_map(estimator: Any) -> PreparedMap | None:
     names = getattr(first, "feature_names_in_", None)
     by_name = type(first) is ColumnTransformer and names is not None
     return PreparedMap.of(specification, last, names, by_name=by_name)
+
+
+def takes_numbers_only(feature_map: Any) -> bool:
+    """Whether all steps of a pipeline before its map are scalers.
+
+    Such a pipeline has no way of its own to take strings and missing values.
+
+    Parameters
+    ----------
+    feature_map : transformer
+        Fitted or not.
+
+    Returns
+    -------
+    so : bool
+
+    Examples
+    --------
+    >>> from sklearn.impute import SimpleImputer
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from kitchenette import Fastfood
+    >>> from kitchenette.maps.translation import takes_numbers_only
+    >>> takes_numbers_only(make_pipeline(StandardScaler(), Fastfood()))
+    True
+    >>> takes_numbers_only(make_pipeline(SimpleImputer(), Fastfood()))
+    False
+    """
+    if type(feature_map) is not Pipeline:
+        return False
+    *scalers, last = _steps(feature_map)
+    return isinstance(last, RowMap) and all(type(step) in OF_NUMBERS for step in scalers)
 
 
 def _is_its_specification(fitted: RowMap) -> bool:

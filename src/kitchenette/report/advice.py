@@ -9,6 +9,7 @@ from kitchenette.report.comparison import Measurement
 from kitchenette.report.words import of_bytes, of_error, of_seconds
 
 CLOSE = 1.0  # standard errors within which errors count as equal
+OTHERS = ("linear", "trees", "exact kernel")  # families that maps are compared with
 
 
 def recommended(measurements: Sequence[Measurement], maps: Sequence[str]) -> Measurement:
@@ -40,28 +41,53 @@ def advised(
     best: Measurement,
     maps: Sequence[str],
     task: str,
-    call: str,
+    model: Any,
 ) -> tuple[str, ...]:
     """Sentences: the recommendation, and how it compares with the other models.
 
-    ``call`` makes the recommended model in Python.
+    The first one names another model before the map if that has a lower error by more than chance.
+
+    Parameters
+    ----------
+    measurements : sequence of Measurement
+        All models.
+    best : Measurement
+        The recommended map.
+    maps : sequence of str
+        The names of the maps.
+    task : {"classification", "regression"}
+        What is predicted.
+    model : KernelClassifier or KernelRegressor
+        The recommended model.
+
+    Returns
+    -------
+    sentences : tuple of str
     """
     rows = [row for row in measurements if row.family in maps and row.error is not None]
     lowest, automatic = min(rows, key=_error), best.family == "AutoMap"
+    others = [row for row in measurements if row.family in OTHERS and row.error is not None]
+    winner = min(others, key=_error, default=best)
+    take = f"Take {best.name}"
+    if _error(winner) < _error(best) - _noise(winner, best):
+        take = (
+            f"{_subject(winner)} has a lower error, {of_error(winner, task)}. Among the maps, take "
+            f"{best.name}"
+        )
     sentences = [
-        f"Take {best.name}: its error on the test rows is {of_error(best, task)}, it learns in "
+        f"{take}: its error on the test rows is {of_error(best, task)}, it learns in "
         f"{of_seconds(best.fit_seconds)} and predicts a row in {of_seconds(best.predict_seconds)}, "
         f"and the model takes {of_bytes(best.model_bytes)}.",
-        f"In Python it is `{call}`"
-        + (f", and for the command `--components {best.n_components}`." if automatic else "."),
+        f"In Python it is `{in_python(model)}`, after `{imports_of(model)}`"
+        + (f"; for the command it is `--components {best.n_components}`." if automatic else "."),
     ]
     if lowest.name != best.name:
         sentences.append(
-            f"{lowest.name} has the lowest error, {of_error(lowest, task)}, but that is within one "
-            "standard error, and it is larger or slower."
+            f"{lowest.name} has the lowest error of the maps, {of_error(lowest, task)}, but that "
+            "is within one standard error, and it is larger or slower."
         )
     for row in measurements:
-        if row.family in ("linear", "trees", "exact kernel"):
+        if row.family in OTHERS:
             sentences.append(_beside(row, best, task))
     return tuple(sentences)
 
@@ -91,7 +117,50 @@ def in_python(model: Any) -> str:
     call = repr(model.feature_map)
     if steps is not None:
         call = f"make_pipeline({', '.join(repr(step) for _, step in steps)})"
-    return f"{type(model).__name__}({' '.join(call.split())})"
+    seed = "" if model.random_state is None else f", random_state={model.random_state!r}"
+    return f"{type(model).__name__}({' '.join(call.split())}{seed})"
+
+
+def imports_of(model: Any) -> str:
+    """The statements that import what the call of `in_python` names.
+
+    Parameters
+    ----------
+    model : KernelClassifier or KernelRegressor
+        With a map of this package, or a pipeline that ends with one.
+
+    Returns
+    -------
+    statements : str
+        With semicolons between them.
+
+    Examples
+    --------
+    >>> from kitchenette import Fastfood, KernelRegressor
+    >>> from kitchenette.kernels import Matern
+    >>> from kitchenette.report.advice import imports_of
+    >>> imports_of(KernelRegressor(Fastfood(Matern(nu=1.5))))
+    'from kitchenette import Fastfood, KernelRegressor; from kitchenette.kernels import Matern'
+    """
+    call = in_python(model)
+    kinds = {type(part) for part in (model, *model.get_params().values())}
+    found: dict[str, list[str]] = {}
+    for kind in kinds:
+        if f"{kind.__name__}(" in call and kind.__name__ != "Pipeline":
+            found.setdefault(_public_module(kind), []).append(kind.__name__)
+    if "make_pipeline(" in call:
+        found["sklearn.pipeline"] = ["make_pipeline"]
+    return "; ".join(
+        f"from {name} import {', '.join(sorted(found[name]))}" for name in sorted(found)
+    )
+
+
+def _public_module(kind: type) -> str:
+    """The module that users import a class from."""
+    first, second, *_ = kind.__module__.split(".")
+    if first == "kitchenette":
+        return "kitchenette.kernels" if second == "kernels" else "kitchenette"
+    return f"{first}.{second}"  # as in sklearn.preprocessing._data
 
 
 def _beside(row: Measurement, best: Measurement, task: str) -> str:
@@ -99,23 +168,34 @@ def _beside(row: Measurement, best: Measurement, task: str) -> str:
         return (
             f"On all {row.n_rows:,} rows the exact kernel machine would take about "
             f"{of_seconds(row.fit_seconds)} by its measured growth."
-            if row.family == "exact kernel"
-            else f"On all {row.n_rows:,} rows trees would take about {of_seconds(row.fit_seconds)}."
         )
-    error = of_error(row, task)
-    noise = CLOSE * max(row.standard_error or 0.0, best.standard_error or 0.0)
+    error, seconds = of_error(row, task), of_seconds(row.fit_seconds)
+    costs = (
+        f"an error of {error} after {seconds}, and {of_seconds(row.predict_seconds)} per prediction"
+    )
     difference = _error(row) - _error(best)
+    fewer = row.n_rows < best.n_rows
+    if (fewer or row.unfinished) and difference >= -_noise(row, best):
+        # Less than all rows or rounds: that it is no better says nothing of what it could be.
+        return f"{_subject(row)} has {costs}; that is no verdict, as it has not learned " + (
+            f"all {best.n_rows:,} rows." if fewer else "all rounds."
+        )
     verdict = (
-        "is as good as"
-        if abs(difference) <= noise
-        else ("is worse than" if difference > 0 else "is better than")
+        "as good as"
+        if abs(difference) <= _noise(row, best)
+        else ("worse than" if difference > 0 else "better than")
     )
-    name = row.name.capitalize() if row.family == "trees" else f"The {row.name}"
-    verdict = verdict.replace("is ", "are ", 1) if row.family == "trees" else verdict
-    return (
-        f"{name} {verdict} that, with an error of {error} after {of_seconds(row.fit_seconds)}, and "
-        f"{of_seconds(row.predict_seconds)} per prediction."
-    )
+    return f"{_subject(row)} is {verdict} {best.name}, with {costs}."
+
+
+def _subject(row: Measurement) -> str:
+    """The name of a model at the beginning of a sentence."""
+    return row.name if row.family == "trees" else f"The {row.name}"
+
+
+def _noise(one: Measurement, other: Measurement) -> float:
+    """The difference of errors that chance explains."""
+    return CLOSE * max(one.standard_error or 0.0, other.standard_error or 0.0)
 
 
 def _error(row: Measurement) -> float:

@@ -16,7 +16,8 @@ from threadpoolctl import threadpool_limits
 
 from kitchenette.data.rows import table, take
 from kitchenette.parameters import check_choice
-from kitchenette.report.advice import advised, in_python, recommended
+from kitchenette.report.advice import advised, recommended
+from kitchenette.report.boosting import ROUNDS, boosted, installed
 from kitchenette.report.comparison import (
     Comparison,
     Confusion,
@@ -29,7 +30,6 @@ from kitchenette.report.contestants import (
     exact,
     linear,
     map_error,
-    trees,
     trivial,
     with_map,
 )
@@ -47,10 +47,11 @@ from kitchenette.sketching.random import Stream, seed_from
 PERMUTED_ROWS = 500  # of which predictions are compared
 KERNEL_ROWS = 500  # rows whose inner products are compared with the kernel
 KERNEL_NUMBERS = 1 << 25  # numbers in these rows at most, which become dense
-FIRST_ROWS = 500  # that models start with whose time grows faster than the rows
-THREADED_ROWS = 10_000  # from which on trees use several threads
+FIRST_ROWS = 500  # of the exact kernel machine, whose time grows faster than the rows
+THREADED_ROWS = 10_000  # from which on trees have several threads
 MOST_CLASSES = 30  # in a table of confusions
 BINS = 10
+FIRST_ROUNDS = 5  # of trees, from whose time that of all rounds is estimated
 EXACT_SHARE, TREES_SHARE = 0.2, 0.2  # of the budget
 GROWTH_OF_MAPS = 4.0  # times as long takes a map with four times the features, at least
 ERROR_NAMES = {
@@ -77,8 +78,10 @@ def compare(
     """Compare feature maps of several sizes with each other and with other kinds of models.
 
     Every model learns from the same rows and is tested on the same others: a trivial and a linear
-    model, gradient-boosted trees, a support vector machine with the exact kernel on as many rows
-    as its part of the time allows, and the maps with least squares, small ones first.
+    model, the maps with least squares, small ones first, and gradient-boosted trees: those of
+    LightGBM and XGBoost where they are installed, else scikit-learn's. Trees have at least the time
+    of the slowest map. A support vector machine with the exact kernel learns from as many rows as
+    its part of the time allows, and is not judged if these are not all.
 
     Parameters
     ----------
@@ -177,9 +180,7 @@ def compare(
         n_columns=X.shape[1],
         measurements=tuple(contest.measurements),
         recommended=best.name,
-        advice=advised(
-            contest.measurements, best, maps, task, in_python(contest.models[best.name])
-        ),
+        advice=advised(contest.measurements, best, maps, task, contest.models[best.name]),
         data=described_data(X, y, task, described),
         columns=described,
         left_out=tuple(contest.left_out),
@@ -221,14 +222,54 @@ class _Contest:
         n_targets = 1 if self.y.ndim == 1 else self.y.shape[1]
         self.measure("trivial model", "trivial", trivial(self.task))
         self.measure("linear model", "linear", linear(self.task, self.sparse))
-        if self.sparse:
-            self.left_out.append("Gradient-boosted trees: they do not take sparse rows.")
-        else:
-            self.grow("gradient-boosted trees", "trees", TREES_SHARE, 1.0, n_targets)
-        self.grow("exact kernel machine", "exact kernel", EXACT_SHARE, 2.0, n_targets)
+        self.measure_exact(n_targets)
         for position, size in enumerate(sizes):
             for name in maps:
                 self.measure_map(name, size, sizes[position - 1] if position else None)
+        self.measure_trees(n_targets)
+
+    def measure_trees(self, n_targets: int) -> None:
+        """Fit trees on all rows, for at least as long as any map took.
+
+        They come last, because only then that time is known. Those of scikit-learn stand for the
+        others, which are faster and have the same algorithm, if there are no others.
+        """
+        libraries = installed(sparse=self.sparse)
+        others = tuple(name for name in libraries if name != "HistGradientBoosting")
+        if not libraries:
+            self.left_out.append(
+                "Gradient-boosted trees: scikit-learn's do not take sparse rows. Install LightGBM "
+                "or XGBoost, which do."
+            )
+        slowest = max(
+            (row.fit_seconds or 0.0 for row in self.measurements if row.n_components), default=0.0
+        )
+        allowed = max(TREES_SHARE * self.budget / max(1, len(others)), slowest)
+        for library in others or libraries:
+            try:
+                self.boost(library, n_targets, allowed)
+            except Exception as error:  # of another package: the comparison goes on, and says so
+                self.left_out.append(f"{library}: {error}")
+
+    def boost(self, library: str, n_targets: int, allowed: float) -> None:
+        """Fit trees with all of their rounds, or with as many as some time allows."""
+        rounds = FIRST_ROUNDS
+        while True:
+            model = boosted(library, self.task, n_targets=n_targets, seed=self.seed, rounds=rounds)
+            row = self.measured(library, "trees", model, self.X, self.y)
+            seconds = row.fit_seconds or 0.0
+            if rounds == ROUNDS or seconds >= allowed:
+                break
+            # The columns are put into bins once, so that twice the rounds take less than twice as
+            # long: more rounds follow until the time is used up.
+            estimated = int(rounds * allowed / max(seconds, 1e-9))
+            rounds = min(ROUNDS, max(2 * rounds, estimated))
+        if rounds < ROUNDS:
+            row = replace(row, name=f"{library}, {rounds} of {ROUNDS} rounds", unfinished=True)
+            self.left_out.append(
+                f"{library} with all {ROUNDS} rounds: {rounds} took {seconds:.0f} s."
+            )
+        self.keep(row, model)
 
     def measure_map(self, name: str, size: int, smaller: int | None) -> None:
         """Fit a map, unless that would take longer than there is time."""
@@ -241,7 +282,7 @@ class _Contest:
         if smaller is not None:
             assert known[0].fit_seconds is not None
             expected = known[0].fit_seconds * max(GROWTH_OF_MAPS, size / smaller)
-            if expected > self.remaining:
+            if expected > self.remaining - TREES_SHARE * self.budget:
                 self.left_out.append(f"{label}: it would take about {expected:.0f} s.")
                 return
         model = with_map(self.task, name, size, self.seed, self.sparse)
@@ -250,20 +291,17 @@ class _Contest:
         except (ValueError, MemoryError) as error:
             self.left_out.append(f"{label}: {error}")
 
-    def grow(self, name: str, family: str, share: float, power: float, n_targets: int) -> None:
-        """Fit a model on more and more rows, up to all or to what its share of the time allows."""
-        n_rows, allowed = self.X.shape[0], share * self.budget
+    def measure_exact(self, n_targets: int) -> None:
+        """Fit the exact kernel machine on more and more rows, while its time allows."""
+        name, power = "exact kernel machine", 2.0  # its time grows with the square of the rows
+        n_rows, allowed = self.X.shape[0], EXACT_SHARE * self.budget
         order = np.argsort(Stream(self.seed, "growing").uniforms(1, n_rows)[0])
         size, spent = min(FIRST_ROWS, n_rows), 0.0
         found: list[Measurement] = []
         while True:
-            model = (
-                trees(self.task, n_targets, self.seed)
-                if family == "trees"
-                else exact(self.task, n_targets, self.sparse)
-            )
+            model = exact(self.task, n_targets, self.sparse)
             some = np.sort(order[:size])
-            row = self.measured(name, family, model, take(self.X, some), self.y[some])
+            row = self.measured(name, "exact kernel", model, take(self.X, some), self.y[some])
             found.append(row)
             assert row.fit_seconds is not None
             spent += row.fit_seconds
@@ -360,9 +398,11 @@ def extrapolation(
         if not known:
             continue
         rows, value = known[-1]
-        growth = (
-            _growth(known[-2:]) if len(known) > 1 else power if quantity == "fit_seconds" else 1.0
-        )
+        if len(known) > 1:
+            # From the widest span: between neighbors, a busy moment doubles the power.
+            growth = _growth((known[0], known[-1]))
+        else:
+            growth = power if quantity == "fit_seconds" else 1.0
         predicted = value * (n_rows / rows) ** growth
         values[quantity] = round(predicted) if quantity.endswith("bytes") else float(predicted)
     return Measurement(name, found[-1].family, n_rows, extrapolated=True, **values)

@@ -36,6 +36,8 @@ class Measurement:
         The size of the model for predictions, in a file.
     extrapolated : bool
         Whether times and sizes were not measured but follow from those of fewer rows.
+    unfinished : bool
+        Whether the time ended the fit: boosted trees that had only some of their rounds.
 
     Examples
     --------
@@ -56,6 +58,7 @@ class Measurement:
     fit_bytes: int | None = None
     model_bytes: int | None = None
     extrapolated: bool = False
+    unfinished: bool = False
 
 
 @dataclass(frozen=True)

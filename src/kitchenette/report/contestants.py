@@ -99,18 +99,6 @@ def linear(task: str, sparse: bool = False) -> Any:
     return make_pipeline(_scaler(sparse), model)
 
 
-def trees(task: str, n_targets: int, seed: int) -> Any:
-    """Gradient-boosted trees with their default parameters."""
-    # Imported here, because `kitchenette fit` needs only the simple models.
-    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
-    from sklearn.multioutput import MultiOutputRegressor
-
-    if task == "classification":
-        return HistGradientBoostingClassifier(random_state=seed)
-    model = HistGradientBoostingRegressor(random_state=seed)
-    return model if n_targets == 1 else MultiOutputRegressor(model)
-
-
 def exact(task: str, n_targets: int, sparse: bool = False) -> Any:
     """A support vector machine with the exact Gaussian kernel."""
     from sklearn.compose import TransformedTargetRegressor

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from html import escape
 from importlib.resources import files
 
+from kitchenette.report.advice import OTHERS
+from kitchenette.report.boosting import LEAF_PENALTY, ROUNDS
 from kitchenette.report.comparison import Comparison, Measurement
 from kitchenette.report.pictures import Series, bars, chart, histogram, shades
 from kitchenette.report.words import of_bytes, of_error, of_seconds, of_share
@@ -14,10 +16,9 @@ from kitchenette.report.words import of_bytes, of_error, of_seconds, of_share
 CODE = re.compile("`([^`]+)`")  # in sentences
 MOST_BARS = 20
 MOST_COLUMNS = 40
-OTHERS = ("linear", "trees", "exact kernel")  # families that are not maps and not trivial
 # A page may load nothing and run nothing; the style is part of it.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
-NOT_THERE = "What is not in the table, or not of all rows; more time allows more:"
+NOT_THERE = "What is not in the table, or not of all rows and rounds; more time allows more:"
 HEADINGS = (
     "model",
     "rows",
@@ -279,11 +280,14 @@ def _how(comparison: Comparison) -> str:
         f"By Kitchenette {escape(comparison.version)} in {of_seconds(comparison.seconds)}, seed "
         f"{comparison.seed}. All models learned from the same {comparison.n_rows:,} rows unless "
         "the table says otherwise, one after the other on this machine. The linear model is ridge "
-        "regression of the columns; trees are scikit-learn's histogram gradient boosting with its "
-        "default parameters; the exact kernel machine is its support vector machine with C=10 on "
-        "columns of unit spread. Maps are followed by least squares, whose penalty is chosen "
-        "without the test rows. Extrapolated figures continue the growth between the two largest "
-        "numbers of rows that were measured.</p></section>"
+        "regression of the columns. LightGBM and XGBoost, or where neither is installed "
+        "HistGradientBoosting of scikit-learn, are gradient-boosted trees with their default "
+        f"parameters and {ROUNDS} rounds, without early stopping, and with an L2 penalty of at "
+        f"least {LEAF_PENALTY:g} on leaves, which rare classes need. They had at least the time of "
+        "the slowest map. The exact kernel machine is scikit-learn's support vector machine with "
+        "C=10 on columns of unit spread. Maps are followed by least squares, whose penalty is "
+        "chosen without the test rows. Extrapolated figures continue the growth between the "
+        "smallest and the largest number of rows that were measured.</p></section>"
     )
 
 

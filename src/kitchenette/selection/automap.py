@@ -6,6 +6,7 @@ from numbers import Real
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import Tags, check_array, check_consistent_length
@@ -30,7 +31,7 @@ from kitchenette.maps.preparation import (
 )
 from kitchenette.maps.prepared import PreparedSpecification
 from kitchenette.maps.registry import register_automatic
-from kitchenette.parameters import check_choice, check_count, unchanged_on_error
+from kitchenette.parameters import check_choice, check_count, replaced_at_once
 from kitchenette.selection.choice import Choice
 from kitchenette.selection.choosing import decide
 from kitchenette.selection.columns import LEARNED, SCALES
@@ -40,6 +41,8 @@ from kitchenette.selection.targets import TASKS, pilot_targets, task_of
 from kitchenette.sketching.random import seed_from
 
 Array = NDArray[np.float64]
+DENSE_COLUMNS = 256  # sparse rows of more columns are not centred, so that zeros stay zeros
+SMALL_ERROR = 1e-4  # of a column, relative to its standard deviation, by which nothing is chosen
 ORDERING_COLUMNS = 8  # rows that agree in so many columns are ordered by their keys
 
 
@@ -67,7 +70,8 @@ class AutoMap(RowMap):
         or differences of columns. "auto" compares all of these, the last one up to 64 columns, and
         takes learned scales and linear maps only if they are better by more than chance explains.
     task : {"classification", "regression"} or None, default=None
-        What is predicted; None decides by the type of the targets.
+        What is predicted; None is the task of the estimator that the map belongs to, and decides
+        by the type of the targets without one.
     budget : float or None, default=None
         About how many seconds choosing may take on two cores. None allows as much as the final
         fit from 50,000 rows on, and a few seconds below. The result depends on the budget, not on
@@ -113,6 +117,11 @@ class AutoMap(RowMap):
     diagonal. It has a number for each pair of columns, so it must win by three standard errors (one
     if it saves a tenth of the loss) with no more wrong classes. Rows then cost n_columns^2 more
     operations.
+
+    Of candidates whose losses differ by less than a ten-thousandth, the one that is tried first
+    counts as the better one, and candidates are compared in one precision, dense up to 256 columns.
+    So float32 and float64, dense and sparse copies of the same rows lead to the same choice; sparse
+    rows of more than 256 columns are not centred, so that zeros stay zeros.
 
     A number that many rows have in a column, far from all others, such as 100 among strengths of
     signals between -100 and 0, often stands for a missing one. It is moved beside the smallest or
@@ -199,6 +208,7 @@ class AutoMap(RowMap):
         y: Any,
         sample_weight: NDArray[np.float64] | None = None,
         population: int | None = None,
+        copies: NDArray[np.int64] | None = None,
     ) -> Self:
         """`fit` with sample weights.
 
@@ -212,6 +222,8 @@ class AutoMap(RowMap):
             How often each row counts; rows of weight zero are ignored.
         population : int, optional
             The number of distinct rows of which these are a sample.
+        copies : ndarray of shape (n_rows,), optional
+            How often each of the distinct rows of a sample was there.
 
         Returns
         -------
@@ -221,10 +233,12 @@ class AutoMap(RowMap):
         X, y, sample_weight = as_rows(X, y, sample_weight)
         if isinstance(X, Source):
             sample = X.drawn(seed_from(self.random_state))
-            of_sample = sample.y, sample.weight, sample.population
-            return self.fit_sample(X, sample, lambda rows: self.fit_supervised(rows, *of_sample))
-        with unchanged_on_error(self):
-            self.check_parameters()
+            of_sample = sample.y, sample.weight, sample.population, sample.copies
+            return self.fit_sample(
+                X, sample, lambda draft, rows: draft.fit_supervised(rows, *of_sample)
+            )
+        with replaced_at_once(self) as draft:
+            draft.check_parameters()
             if y is None:
                 raise ValueError(
                     "AutoMap requires y to be passed, but the target y is None: it chooses by how "
@@ -236,30 +250,40 @@ class AutoMap(RowMap):
             if sample_weight is not None:
                 sample_weight = checked_weights(sample_weight, X.shape[0])
             y = counting_rows(y, sample_weight)[0]
+            copies = None if copies is None else counting_rows(copies, sample_weight)[0]
             X, sample_weight = counting_rows(X, sample_weight)
-            self._fit(X, y, sample_weight, seed_from(self.random_state), population)
-            self.specification_.operator(self.specification_.precision)
+            draft._fit(X, y, sample_weight, seed_from(draft.random_state), population, copies)
+            draft.specification_.operator(draft.specification_.precision)
         return self
 
     def _fit(
-        self, X: Any, y: Any, sample_weight: Array | None, seed: int, population: int | None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Array | None,
+        seed: int,
+        population: int | None,
+        copies: NDArray[np.int64] | None,
     ) -> None:
         n_components = None if self.n_components == "auto" else int(self.n_components)
-        drawn = Drawing(PILOT_ROWS, seed).of_rows(X, y, sample_weight)
+        drawn = Drawing(PILOT_ROWS, seed).of_rows(X, y, sample_weight, copies)
         n_rows = drawn.population if population is None else population
-        sizes = pilot_sizes(n_rows, X.shape[1], n_components or LARGEST, self.budget)
-        drawn = drawn.first(sizes.n_rows)
+        counts = drawn.counts(drawn.observation_rule(n_rows))
+        sizes = pilot_sizes(n_rows, X.shape[1], n_components or LARGEST, self.budget, counts.mean())
+        drawn, counts = drawn.first(sizes.n_rows), counts[: sizes.n_rows]
         rows, labels = validated(self, drawn.X, reset=True), np.asarray(drawn.y)
+        precision, rows = rows.dtype.name, to_compare(rows)
         order = own_order(rows, labels)
         rows, task = rows[order], task_of(y) if self.task is None else self.task
-        targets = pilot_targets(labels[order], task, seed)
+        weights, counts = drawn.weights[order], counts[order]
+        targets = pilot_targets(labels[order], task, seed, weights)
         kernel = None if isinstance(self.kernel, str) else with_unit_length(self.kernel)
-        pilot = Pilot(rows, targets, drawn.weights[order], seed)
+        pilot = Pilot(rows, targets, weights, seed, counts, complete=len(order) >= n_rows)
         # The matrices are so small that the threads of a BLAS would mostly wait for each other.
         with one_blas_thread(sizes.n_final):
             decision = decide(pilot, sizes, kernel, self.scales, n_components, seed)
         self.specification_ = decision.candidate.specification(
-            decision.n_components, seed, rows.dtype.name
+            decision.n_components, seed, precision
         )
         self.choice_ = decision.choice
         self.column_spreads_ = decision.spreads
@@ -340,6 +364,29 @@ FITTED: dict[str, Any] = {
 
 
 register_automatic(AutoMap)
+
+
+def to_compare(rows: Any) -> Any:
+    """Rows on which candidates are compared, dense unless they have many columns.
+
+    Numbers are rounded to float32 in columns where that is hardly seen, and are float64 then. So
+    the choice does not depend on the precision of the data, nor on whether they are sparse.
+    """
+    if sp.issparse(rows) and rows.shape[1] > DENSE_COLUMNS:
+        numbers = rounded_columns(rows.data[:, None])[:, 0]
+        return sp.csr_matrix((numbers, rows.indices, rows.indptr), shape=rows.shape)
+    return rounded_columns(rows.toarray() if sp.issparse(rows) else rows)
+
+
+def rounded_columns(rows: NDArray[Any]) -> Array:
+    """Rows in float64, rounded to float32 in columns whose spread is far above rounding errors."""
+    rows = rows.astype(np.float64)
+    if rows.shape[0] == 0:
+        return rows
+    with np.errstate(over="ignore", invalid="ignore"):
+        rounded = rows.astype(np.float32).astype(np.float64)
+        error = np.abs(rounded - rows).max(axis=0)
+        return np.where(error <= SMALL_ERROR * rows.std(axis=0), rounded, rows)
 
 
 def own_order(rows: Any, y: NDArray[Any]) -> NDArray[np.intp]:

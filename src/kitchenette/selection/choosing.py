@@ -83,7 +83,7 @@ def decide(
     -------
     decision : Decision
     """
-    if pilot.n_rows < LEAST_ROWS:
+    if pilot.n_observations < LEAST_ROWS:
         return _undecided(pilot, kernel, scales, n_components)
     search = Search(pilot, seed, sizes.n_screening, sizes.n_final)
     if is_wide_text(pilot.rows) and kernel is None:
@@ -95,7 +95,7 @@ def decide(
     spreads, importances = _importances(
         tried.candidate, tried.trial, tried.entry["n_components"], seed, pilot.precision
     )
-    choice = made_choice(search.table, tried.entry, pilot.n_rows, n_components)
+    choice = made_choice(search.table, tried.entry, pilot.n_observations, n_components)
     return Decision(tried.candidate, n_components, choice, spreads, importances)
 
 
@@ -112,14 +112,16 @@ def _undecided(
         kernel = KERNELS["Matern 3/2"] if kernel is None else kernel
         candidate = weighted_candidate(kernel, form, np.ones(n_columns), 1.0)
     size = FIRST_SIZE if n_components is None else n_components
-    return Decision(candidate, size, undecided(candidate.described(), pilot.n_rows), None, None)
+    return Decision(
+        candidate, size, undecided(candidate.described(), pilot.n_observations), None, None
+    )
 
 
 def _grown(search: Search, candidate: Candidate, seed: int) -> int:
     """The number of features after which twice as many gain less than a hundredth."""
     pilot = search.pilot
     sizes = [FIRST_SIZE]
-    while sizes[-1] < min(LAST_SIZE, pilot.n_rows // 2):
+    while sizes[-1] < min(LAST_SIZE, pilot.n_observations // 2):
         sizes.append(2 * sizes[-1])
     trials = pilot.curve(candidate, sizes, seed)
     for size, trial in zip(sizes, trials, strict=True):

@@ -18,7 +18,8 @@ LEARNED = ("learned", "full")  # what follows from derivatives of a model
 KNOTS = 65  # the most knots of a column in "compressed" and "ranks"
 FAR = 10.0  # robust spreads from the median, to which numbers further away are moved
 ROUNDING = 4.0  # spreads of so many units in the last place of a column are rounding errors
-TINY_SPREAD = {"float32": 1e-30, "float64": 1e-200}  # below, one over the spread could overflow
+TINY_SPREAD = 1e-30  # below, one over the spread could overflow float32
+EPS = {name: float(np.finfo(name).eps) for name in ("float32", "float64")}
 WIDE = 4096  # sparse rows of more columns are not scaled column by column
 
 
@@ -128,7 +129,8 @@ def _sparse_scales(name: str, rows: Any) -> ColumnScales:
     mean_square = np.asarray(rows.multiply(rows).mean(axis=0), dtype=np.float64).ravel()
     mean = np.asarray(rows.mean(axis=0), dtype=np.float64).ravel()
     spread = np.sqrt(np.maximum(mean_square - mean**2, 0))
-    spread = _beyond_rounding(spread, np.sqrt(mean_square), rows.dtype)
+    eps = EPS["float32" if _is_float32(rows.data) else "float64"]
+    spread = _beyond_rounding(spread, np.sqrt(mean_square), eps)
     return _affine_scales(name, spread, np.zeros_like(spread))
 
 
@@ -154,7 +156,7 @@ def robust_spread(rows: NDArray[Any]) -> Array:
     Numbers further from the median than ten times the range from the 5th to the 95th percentile
     are moved to that distance, unless this range is zero.
     """
-    precision, rows = rows.dtype, rows.astype(np.float64)
+    rows = rows.astype(np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
         low, middle, high = np.percentile(rows, [5, 50, 95], axis=0)
         reach = np.where(high > low, FAR * (high - low), np.inf)
@@ -162,13 +164,20 @@ def robust_spread(rows: NDArray[Any]) -> Array:
         size = np.abs(near).max(axis=0)
         unit = np.where(size > 0, size, 1.0)  # divided by it, numbers have squares that are finite
         spread = (near / unit).std(axis=0) * unit
-    return _beyond_rounding(spread, size, precision)
+    eps = np.array([EPS["float32" if _is_float32(column) else "float64"] for column in rows.T])
+    return _beyond_rounding(spread, size, eps)
 
 
-def _beyond_rounding(spread: Array, size: Array, precision: np.dtype[Any]) -> Array:
+def _is_float32(numbers: Array) -> bool:
+    """Whether numbers have been rounded to float32; whole numbers have not been rounded at all."""
+    with np.errstate(over="ignore"):
+        rounded = numbers.astype(np.float32)
+    return bool(np.all(rounded == numbers) and np.any(rounded != np.rint(rounded)))
+
+
+def _beyond_rounding(spread: Array, size: Array, eps: Any) -> Array:
     """The spreads, or zero where they cannot be told from rounding errors of this size."""
-    least = np.maximum(ROUNDING * np.finfo(precision).eps * size, TINY_SPREAD[precision.name])
-    return np.where(spread > least, spread, 0.0)
+    return np.where(spread > np.maximum(ROUNDING * eps * size, TINY_SPREAD), spread, 0.0)
 
 
 def _inverse(spread: Array) -> Array:

@@ -1,16 +1,18 @@
-"""A sample of rows on which candidates are fitted and compared by their errors on rows held out."""
+"""A sample on which candidates are fitted and compared by their errors on what is held out."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from kitchenette.learning.gradients import gradient_outer_product, squared_derivatives
+from kitchenette.data.observations import divided
+from kitchenette.learning.gradients import gradient_outer_product, mean_squared_derivatives
 from kitchenette.learning.least_squares import LeastSquares
 from kitchenette.learning.solution import Solution
 from kitchenette.maps.fourier import FourierSpecification
@@ -19,10 +21,12 @@ from kitchenette.selection.targets import Targets
 from kitchenette.sketching.random import Stream
 
 Array = NDArray[np.float64]
+Thing = TypeVar("Thing")
 PENALTIES = 10.0 ** np.arange(0.5, -8.1, -0.75)  # relative to the trace of the Gram matrix
 FIRST_PENALTY = 5
 FAR = 3  # the steps between penalties that are tried first
 MANY_ROWS, FOLDS = 2000, 3  # from many rows on one split suffices
+TIE = 1e-4  # losses that differ by a smaller part are equal: rounding must not decide
 HELD_OUT, MOST_HELD_OUT = 0.3, 2500  # the share of many rows that is held out, and its limit
 
 
@@ -33,11 +37,13 @@ class Trial:
     Attributes
     ----------
     losses : ndarray
-        The squared error of every row held out, relative to the variance of the targets.
+        The squared error of every pair held out, relative to the variance of the targets.
     weights : ndarray
-        The weights of these rows.
+        The weights of these pairs.
+    counts : ndarray
+        The number of observations that each of them stands for in a standard error.
     wrong : ndarray
-        Whether the class of every row held out is wrong, or its loss for regression.
+        Whether the class of every pair held out is wrong, or its loss for regression.
     penalty : float
         The best penalty, relative to the trace of the Gram matrix.
     solutions : list of tuples
@@ -46,6 +52,7 @@ class Trial:
 
     losses: Array
     weights: Array
+    counts: Array
     wrong: Array
     penalty: float
     solutions: list[tuple[LeastSquares, Solution]] = field(repr=False)
@@ -68,21 +75,21 @@ class Trial:
         """
         gain, deviation = self._gain(other.losses - self.losses)
         worse, uncertainty = self._gain(self.wrong - other.wrong)
-        return gain > caution * deviation and worse <= tolerance * uncertainty
+        return gain > max(caution * deviation, TIE * other.loss) and (
+            worse <= tolerance * uncertainty
+        )
 
     def _gain(self, difference: Array) -> tuple[float, float]:
         """The mean of a difference, and its standard error."""
         share = self.weights / self.weights.sum()
         mean = float(share @ difference)
-        return mean, float(np.sqrt(np.sum(np.square(share * (difference - mean)))))
+        squares = np.square(share * (difference - mean)) / self.counts
+        return mean, float(np.sqrt(squares.sum()))
 
     def squared_derivatives(self, specification: FourierSpecification) -> Array:
         """The average square of the derivative in each column, over the folds."""
-        squares = [
-            squared_derivatives(specification, statistics, solution.coef)
-            for statistics, solution in self.solutions
-        ]
-        return np.asarray(np.mean(squares, axis=0))
+        models = [(statistics, solution.coef) for statistics, solution in self.solutions]
+        return mean_squared_derivatives(specification, models)
 
     def gradient_outer_product(self, specification: FourierSpecification) -> Array:
         """The average outer product of gradients, over the folds."""
@@ -93,8 +100,42 @@ class Trial:
         return np.asarray(np.mean(products, axis=0))
 
 
+@dataclass(frozen=True)
+class Fold:
+    """Observations that are held out, and the others.
+
+    Attributes
+    ----------
+    kept, held_out : ndarray of int
+        The pairs of which some observations are learned, or held out.
+    kept_weights, weights : ndarray
+        The weights of these observations.
+    counts : ndarray
+        The number of observations that are held out.
+    """
+
+    kept: NDArray[np.intp]
+    kept_weights: Array
+    held_out: NDArray[np.intp]
+    weights: Array
+    counts: Array
+
+    @classmethod
+    def of(cls, weights: Array, counts: Array, left_out: Array) -> Self:
+        """The fold that holds out so many of the observations of each pair."""
+        kept, held_out = np.flatnonzero(left_out < counts), np.flatnonzero(left_out > 0)
+        units = weights / counts
+        return cls(
+            kept,
+            units[kept] * (counts - left_out)[kept],
+            held_out,
+            units[held_out] * left_out[held_out],
+            left_out[held_out],
+        )
+
+
 class Pilot:
-    """Rows, targets and weights of a sample, and which of them are held out.
+    """A sample of distinct pairs of rows and targets, and which observations are held out.
 
     Parameters
     ----------
@@ -106,13 +147,29 @@ class Pilot:
         Weights of the rows; only their ratios matter.
     seed : int
         The seed of the splits.
+    counts : ndarray of shape (n_rows,), optional
+        The number of observations that each row stands for; by default one. They are held out one
+        by one; see `kitchenette.data.observations`.
+    complete : bool, default=True
+        Whether the sample has all pairs, so that nothing but the observations is left to chance.
     """
 
-    def __init__(self, rows: Any, targets: Targets, weights: Array | None, seed: int):
+    def __init__(
+        self,
+        rows: Any,
+        targets: Targets,
+        weights: Array | None,
+        seed: int,
+        counts: Array | None = None,
+        complete: bool = True,
+    ):
         n = rows.shape[0]
         self.rows, self.targets = rows, targets
         self.weights = np.ones(n) if weights is None else weights / weights.mean()
-        self.folds = _folds(n, seed)
+        counts = np.ones(n) if counts is None else counts
+        self.n_observations = int(counts.sum())
+        self.folds = [Fold.of(self.weights, counts, part) for part in _folds(counts, seed)]
+        self._complete = complete
         self._place = FIRST_PENALTY  # of the best penalty of the last trial
 
     @property
@@ -122,11 +179,11 @@ class Pilot:
 
     @property
     def n_rows(self) -> int:
-        """The number of rows."""
+        """The number of distinct rows with their targets."""
         return int(self.rows.shape[0])
 
     def trial(self, candidate: Candidate, n_components: int, seed: int) -> Trial:
-        """Fit so many features of a candidate, and predict the rows held out."""
+        """Fit so many features of a candidate, and predict what is held out."""
         return self.curve(candidate, [n_components], seed)[0]
 
     def curve(self, candidate: Candidate, sizes: list[int], seed: int) -> list[Trial]:
@@ -135,21 +192,21 @@ class Pilot:
         Z = np.empty((self.n_rows, inner.n_components), dtype=np.float32)
         if not inner.operator(Z.dtype).write(candidate.prepared(self.rows), Z):
             raise ValueError("Features of a sample of the rows overflowed. Scale the data down.")
-        fitted = [self._statistics(Z, held_out) for held_out in self.folds]
+        fitted = [self._statistics(Z, fold) for fold in self.folds]
         whole = Z.shape[1]
         return [
             self._best(Z[:, :m], fitted if m == whole else [one.leading(m) for one in fitted])
             for m in sizes
         ]
 
-    def _statistics(self, Z: NDArray[Any], held_out: NDArray[np.bool_]) -> LeastSquares:
-        kept, Y = ~held_out, self.targets.columns
-        return LeastSquares(Z.shape[1], Y.shape[1]).update(Z[kept], Y[kept], self.weights[kept])
+    def _statistics(self, Z: NDArray[Any], fold: Fold) -> LeastSquares:
+        Y = self.targets.columns[fold.kept]
+        return LeastSquares(Z.shape[1], Y.shape[1]).update(Z[fold.kept], Y, fold.kept_weights)
 
     def _best(self, Z: NDArray[Any], fitted: list[LeastSquares]) -> Trial:
         """The trial with the best penalty, which is searched from that of the last trial on."""
         tried: dict[int, Trial] = {}
-        tests = [Z[held_out].astype(np.float64) for held_out in self.folds]
+        tests = [Z[fold.held_out].astype(np.float64) for fold in self.folds]
 
         def loss(place: int) -> float:
             if not 0 <= place < PENALTIES.size:
@@ -159,9 +216,9 @@ class Pilot:
             return tried[place].loss
 
         # Far steps first, because the loss may have several minima.
-        place = min((self._place, self._place + FAR, self._place - FAR), key=loss)
-        step = 1 if loss(place + 1) < loss(place) else -1
-        while loss(place + step) < loss(place):
+        place = first_best((self._place, self._place + FAR, self._place - FAR), loss)
+        step = 1 if is_better(loss(place + 1), loss(place)) else -1
+        while is_better(loss(place + step), loss(place)):
             place += step
         self._place = place
         return tried[place]
@@ -169,31 +226,61 @@ class Pilot:
     def _with_penalty(
         self, tests: list[Array], fitted: list[LeastSquares], penalty: float
     ) -> Trial:
-        losses, solutions = np.zeros(self.n_rows), []
-        wrong, tested = np.zeros(self.n_rows), np.zeros(self.n_rows, dtype=bool)
-        for statistics, Z, held_out in zip(fitted, tests, self.folds, strict=True):
+        losses, wrong, solutions = [], [], []
+        for statistics, Z, fold in zip(fitted, tests, self.folds, strict=True):
             trace = float(statistics.gram.diagonal().sum())
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 solution = statistics.solve(penalty * trace if trace > 0 else 1.0)
-            predicted = solution.predict(Z)
-            losses[held_out], wrong[held_out] = self.targets.compared(predicted, held_out)
-            tested |= held_out
+            compared = self.targets.compared(solution.predict(Z), fold.held_out)
+            losses.append(compared[0])
+            wrong.append(compared[1])
             solutions.append((statistics, solution))
-        weights = self.weights[tested]
-        return Trial(losses[tested], weights, wrong[tested], penalty, solutions)
+        weights, counts = (
+            np.concatenate([getattr(fold, name) for fold in self.folds])
+            for name in ("weights", "counts")
+        )
+        # Of an incomplete sample, pairs with all their observations were drawn by chance.
+        counts = counts if self._complete else np.ones_like(counts)
+        return Trial(
+            np.concatenate(losses), weights, counts, np.concatenate(wrong), penalty, solutions
+        )
 
 
-def _folds(n_rows: int, seed: int) -> list[NDArray[np.bool_]]:
-    """Which rows are held out: once if there are many, else each row in one of several folds."""
+def is_better(one: float, other: float) -> bool:
+    """Whether a loss is smaller than another one, and not a tie with it."""
+    return one < (1 - TIE) * other
+
+
+def first_best(things: Iterable[Thing], loss: Callable[[Thing], float]) -> Thing:
+    """The first one, unless a later one has a smaller loss that is not a tie."""
+    best, *others = things
+    for other in others:
+        if is_better(loss(other), loss(best)):
+            best = other
+    return best
+
+
+def _folds(counts: Array, seed: int) -> list[Array]:
+    """How many observations of each pair are held out in each fold.
+
+    If there are many, some are held out once, else each of them in one of several folds.
+    """
+    n_rows, n_observations = counts.size, counts.sum()
     order = np.argsort(Stream(seed, "folds").uniforms(1, n_rows)[0])
-    if n_rows >= MANY_ROWS:
-        parts = [order[: min(int(HELD_OUT * n_rows), MOST_HELD_OUT)]]
-    else:
-        parts = np.array_split(order, min(n_rows, FOLDS))
-    folds = []
-    for part in parts:
-        held_out = np.zeros(n_rows, dtype=bool)
-        held_out[part] = True
+    places = np.empty(n_rows)
+    places[order] = (np.arange(n_rows) + 0.5) / n_rows
+    if n_observations >= MANY_ROWS:
+        most = min(int(HELD_OUT * n_observations), MOST_HELD_OUT)
+        return [divided(counts, most / n_observations, places)]
+    n_folds = int(min(n_observations, FOLDS))
+    folds, left = [], counts.copy()
+    single = counts == 1
+    for number, part in enumerate(np.array_split(order, n_folds)):
+        chance = Stream(seed, f"copies in fold {number}").uniforms(1, n_rows)[0]
+        held_out = divided(left, 1 / (n_folds - number), chance)
+        held_out[single] = 0
+        held_out[part] = np.where(single[part], 1, held_out[part])
         folds.append(held_out)
+        left = left - held_out
     return folds

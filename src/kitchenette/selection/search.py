@@ -21,7 +21,7 @@ from kitchenette.selection.candidates import (
     weighted_candidate,
 )
 from kitchenette.selection.columns import LEARNED, SCALES, WIDE, column_scales
-from kitchenette.selection.pilot import Pilot, Trial
+from kitchenette.selection.pilot import Pilot, Trial, first_best, is_better
 from kitchenette.selection.placeholders import find_placeholders
 
 Array = NDArray[np.float64]
@@ -75,7 +75,7 @@ class Search:
     def __init__(self, pilot: Pilot, seed: int, n_screening: int, n_components: int):
         self.pilot, self.seed = pilot, seed
         self.n_screening, self.n_components = n_screening, n_components
-        self.few = pilot.n_rows < VERY_FEW_ROWS
+        self.few = pilot.n_observations < VERY_FEW_ROWS
         self.table: list[dict[str, Any]] = []
         self.before: Substitute | None = None  # what is done to columns before they are scaled
 
@@ -92,7 +92,7 @@ class Search:
 
     def best_of(self, candidates: Iterable[Candidate]) -> Tried:
         """The candidate with the smallest loss."""
-        return min((self.attempt(candidate) for candidate in candidates), key=lambda t: t.loss)
+        return best_of(self.attempt(candidate) for candidate in candidates)
 
     # ------------------------------------------------------------ the stages
 
@@ -132,7 +132,7 @@ class Search:
             if isinstance(candidate, FourierCandidate):
                 # More features resolve smaller widths.
                 again.append(self.attempt(candidate.wider(0.8), self.n_components))
-            tried = min(again, key=lambda t: t.loss)
+            tried = best_of(again)
             if best is None or self._wins(tried, best):
                 best = tried
         assert best is not None
@@ -164,8 +164,8 @@ class Search:
             start = weighted_candidate(kernel, form, np.ones_like(form.spread), 1.0)
             found.append(self.best_of(start.wider(width) for width in WIDTHS))
         first = found[0]
-        found.sort(key=lambda t: t.loss)
-        if self.pilot.n_rows < FEW_ROWS and not self._wins(found[0], first):
+        found = in_order(found)
+        if self.pilot.n_observations < FEW_ROWS and not self._wins(found[0], first):
             found.sort(key=lambda t: t is not first)
         return [self._finer(tried) for tried in found[:2]] + found[2:]
 
@@ -181,12 +181,12 @@ class Search:
         candidate = tried.candidate
         assert isinstance(candidate, FourierCandidate)
         finer = self.best_of(candidate.wider(factor) for factor in FINER)
-        return min(tried, finer, key=lambda t: t.loss)
+        return best_of((tried, finer))
 
     def _learned(self, starts: list[Tried]) -> Tried:
         """Weights of columns from average squared derivatives, a few times over."""
         firsts = [self._step(start, 1.0, LEARNED_WIDTHS[0]) for start in starts]
-        best = min((*starts, *firsts), key=lambda t: t.loss)
+        best = best_of((*starts, *firsts))
         n_steps = FEW_STEPS if self.few else LEARNING_STEPS
         return _improved(
             best, lambda t, power: self._step(t, power, LEARNED_WIDTHS[1]), n_steps - 1
@@ -236,7 +236,7 @@ class Search:
             if candidate.width > 1.01 * widths[0] * made.width:
                 break
             widths = (widths[0] * NARROWER, *widths)
-            best = min(best, self.attempt(made.wider(widths[0])), key=lambda t: t.loss)
+            best = best_of((best, self.attempt(made.wider(widths[0]))))
         return best
 
     def _kernels(self, tried: Tried) -> Tried:
@@ -244,14 +244,14 @@ class Search:
         smoother = self.best_of(self._with_kernel(tried, KERNELS["Gaussian"], (0.7, 1.4)))
         rougher = self.best_of(self._with_kernel(tried, KERNELS["Matern 1/2"], (1.0, 2.0)))
         names = ["Matern 5/2", "rational quadratic"]
-        if rougher.loss < smoother.loss:
+        if is_better(rougher.loss, smoother.loss):
             # The Laplacian kernel adds distances column by column, so mixed columns do not suit it.
             narrow = self.pilot.rows.shape[1] <= LAPLACIAN_COLUMNS
             names = ["Laplacian"] if narrow and not is_mixed(tried.candidate) else []
         others = [
             self.best_of(self._with_kernel(tried, KERNELS[name], (0.7, 1.4))) for name in names
         ]
-        return min(smoother, rougher, *others, key=lambda t: t.loss)
+        return best_of((smoother, rougher, *others))
 
     def _with_kernel(
         self, tried: Tried, kernel: ShiftInvariantKernel, widths: tuple[float, ...]
@@ -267,7 +267,7 @@ class Search:
         linear = self.attempt(PolynomialCandidate(1, 0.0, d), self.n_components)
         quadratic = [PolynomialCandidate(2, coef0, d) for coef0 in (0.3, 1.0, 3.0)]
         tried = [self.attempt(candidate, self.n_components) for candidate in quadratic]
-        best = min(tried, key=lambda t: t.loss)
+        best = best_of(tried)
         return best if self._wins(best, linear) else linear
 
     def _wins(self, one: Tried, other: Tried) -> bool:
@@ -277,8 +277,23 @@ class Search:
             much = one.loss < (1 - MUCH) * other.loss
             caution = 1.0 if much else MIXING_CAUTION
             return one.trial.beats(other.trial, caution, tolerance=0.0)
-        caution = 1.0 if self.pilot.n_rows < FEW_ROWS else CAUTION
+        caution = 1.0 if self.pilot.n_observations < FEW_ROWS else CAUTION
         return one.trial.beats(other.trial, caution, tolerance=caution)
+
+
+def best_of(tried: Iterable[Tried]) -> Tried:
+    """The one with the smallest loss, or the first of those that are tied with it."""
+    return first_best(tried, lambda one: one.loss)
+
+
+def in_order(tried: list[Tried]) -> list[Tried]:
+    """The best first, then the best of the others, and so on."""
+    left, ordered = list(tried), []
+    while left:
+        best = best_of(left)
+        ordered.append(best)
+        left = [other for other in left if other is not best]
+    return ordered
 
 
 def is_wide_text(rows: Any) -> bool:
@@ -351,7 +366,7 @@ def _improved(best: Tried, step: Callable[[Tried, float], Tried], n_steps: int) 
         tried = step(best, power)
         if tried.loss > (1 - SMALL_GAIN) * best.loss:
             power /= 2
-        best = min(best, tried, key=lambda t: t.loss)
+        best = best_of((best, tried))
         if power < LEAST_POWER:
             break
     return best

@@ -30,7 +30,11 @@ class Sizes(NamedTuple):
 
 
 def pilot_sizes(
-    n_rows: int, n_columns: int, n_components: int, seconds: float | None = None
+    n_rows: int,
+    n_columns: int,
+    n_components: int,
+    seconds: float | None = None,
+    per_row: float = 1.0,
 ) -> Sizes:
     """The largest pilot that the budget allows.
 
@@ -43,16 +47,18 @@ def pilot_sizes(
     seconds : float, optional
         The budget; by default as much as the final fit takes, or a few seconds for data of less
         than 50,000 rows.
+    per_row : float, default=1.0
+        The number of observations that a distinct row stands for.
 
     Returns
     -------
     sizes : Sizes
     """
     operations = budget_of(n_rows, n_components, seconds)
-    rows, screening = _screening(n_rows, n_columns, n_components, operations)
+    rows, screening = _screening(n_rows, n_columns, n_components, operations, per_row)
     affordable = (1 - OF_SCREENING) * operations / FINALISTS
     # Features far beyond the number of rows of the pilot tell nothing more about a candidate.
-    enough = min(n_components, max(screening, rows // 2))
+    enough = min(n_components, max(screening, int(per_row * rows) // 2))
     for size in (enough, *SIZES):
         if size <= enough and trial_cost(rows, size, n_columns) <= affordable:
             return Sizes(rows, screening, max(size, screening))
@@ -69,7 +75,7 @@ def budget_of(n_rows: int, n_components: int, seconds: float | None) -> float:
 
 
 def _screening(
-    n_rows: int, n_columns: int, n_components: int, operations: float
+    n_rows: int, n_columns: int, n_components: int, operations: float, per_row: float
 ) -> tuple[int, int]:
     """The number of rows and of features for screening."""
     affordable = OF_SCREENING * operations / SCREENED
@@ -79,7 +85,8 @@ def _screening(
         rows = min(n_rows, PILOT_ROWS)
         while trial_cost(rows, size, n_columns) > affordable and rows > KEPT_ROWS * size:
             rows = int(0.9 * rows)
-        enough = rows >= max(ROWS_PER_FEATURE * size, min(n_rows, int(0.9 * KEPT_ROWS * size)))
+        kept = min(n_rows * per_row, int(0.9 * KEPT_ROWS * size))
+        enough = rows * per_row >= max(ROWS_PER_FEATURE * size, kept)
         if (enough and trial_cost(rows, size, n_columns) <= affordable) or size == SIZES[-1]:
             break
     return rows, min(size, n_components)

@@ -37,7 +37,7 @@ class Targets:
     variance: float
     classes: NDArray[np.intp] | None
 
-    def compared(self, predicted: Array, rows: NDArray[np.bool_]) -> tuple[Array, Array]:
+    def compared(self, predicted: Array, rows: NDArray[np.intp]) -> tuple[Array, Array]:
         """Squared errors relative to the variance, and errors of the task, of these rows."""
         losses = np.square(predicted - self.columns[rows]).sum(axis=1) / self.variance
         if self.classes is None:
@@ -80,23 +80,24 @@ def likely_task(y: Any) -> str:
     return task_of(y)
 
 
-def pilot_targets(y: Any, task: str, seed: int) -> Targets:
-    """The targets of a sample of rows."""
+def pilot_targets(y: Any, task: str, seed: int, weights: Array | None = None) -> Targets:
+    """The targets of a sample of rows with weights."""
     y = np.asarray(y)
     y = y.ravel() if y.ndim == 2 and y.shape[1] == 1 else y
     if task == "regression":
-        return _with_variance(_near(y.astype(np.float64).reshape(y.shape[0], -1)), None)
+        return _with_variance(_near(y.astype(np.float64).reshape(y.shape[0], -1)), None, weights)
     if y.ndim == 2:  # several labels for each row
-        return _with_variance(y.astype(np.float64), None)
+        return _with_variance(y.astype(np.float64), None, weights)
     names, places = np.unique(y, return_inverse=True)
     if names.size <= MOST_COLUMNS:
-        return _with_variance(np.eye(names.size)[places], places)
+        return _with_variance(np.eye(names.size)[places], places, weights)
     signs = Stream(seed, "classes").signs(names.size, MOST_COLUMNS).astype(np.float64)
-    return _with_variance(signs[places], None)
+    return _with_variance(signs[places], None, weights)
 
 
-def _with_variance(columns: Array, classes: Any) -> Targets:
-    variance = float(columns.var(axis=0).sum())
+def _with_variance(columns: Array, classes: Any, weights: Array | None) -> Targets:
+    squares = np.square(columns - np.average(columns, axis=0, weights=weights))
+    variance = float(np.average(squares, axis=0, weights=weights).sum())
     return Targets(columns, variance if variance > 0 else 1.0, classes)
 
 

@@ -8,6 +8,7 @@ stored whole, even if not all rows of the last one are used.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -18,9 +19,10 @@ from numpy.typing import DTypeLike, NDArray
 from scipy import special
 
 from kitchenette import _core
+from kitchenette.sketching.hadamard import fwht
 from kitchenette.sketching.operators import NativeOperator, Operator
 from kitchenette.sketching.random import Stream
-from kitchenette.sketching.rows import row_blocks
+from kitchenette.sketching.rows import BLOCK_BYTES, row_blocks
 
 TILE = 128  # the smallest number of rows of the projection that the core computes together
 
@@ -66,10 +68,15 @@ class StructuredProjection(ABC):
         return replace(self, **changes)
 
     def matrix(self) -> NDArray[Any]:
-        """The projection as an explicit matrix of shape (n_rows, n_columns)."""
-        identity = np.eye(self.n_columns, dtype=self.scales.dtype)
+        """The projection as an explicit matrix of shape (n_rows, n_columns).
+
+        Costs a transform of n_columns rows.
+        """
+        identity = sp.eye_array(self.n_columns, dtype=self.scales.dtype, format="csr")
         out = np.empty((self.n_columns, self.n_rows), dtype=self.scales.dtype)
-        self.operator(_core.Tail("identity"), self.n_rows).write(identity, out)
+        project = self.operator(_core.Tail("identity"), self.n_rows)
+        for rows, block in row_blocks(identity, max(self.n_rows, self.n_columns)):
+            project.write(block, out[rows])
         return out.T
 
     def row_lengths(self) -> NDArray[np.float64]:
@@ -115,6 +122,71 @@ class HadamardProjection(StructuredProjection):
     gaussians: NDArray[Any] | None = None
     cosines: NDArray[Any] | None = None
     sines: NDArray[Any] | None = None
+
+    def matrix(self) -> NDArray[Any]:
+        """The projection as an explicit matrix of shape (n_rows, n_columns).
+
+        Costs a transform of n_columns rows, or of n_rows if these are fewer: rows of the matrix are
+        the transposed transform of unit vectors.
+        """
+        if self.n_columns <= self.n_rows:
+            return super().matrix()
+        out = np.empty((self.n_rows, self.n_columns), dtype=self.scales.dtype)
+        for rows, some in self._rows_of_matrix():
+            out[rows] = some
+        return out
+
+    def row_lengths(self) -> NDArray[np.float64]:
+        if self.n_columns <= self.n_rows:
+            return super().row_lengths()
+        lengths = np.empty(self.n_rows)
+        for rows, some in self._rows_of_matrix():
+            lengths[rows] = np.sqrt(np.square(some, dtype=np.float64).sum(axis=1))
+        return lengths
+
+    def _rows_of_matrix(self) -> Iterator[tuple[NDArray[np.intp], NDArray[Any]]]:
+        """Some rows of the matrix at a time, and their numbers."""
+        size = max(1, BLOCK_BYTES // (self.scales.itemsize * self.block))
+        for first in range(0, self.n_rows, self.block):
+            block, end = slice(first, first + self.block), min(first + self.block, self.n_rows)
+            for start in range(first, end, size):
+                rows = np.arange(start, min(start + size, end))
+                some = fwht(self._second_transform(rows - first, block), overwrite_x=True)
+                some = some[:, : self.n_columns]
+                some *= self.signs[block][: self.n_columns]
+                some *= self.scales[rows, None]
+                if self.column_scales is not None:
+                    some *= self.column_scales
+                yield rows, some
+
+    def _second_transform(self, places: NDArray[np.intp], block: slice) -> NDArray[Any]:
+        """The rows at these places of R, or of H G Pi, in a block."""
+        dtype = self.scales.dtype
+        if self.permutation is not None and self.gaussians is not None:
+            unit = np.zeros((places.size, self.block), dtype=dtype)
+            unit[np.arange(places.size), places] = 1
+            rows = np.empty_like(unit)
+            rows[:, self.permutation[block]] = fwht(unit, overwrite_x=True) * self.gaussians[block]
+            return rows
+        assert self.cosines is not None
+        assert self.sines is not None
+        cosines, sines = self.cosines[block], self.sines[block]
+        rows = np.ones((places.size, self.block), dtype=dtype)
+        for row, place in zip(rows, places.tolist(), strict=True):
+            # The transposed butterfly from the smallest stride: a unit vector fills a piece of
+            # twice as many coordinates in every stage.
+            stride = 1
+            while stride < self.block:
+                c, s = cosines[stride : 2 * stride], sines[stride : 2 * stride]
+                piece, other = row[:stride], row[stride : 2 * stride]
+                if place & stride:
+                    np.multiply(piece, c, out=other)
+                    piece *= -s
+                else:
+                    np.multiply(piece, s, out=other)
+                    piece *= c
+                stride *= 2
+        return rows
 
     def operator(self, tail: _core.Tail, n_features: int, constant: float = 0.0) -> NativeOperator:
         native = _core.structured(
