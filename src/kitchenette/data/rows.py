@@ -94,7 +94,8 @@ def numbers_of_objects(X: Any) -> Any:
     try:
         return filled.astype(np.float64).reshape(X.shape)
     except (TypeError, ValueError) as error:
-        raise ValueError(
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(
             f"{error}: an array must have numbers only. Pass a data frame, such as "
             "pandas.DataFrame(X), for columns of strings."
         ) from error

@@ -115,10 +115,10 @@ class Predictor:
             )
         rows = x[None] if x.ndim == 1 else x
         outputs = np.empty((rows.shape[0], self._n_targets))
-        if not self._linear.write(rows, outputs) and not self._linear.write(
-            self._filled(rows), outputs
-        ):
-            self._refuse(rows)
+        if not self._linear.write(rows, outputs):
+            filled = self._filled(rows)
+            if filled is None or not self._linear.write(filled, outputs):
+                self._refuse(rows)
         answers = self._answer(outputs)
         if x.ndim == 2:
             return answers
@@ -157,10 +157,12 @@ class Predictor:
         refuse_what_is_not_numbers(x)  # a list may contain dates
         return numbers_of_objects(x)
 
-    def _filled(self, rows: NDArray[Any]) -> NDArray[Any]:
-        """Rows with medians in place of missing values, if the model has them."""
-        medians = getattr(self._parts[0], "medians_", None)
-        return rows if medians is None else np.where(np.isnan(rows), medians, rows)
+    def _filled(self, rows: NDArray[Any]) -> NDArray[Any] | None:
+        """Rows with medians in place of missing values, if there are any and the model has them."""
+        medians, missing = getattr(self._parts[0], "medians_", None), np.isnan(rows)
+        if medians is None or not missing.any():
+            return None
+        return np.where(missing, medians.astype(rows.dtype), rows)
 
     def _refuse(self, rows: NDArray[Any]) -> None:
         if not np.isfinite(rows).all():
