@@ -108,7 +108,7 @@ def numbers_to_hash(X: Any, schema: Schema | None = None) -> Any:
     """
     if can_be_hashed(X):
         return X if sp.issparse(X) or not has_missing(X) else _with_one_nan(X)
-    if is_table(X) or (is_frame(X) and not (schema is None and _has_plain_numbers(X))):
+    if is_table(X) or (is_frame(X) and not (schema is None and has_plain_numbers(X))):
         return _numbers_of_table(table_of(X), schema)
     rows = check_array(
         X,
@@ -121,7 +121,7 @@ def numbers_to_hash(X: Any, schema: Schema | None = None) -> Any:
     return _with_one_nan(rows) if is_frame(X) else rows
 
 
-def _has_plain_numbers(frame: Any) -> bool:
+def has_plain_numbers(frame: Any) -> bool:
     """Whether a frame is one of pandas whose columns are numbers of NumPy."""
     if not type(frame).__module__.startswith("pandas"):
         return False

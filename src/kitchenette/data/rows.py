@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, time, timedelta
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ import scipy.sparse as sp
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from kitchenette.data.targets import is_missing
+from kitchenette.data.schema import refuse_repeated_names
+from kitchenette.data.targets import is_missing, refuse_lazy_frames
 from kitchenette.kernels.base import canonical, checked_sparse, native_order
 
 FLOATS: list[type] = [np.float64, np.float32]
@@ -70,6 +72,12 @@ def array_of_lists(X: Any) -> Any:
     """Rows in lists as an array; everything else as it is."""
     if hasattr(X, "shape"):
         return X
+    refuse_lazy_frames(X, "X")
+    if isinstance(X, str | PathLike):
+        raise ValueError(
+            f"Rows must be an array or a data frame; got the path {str(X)!r}. Pass "
+            "kitchenette.data.source(path, target=...), which reads files in blocks."
+        )
     if isinstance(X, list | tuple) and any(isinstance(row, Mapping) for row in X):
         raise ValueError(
             "Rows are dictionaries: pass pandas.DataFrame(rows), whose columns are found by name."
@@ -109,6 +117,8 @@ def refuse_what_is_not_numbers(X: Any) -> None:
             "numbers. Fill them first, for example with sklearn.impute.SimpleImputer."
         )
     if hasattr(X, "columns"):
+        if not is_table(X):
+            refuse_repeated_names([*X.columns])
         for i, dtype in enumerate(getattr(X, "dtypes", ())):
             _refuse_dates(dtype, X, i)
             if getattr(dtype, "kind", None) == "c":

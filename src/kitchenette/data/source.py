@@ -164,7 +164,7 @@ class Source:
         self.features = [name for name in reader.schema.names if name not in others]
         if not self.features:
             raise DataError("There is no column to predict from.")
-        refuse_other_kinds(reader.schema.some(self.features))
+        refuse_other_kinds(reader.schema.some(self.features), "ignore=[{!r}]")
         for column in reader.schema.some(self.features):
             if column.kind == "date" and self.rules.dates == "refuse":
                 raise DataError(

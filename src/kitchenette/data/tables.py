@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from kitchenette.data.reader import Indices, Part, Reader, without_unwanted
 from kitchenette.data.rows import slices
-from kitchenette.data.schema import Column, DataError, Schema
+from kitchenette.data.schema import Column, DataError, Schema, refuse_repeated_names
 
 CHUNK_ROWS = 1 << 10  # rows that are transposed at a time, so that they stay in the cache
 SINGLE = ("float", "halffloat", "int8", "int16", "uint8", "uint16", "bool")  # exact in float32
@@ -65,16 +65,6 @@ def table_of(frame: Any) -> Any:
         table = _eager(frame)
     refuse_repeated_names(table.column_names)
     return table
-
-
-def refuse_repeated_names(names: Sequence[Any]) -> None:
-    """Refuse columns of equal names."""
-    if len(set(names)) < len(names):
-        repeated = sorted({str(name) for name in names if list(names).count(name) > 1})
-        raise DataError(
-            f"Columns must have different names; repeated: {', '.join(map(repr, repeated[:5]))}. "
-            "Rename or drop the copies."
-        )
 
 
 def with_text_names(frame: Any) -> Any:
@@ -137,9 +127,9 @@ def _narwhals_frame(frame: Any) -> Any:
         return narwhals.from_native(frame)
     except TypeError as error:
         raise DataError(f"{type(frame).__name__} is no data frame that is known.") from error
-    except narwhals.exceptions.DuplicateError as error:
-        sentence = " ".join(str(error).split())
-        raise DataError(f"Columns must have different names: {sentence}") from error
+    except narwhals.exceptions.DuplicateError:
+        refuse_repeated_names([*frame.columns])
+        raise
 
 
 def has_numbers_only(frame: Any) -> bool:

@@ -43,6 +43,11 @@ def array_of_targets(y: Any, what: str = "y") -> Any:
             f"Complex data not supported: {what} must be real numbers or labels. Pass real and "
             "imaginary parts as two columns of targets."
         )
+    if targets.dtype.kind in "mM":
+        raise ValueError(
+            f"{what} has dates or times ({targets.dtype}), which are neither numbers nor labels. "
+            "Convert them first: to numbers, such as days since some date, or to strings."
+        )
     refuse_missing_targets(targets, what)
     return targets
 

@@ -24,6 +24,7 @@ from kitchenette.data.drawing import (
     DrawnRows,
     table_sample_rows,
 )
+from kitchenette.data.keys import has_plain_numbers
 from kitchenette.data.rows import (
     array_of_lists,
     has_missing,
@@ -104,7 +105,7 @@ class FeatureLearner(ValueParameters, ABC):
         feature_map = self._unfitted_map(0)
         if hasattr(feature_map, "transform") and not isinstance(feature_map, type):
             tags.input_tags = get_tags(feature_map).input_tags
-            if isinstance(thawed(feature_map), RowMap):
+            if _fills_missing(feature_map):
                 tags.input_tags.allow_nan = True  # they are filled
         return tags
 
@@ -180,8 +181,7 @@ class FeatureLearner(ValueParameters, ABC):
                 sample = replace(sample, X=X, y=y, weight=weights, copies=copies)
             feature_map = _map_of_table(feature_map, sample, source)
             return feature_map, feature_map.for_inference()
-        fills = isinstance(thawed(feature_map), RowMap) and not sp.issparse(X)
-        fills = fills and not isinstance(thawed(feature_map), PreparedMap)
+        fills = _fills_missing(feature_map) and not sp.issparse(X)
         if fills and isinstance(X, np.ndarray) and has_missing(X) and not is_frozen(feature_map):
             if sample is None:
                 drawn = self._drawing(X).of_rows(X, y, weights) if drawn is None else drawn
@@ -428,9 +428,8 @@ class FeatureLearner(ValueParameters, ABC):
         X = validate_data(
             self, X, reset=reset, accept_sparse="csr", dtype=None, ensure_all_finite=False
         )
-        feature_map = thawed(self._unfitted_map(0)) if reset else self._fitted
-        prepared = not isinstance(feature_map, RowMap) or isinstance(feature_map, PreparedMap)
-        return X if prepared else numbers_of_objects(X)
+        numeric = _fills_missing(self._unfitted_map(0)) if reset else _takes_numbers(self._fitted)
+        return numbers_of_objects(X) if numeric else X
 
     def _as_table(self, X: Any, reset: bool) -> Any:
         """A data frame as an Arrow table, if its columns are to be prepared; else as it is."""
@@ -440,16 +439,18 @@ class FeatureLearner(ValueParameters, ABC):
             if isinstance(self._fitted, TableMap):
                 return _not_empty(self._fitted.table(X), self)
             names = vars(self).get("feature_names_in_")
-            if is_table(X) and isinstance(self._fitted, RowMap) and names is not None:
+            numeric = _takes_numbers(self._fitted) and names is not None
+            if is_plain_frame(X) and not (numeric and not has_plain_numbers(X)):
+                return X if names is None else columns_by_name(X, names)
+            X = table_of(X)
+            if isinstance(self._fitted, RowMap) and names is not None:
                 return _not_empty(selected(X, [*names]), self)  # the map converts blocks of it
-            if is_table(X) or not is_plain_frame(X):
-                return _not_empty(plain_rows(table_of(X), names), self)
-            return X if names is None else columns_by_name(X, names)
+            return _not_empty(plain_rows(X, names), self)
         if is_plain_frame(X):
             X = with_text_names(X)
         unfitted = self._unfitted_map(0)
         feature_map = thawed(unfitted)
-        own = isinstance(feature_map, RowMap) or takes_numbers_only(unfitted)
+        own = isinstance(feature_map, TableMap) or _fills_missing(unfitted)
         if not own and not is_table(X):
             return X  # a pipeline may prepare the columns in its own way
         if not is_table(X):
@@ -460,7 +461,7 @@ class FeatureLearner(ValueParameters, ABC):
         names = found.column_names
         if isinstance(feature_map, TableMap):
             found, names = feature_map.table(found), feature_map.feature_names_in_
-        refuse_other_kinds(schema_of(found.schema, {}))
+        refuse_other_kinds(schema_of(found.schema, {}), "frame.drop(columns={!r})")
         self.n_features_in_ = len(names)
         self.feature_names_in_ = np.array(names, dtype=object)
         return found
@@ -640,6 +641,18 @@ def _map_of_table(feature_map: Any, sample: Block, source: Source | None) -> Tab
     else:
         schema, rules = source.schema.some(source.features), source.rules
     return TableMap.fitted_on(feature_map, schema, sample, rules=rules, everything=source)
+
+
+def _fills_missing(feature_map: Any) -> bool:
+    """Whether columns are prepared and missing values filled before this map, which takes none."""
+    unfrozen = thawed(feature_map)
+    own = isinstance(unfrozen, RowMap) and not isinstance(unfrozen, PreparedMap)
+    return own or takes_numbers_only(feature_map)
+
+
+def _takes_numbers(fitted: FittedMap) -> bool:
+    """Whether a fitted map takes numbers in all columns, and nothing else."""
+    return isinstance(fitted, RowMap) and getattr(fitted, "coder", None) is None
 
 
 def _not_empty(table: Any, owner: Any) -> Any:

@@ -371,7 +371,7 @@ default="onehot"
         if isinstance(rows, Source):
             _refuse_targets(given, weights)
             return score_of_source(self, rows)
-        return float(super().score(X, y, sample_weight))
+        return float(super().score(X, array_of_targets(y), sample_weight))
 
     @AvailableUnless(_without_probabilities)
     @in_parts

@@ -22,6 +22,7 @@ from kitchenette.data.tables import (
     refuse_missing_columns,
     table_of,
 )
+from kitchenette.data.targets import refuse_lazy_frames
 from kitchenette.maps.protocol import FittedMap
 from kitchenette.maps.table_map import TableMap
 
@@ -127,6 +128,7 @@ class Predictor:
 
     def _by_name(self, x: Any) -> Any:
         """The columns of training, in their order, of a row or rows with names."""
+        refuse_lazy_frames(x, "X")
         names = self._names
         if names is None:
             return x
