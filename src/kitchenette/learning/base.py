@@ -439,9 +439,10 @@ class FeatureLearner(ValueParameters, ABC):
             if isinstance(self._fitted, TableMap):
                 return _not_empty(self._fitted.table(X), self)
             names = vars(self).get("feature_names_in_")
-            numeric = _takes_numbers(self._fitted) and names is not None
-            if is_plain_frame(X) and not (numeric and not has_plain_numbers(X)):
-                return X if names is None else columns_by_name(X, names)
+            if is_plain_frame(X):
+                X = X if names is None else columns_by_name(X, names)
+                if names is None or not _takes_numbers(self._fitted) or has_plain_numbers(X):
+                    return X
             X = table_of(X)
             if isinstance(self._fitted, RowMap) and names is not None:
                 return _not_empty(selected(X, [*names]), self)  # the map converts blocks of it

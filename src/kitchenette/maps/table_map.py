@@ -13,7 +13,9 @@ from kitchenette.data.rows import FLOATS, is_table
 from kitchenette.data.schema import ColumnRules, DataError, Schema
 from kitchenette.data.source import Block, Source
 from kitchenette.data.tables import (
+    columns_by_name,
     is_frame,
+    is_plain_frame,
     is_single,
     matrix_of,
     numbers_of,
@@ -114,7 +116,7 @@ class TableMap(PreparedMap):
         dated = [column.name for column in schema if column.kind == "date"]
         if dated and rules.dates == "refuse":
             raise DataError(
-                f"A column of dates or times ({dated[0]}) is not a number. Leave it out, or use "
+                f"A column of dates or times ({dated[0]!r}) is not a number. Leave it out, or use "
                 "kitchenette.data.source(..., dates='days')."
             )
         counted = everything is not None and everything.passes == 2
@@ -169,6 +171,8 @@ class TableMap(PreparedMap):
 
     def table(self, X: Any) -> Any:
         """The columns of a table or a data frame that are read, by name, as an Arrow table."""
+        if is_plain_frame(X):
+            X = columns_by_name(X, self.read_names)
         return selected(table_of(X), self.read_names)
 
     def rows(self, X: Any) -> Any:
