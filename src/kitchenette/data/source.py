@@ -689,7 +689,8 @@ def _role(
             f"{role} must be the name of a column, or an array with a value for each of the "
             f"{reader.n_rows} rows; got an array of shape {values.shape}."
         )
-    refuse_missing_targets(values, role)
+    if role == "target":
+        refuse_missing_targets(values, role)
     return None, values
 
 
