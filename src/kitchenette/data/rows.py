@@ -72,23 +72,25 @@ def array_of_lists(X: Any) -> Any:
     """Rows in lists as an array; everything else as it is."""
     if hasattr(X, "shape"):
         return X
-    refuse_lazy_frames(X, "X")
-    if isinstance(X, str | PathLike):
-        raise ValueError(
-            f"Rows must be an array or a data frame; got the path {str(X)!r}. Pass "
-            "kitchenette.data.source(path, target=...), which reads files in blocks."
-        )
-    if isinstance(X, list | tuple) and any(isinstance(row, Mapping) for row in X):
-        raise ValueError(
-            "Rows are dictionaries: pass pandas.DataFrame(rows), whose columns are found by name."
-        )
+    if type(X) not in (list, tuple):
+        refuse_lazy_frames(X, "X")
+        if isinstance(X, str | PathLike):
+            raise ValueError(
+                f"Rows must be an array or a data frame; got the path {str(X)!r}. Pass "
+                "kitchenette.data.source(path, target=...), which reads files in blocks."
+            )
     try:
-        return np.asarray(X)
+        rows = np.asarray(X)
     except ValueError as error:
         raise ValueError(
             "Rows must be lists of equally many numbers; these have different lengths, or lists "
             f"inside ({error})."
         ) from error
+    if rows.dtype.kind == "O" and rows.ndim == 1 and any(isinstance(row, Mapping) for row in rows):
+        raise ValueError(
+            "Rows are dictionaries: pass pandas.DataFrame(rows), whose columns are found by name."
+        )
+    return rows
 
 
 def numbers_of_objects(X: Any) -> Any:

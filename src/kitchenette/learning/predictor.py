@@ -123,11 +123,12 @@ class Predictor:
         answers = self._answer(outputs)
         if x.ndim == 2:
             return answers
-        answer = answers[0]
-        return answer.item() if isinstance(answer, np.generic) else answer
+        return answers.item() if answers.ndim == 1 else answers[0]
 
     def _by_name(self, x: Any) -> Any:
         """The columns of training, in their order, of a row or rows with names."""
+        if type(x) in (list, tuple):
+            return x
         refuse_lazy_frames(x, "X")
         names = self._names
         if names is None:
@@ -144,6 +145,10 @@ class Predictor:
 
     def _numbers(self, x: Any) -> NDArray[Any]:
         """Rows of any other kind than the expected array, as an array of real numbers."""
+        if type(x) in (list, tuple):
+            x = array_of_lists(x)
+            if x.dtype.kind in "biuf":
+                return x
         if sp.issparse(x):
             raise ValueError(
                 "A predictor takes dense rows. Call toarray() first, or use predict, which takes "
