@@ -188,6 +188,14 @@ def test_columns_are_found_by_name_among_others(strings, library):
 
 
 @pytest.mark.parametrize("strings", [False, True], ids=["numbers", "strings"])
+def test_further_columns_may_be_of_any_kind(strings):
+    frame = FRAME.assign(s=WORDS) if strings else FRAME
+    model = regressor().fit(frame, Y)
+    others = frame.assign(when=pd.Timestamp("2020-02-01"), z=1j, o=[object()] * 90)
+    assert np.array_equal(model.predict(others), model.predict(frame))
+
+
+@pytest.mark.parametrize("strings", [False, True], ids=["numbers", "strings"])
 def test_names_that_are_numbers_among_strings_become_strings(strings):
     frame = FRAME.assign(s=WORDS if strings else 0.0).rename(columns={"c": 3})
     model = regressor().fit(frame, Y)

@@ -171,9 +171,10 @@ class TableMap(PreparedMap):
 
     def table(self, X: Any) -> Any:
         """The columns of a table or a data frame that are read, by name, as an Arrow table."""
-        if is_plain_frame(X):
-            X = columns_by_name(X, self.read_names)
-        return selected(table_of(X), self.read_names)
+        names = self.read_names
+        if is_plain_frame(X) and X.shape[1] > len(names):
+            X = columns_by_name(X, names)  # others need not be convertible
+        return selected(table_of(X), names)
 
     def rows(self, X: Any) -> Any:
         """Check and convert rows: columns by name, a number for every value.
