@@ -208,7 +208,7 @@ class FeatureLearner(ValueParameters, ABC):
             everything=source,
         )
         # A copy, so that the model stays as it is if somebody fits the map on more rows.
-        fitted = fitted_map(feature_map, X).for_inference()
+        fitted: Any = fitted_map(feature_map, X).for_inference()
         if fills and (source is None or source.rules.missing == "median"):
             # On what the map was chosen. They stand for values that are missing in later rows.
             copies = None if sample is None else sample.copies
@@ -592,11 +592,12 @@ class FeatureLearner(ValueParameters, ABC):
             raise ValueError("there are neither statistics nor weights.")
         if model is not None and statistics is not None:
             model = model.renumbered(statistics.version)
-        medians, fitted = values.pop("medians_"), feature_map.for_inference()
+        medians: Any = values.pop("medians_")
+        for_inference: Any = feature_map.for_inference()
         if medians is not None:
             check_numbers("medians_", medians, values["n_features_in_"])
-            fitted.medians_ = medians
-        self.__dict__.update(values, _fitted=fitted)
+            for_inference.medians_ = medians
+        self.__dict__.update(values, _fitted=for_inference)
         if not prepared_only:
             self._model = model
 
