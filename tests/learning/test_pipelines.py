@@ -202,14 +202,13 @@ def test_rows_that_a_pipeline_refuses():
         model.predict(X)
     Z, y = data()
     plain = KernelRegressor(clone(PIPELINES["min max"])).fit(Z, y)
-    for value in (np.nan, np.inf):
-        Z[0, 0] = value
-        with pytest.raises(ValueError, match=r"NaN|infinity"):
-            plain.predict(Z)
-        with pytest.raises(ValueError, match="NaN or infinity"):
-            plain.predictor()(Z[0])
-        with pytest.raises(ValueError, match=r"NaN|infinity"):
-            plain.partial_fit(Z, y)
+    Z[0, 0] = np.inf
+    with pytest.raises(ValueError, match="infinity"):
+        plain.predict(Z)
+    with pytest.raises(ValueError, match="NaN or infinity"):
+        plain.predictor()(Z[0])
+    with pytest.raises(ValueError, match="infinity"):
+        plain.partial_fit(Z, y)
 
 
 def test_sparse_rows():

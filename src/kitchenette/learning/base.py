@@ -595,7 +595,7 @@ class FeatureLearner(ValueParameters, ABC):
         medians: Any = values.pop("medians_")
         for_inference: Any = feature_map.for_inference()
         if medians is not None:
-            check_numbers("medians_", medians, values["n_features_in_"])
+            check_numbers("medians_ of the columns", medians, values["n_features_in_"])
             for_inference.medians_ = medians
         self.__dict__.update(values, _fitted=for_inference)
         if not prepared_only:
