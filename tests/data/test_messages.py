@@ -139,7 +139,7 @@ ROWS = {
     ),
     "dates where numbers were": (
         lambda: regressor().fit(FRAME, Y).predict(DATED.assign(a=DATED["when"])),
-        "The column 'a' has values of the type timestamp.*fitted on numbers",
+        r"A column of dates or times \('a', datetime64.* is not a number",
     ),
     "lists": (
         lambda: regressor().fit(FRAME.assign(l=[[1, 2]] * 40), Y),

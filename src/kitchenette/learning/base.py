@@ -443,6 +443,7 @@ class FeatureLearner(ValueParameters, ABC):
                 X = X if names is None else columns_by_name(X, names)
                 if names is None or not _takes_numbers(self._fitted) or has_plain_numbers(X):
                     return X
+                refuse_what_is_not_numbers(X)
             X = table_of(X)
             if isinstance(self._fitted, RowMap) and names is not None:
                 return _not_empty(selected(X, [*names]), self)  # the map converts blocks of it
