@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numbers
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from difflib import get_close_matches
 from typing import Any, Self, TypeVar
 
 from sklearn.base import BaseEstimator, clone
@@ -33,9 +34,11 @@ class ValueParameters(BaseEstimator):
     """
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        for name in SYNONYMS.keys() & kwargs.keys():
-            if name not in cls._get_param_names():
-                raise TypeError(f"{cls.__name__} has no parameter {name}; use {SYNONYMS[name]}.")
+        if kwargs:
+            known = cls._get_param_names()
+            for name in kwargs:
+                if name not in known:
+                    raise TypeError(_unknown_parameter(cls.__name__, name, known))
         return super().__new__(cls)
 
     def set_params(self, **params: Any) -> Self:
@@ -57,7 +60,7 @@ class ValueParameters(BaseEstimator):
         for name, value in params.items():
             owner, delimiter, rest = name.partition("__")
             if owner not in known:
-                super().set_params(**{name: value})  # raises scikit-learn's error
+                raise ValueError(_unknown_parameter(type(self).__name__, owner, [*known]))
             if delimiter:
                 nested[owner][rest] = value
             else:
@@ -77,6 +80,16 @@ class ValueParameters(BaseEstimator):
         for name, value in changed.items():
             object.__setattr__(self, name, value)
         return self
+
+
+def _unknown_parameter(owner: str, name: str, known: Sequence[str]) -> str:
+    """The error message for a parameter that does not exist."""
+    meant = [name] if name in SYNONYMS else get_close_matches(name, [*known, *SYNONYMS], n=1)
+    if meant and meant[0] in known:
+        return f"{owner} has no parameter {name}. Did you mean {meant[0]}?"
+    if meant:
+        return f"{owner} has no parameter {name}; use {SYNONYMS[meant[0]]}."
+    return f"{owner} has no parameter {name}; it has {', '.join(known) or 'none'}."
 
 
 def shallow_copy(estimator: Estimator) -> Estimator:

@@ -236,7 +236,7 @@ def test_score_of_collections_is_that_of_arrays(parquet):
     assert plain.score(chunked(X), chunked(NUMBERS)) == pytest.approx(plain.score(X, NUMBERS))
     with pytest.raises(DataError, match="no target"):
         plain.score(chunked(X))
-    with pytest.raises(PartitionError, match=r"partition 1: y contains NaN"):
+    with pytest.raises(PartitionError, match=r"partition 1: Input target contains missing values"):
         plain.score(chunked(X), chunked(np.where(np.arange(900) == 400, np.nan, NUMBERS)))
 
 
@@ -306,7 +306,7 @@ def with_part(number, part):
 
 
 STRANGE = {
-    "contains NaN": np.where(np.arange(1200).reshape(300, 4) == 7, np.nan, X[300:600]),
+    "contains infinity": np.where(np.arange(1200).reshape(300, 4) == 7, np.inf, X[300:600]),
     "3 columns, where other partitions have 4": X[300:600, :3],
     "must be numbers": X[300:600].astype(str),
     "299": X[300:599],
@@ -350,6 +350,23 @@ def test_other_precisions_and_single_classes_are_no_error():
     found = KernelClassifier(fastfood()).fit(*sorted_rows)
     whole = KernelClassifier(fastfood()).fit(X, LABELS)
     assert_allclose(found.decision_function(X), whole.decision_function(X), atol=1e-9)
+
+
+@pytest.mark.parametrize("chunks", CHUNKS, ids=str)
+def test_missing_values_of_arrays_are_filled_as_on_one_machine(chunks):
+    gaps = np.where(np.arange(3600).reshape(900, 4) % 7 == 0, np.nan, X)
+    whole = KernelRegressor(fastfood()).fit(gaps, NUMBERS)
+    found = KernelRegressor(fastfood()).fit(chunked(gaps, chunks), chunked(NUMBERS, chunks))
+    assert_allclose(found.predict(gaps), whole.predict(gaps), rtol=1e-9, atol=1e-9)
+    assert_allclose(found.predict(chunked(gaps, chunks)).compute(), found.predict(gaps))
+
+
+def test_partitions_of_other_types_are_explained_in_predictions():
+    model = KernelRegressor(fastfood()).fit(FRAME[[*"acd"]], NUMBERS)
+    parts = [FRAME[:450], FRAME[450:].assign(c="many")]
+    frame = dd.from_map(lambda i: parts[i], [0, 1], meta=FRAME)
+    with pytest.raises(DataError, match=r"'c' has values of the type .*string.*on numbers"):
+        model.predict(frame).compute()
 
 
 def test_columns_of_frames_are_checked():

@@ -258,3 +258,45 @@ def test_rows_count_once_when_executors_are_killed_and_tasks_are_run_twice(tmp_p
         assert fit["n_rows"] == found["n_rows"]
         assert fit["difference"] <= 1e-9
     assert found["stored_rows"] == found["n_rows"]
+
+
+def test_workers_without_the_package_are_explained(tmp_path):
+    """In a process of its own, because a session keeps the Python of its workers."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "import sys\n"
+        "class Without:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.partition('.')[0] == 'kitchenette':\n"
+        "            raise ModuleNotFoundError(f'No module named {name!r}', name=name)\n"
+        "sys.meta_path.insert(0, Without())\n"
+    )
+    worker = tmp_path / "python"
+    worker.write_text(
+        f'#!/bin/sh\nPYTHONPATH="{tmp_path}:$PYTHONPATH" exec "{sys.executable}" "$@"\n'
+    )
+    worker.chmod(0o755)
+    program = f"""
+import os, spark_sessions
+from kitchenette import Fastfood, KernelRegressor
+spark_sessions.prepare_environment()
+os.environ["PYSPARK_PYTHON"] = {str(worker)!r}
+spark_sessions.prepare_environment = lambda: None
+session = spark_sessions.session("local[1]")
+from kitchenette.spark import frame_source
+frame = session.createDataFrame([(float(i), float(i % 3)) for i in range(20)], ["a", "t"])
+try:
+    KernelRegressor(Fastfood(n_components=8)).fit(frame_source(frame, ["a"], "t"))
+except ImportError as error:
+    print("explained:", error)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=HERE.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert f"explained: The Python of Spark's workers, {sys.executable}, cannot" in done.stdout, (
+        done.stderr
+    )
+    assert "set PYSPARK_PYTHON" in done.stdout

@@ -65,6 +65,8 @@ def test_the_help_of_every_command_has_an_example(name):
         (["demo", "--n-components", "0"], ["--n-components", "Invalid value"]),
         (["demo", "--seed", str(2**32)], ["--seed"]),
         (["dmeo"], ["No such command", "Did you mean 'demo'?"]),
+        (["train", "a.csv"], ["No such command 'train'. Did you mean 'fit'?"]),
+        (["bake"], ["No such command 'bake'. Commands are choose, compare, demo, evaluate, fit"]),
         (["merge", "a"], ["--out", "kitchenette merge --help tells more"]),
         (["fit", "a.csv", "--traget", "y", "--out", "m"], ["No such option", "--target"]),
     ],
@@ -77,6 +79,44 @@ def test_mistakes_are_explained(arguments, sentences):
     assert isinstance(done.exception, SystemExit)
     for sentence in sentences:
         assert sentence in done.output
+
+
+@pytest.mark.parametrize("command", [[], ["fit"], ["inspect"]], ids=str)
+def test_short_and_long_options_give_the_same_help(command):
+    short, long = (CliRunner().invoke(app, [*command, option]) for option in ("-h", "--help"))
+    assert short.exit_code == ExitCode.DONE
+    assert short.output == long.output
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
+def test_pipes_are_refused_before_anybody_waits(tmp_path):
+    pipe = tmp_path / "rows.csv"
+    os.mkfifo(pipe)
+    fit = ["fit", str(pipe), "--target", "t", "--out", str(tmp_path / "model")]
+    for arguments, code in ((fit, ExitCode.DATA), (["inspect", str(pipe)], ExitCode.MODEL)):
+        done = CliRunner().invoke(app, arguments)
+        assert done.exit_code == code
+        assert len(done.output.splitlines()) == 1
+        assert "a pipe" in done.output
+
+
+@pytest.mark.parametrize(
+    ("rows", "sentence"),
+    [
+        ("a,when,t\n1,2020-01-01,3\n2,2020-01-02,4\n", "--ignore when, or.*--dates days"),
+        ("a,t\n1,3\n2,\n", "'t' is a target or a weight, and a value is missing in row 1"),
+        ("a,a,t\n1,2,3\n4,5,6\n", r"line 1: names are repeated: \['a'\]"),
+    ],
+    ids=["dates", "missing target", "equal names"],
+)
+def test_mistakes_in_files_name_the_column_and_the_option(rows, sentence, tmp_path):
+    (tmp_path / "rows.csv").write_text(rows)
+    out = str(tmp_path / "model")
+    done = CliRunner().invoke(
+        app, ["fit", str(tmp_path / "rows.csv"), "--target", "t", "--out", out]
+    )
+    assert done.exit_code == ExitCode.DATA
+    assert re.search(sentence, done.output)
 
 
 def test_no_arguments_give_the_help():

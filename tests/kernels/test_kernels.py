@@ -492,7 +492,7 @@ def test_setting_parameters_changes_all_or_nothing():
     ):
         fastfood = Fastfood(Gaussian(1.0))
         before = fastfood.get_params()
-        with pytest.raises(ValueError, match=r"Invalid parameter|has no parameters of its own"):
+        with pytest.raises(ValueError, match="has no parameter"):
             fastfood.set_params(n_components=77, **wrong)
         assert fastfood.get_params() == before
     fastfood.set_params(kernel=Matern(2.0), kernel__nu=0.3)

@@ -582,7 +582,7 @@ def test_labels_may_be_strings_and_objects():
         assert model.predictor()(X[0]) == model.predict(X[:1])[0]
 
 
-def test_names_of_columns_are_checked():
+def test_columns_are_found_by_name():
     X, y = regression()
     frame = pd.DataFrame(X, columns=list("abcd"))
     model = KernelRegressor(fixed_map()).fit(frame, y)
@@ -590,9 +590,8 @@ def test_names_of_columns_are_checked():
     np.testing.assert_allclose(
         model.predict(frame), KernelRegressor(fixed_map()).fit(X, y).predict(X)
     )
-    with pytest.raises(ValueError, match="feature names should match"):
-        model.predict(frame[list("abdc")])
-    with pytest.raises(ValueError, match="feature names should match"):
+    assert np.array_equal(model.predict(frame[list("bdca")]), model.predict(frame))
+    with pytest.raises(ValueError, match=r"columns are missing: a\. There are z, b, c, d\."):
         model.partial_fit(frame.rename(columns={"a": "z"}), y)
     assert model.predictor()(X[0]) == pytest.approx(model.predict(frame[:1])[0])
     with pytest.raises(ValueError, match="different columns"):
@@ -835,12 +834,16 @@ def test_predictors_can_be_pickled():
 @pytest.mark.parametrize(
     "feature_map", [*(m for m in MAPS if m is not UNIT), TEFM(Gaussian(3.0), 9)], ids=str
 )
-@pytest.mark.parametrize("value", [np.nan, np.inf, pytest.param(-np.inf, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("value", [np.inf, pytest.param(-np.inf, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_predictors_refuse_rows_that_are_not_finite(feature_map, value, dtype):
     X, y = classification()
     X = (X / 4).astype(dtype)
     predict = KernelClassifier(feature_map).fit(X, y).predictor()
+    missing = np.where(np.arange(4) == 1, np.nan, X[0]).astype(dtype)
+    filled = np.where(np.arange(4) == 1, np.median(X[:, 1]), X[0]).astype(dtype)
+    if not isinstance(feature_map, RBFSampler):
+        assert predict(missing) == predict(filled)  # the median stands for it
     for column in range(4):
         bad = X[0].copy()
         bad[column] = value
@@ -895,7 +898,7 @@ def test_predictors_refuse_what_is_not_an_array_of_numbers():
             (pd.DataFrame({"a": dates, "b": 1.0, "c": 1.0, "d": 1.0}), "dates or times"),
             (sp.csr_array(X), "takes dense rows.*use predict"),
             (sp.coo_matrix(X[:1]), "takes dense rows.*use predict"),
-            (X[0] + 1j, "must be real numbers"),
+            (X[0] + 1j, "the array has complex numbers"),
         ]:
             with pytest.raises(ValueError, match=sentence):
                 predict(bad)
@@ -904,7 +907,7 @@ def test_predictors_refuse_what_is_not_an_array_of_numbers():
             assert predict(good) == expected
 
 
-def test_predictors_compare_the_names_of_data_frames():
+def test_predictors_find_columns_by_name():
     X, y = regression()
     frame = pd.DataFrame(X, columns=list("abcd"))
     predict = KernelRegressor(fixed_map()).fit(frame, y).predictor()
@@ -912,8 +915,12 @@ def test_predictors_compare_the_names_of_data_frames():
         assert np.array_equal(predictor(frame), predictor(X))
         assert predictor(frame.iloc[3]) == predictor(X[3])
         assert predictor(pd.Series(X[3])) == predictor(X[3])
-        for bad in (frame[list("abdc")], frame[list("abdc")].iloc[0], frame.add_prefix("x")):
-            with pytest.raises(ValueError, match=r"must be those of training.*'a', 'b', 'c', 'd'"):
+        mixed = frame.assign(e="other")[list("ebdac")]
+        assert np.array_equal(predictor(mixed), predictor(X))
+        for row in (mixed.iloc[3], mixed.iloc[3].to_dict()):
+            assert predictor(row) == predictor(X[3])
+        for bad in (frame[list("bcd")], frame.iloc[0][list("bcd")], frame[list("bcd")].to_dict()):
+            with pytest.raises(ValueError, match=r"columns are missing: a\. There are b, c, d\."):
                 predictor(bad)
 
 
@@ -1011,11 +1018,11 @@ def test_after_an_error_the_model_is_as_it_was(monkeypatch):
     monkeypatch.setattr(accumulation, "MOST_ROWS", 64)
     X, y = regression()
     bad = X.copy()
-    bad[250] = np.nan  # in a late block
+    bad[250] = np.inf  # in a late block
     model = KernelRegressor(fixed_map()).fit(X, y)
     before, gram = model.predict(X), model.statistics_.gram.values.copy()
     for learn in (model.partial_fit, model.fit):
-        with pytest.raises(ValueError, match="NaN"):
+        with pytest.raises(ValueError, match="infinity"):
             learn(bad, y)
     with pytest.raises(ValueError, match="sample_weight"):
         model.partial_fit(X, y, -np.ones(300))

@@ -9,6 +9,7 @@ works under Spark Connect as well.
 
 from __future__ import annotations
 
+import os
 import pickle
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -41,6 +42,7 @@ PARTITION = "__partition"  # the column that has the number of the partition of 
 BATCH_BYTES = 1 << 26  # of an Arrow batch between Spark and Python
 LEAST_PIECE, MOST_PIECE = 1 << 12, 1 << 20  # bytes of a value in one row
 RESULT_BYTES = 1 << 28  # that the driver takes from one task
+NO_PACKAGE = "No module named 'kitchenette"
 MOST_SENTENCES = 5  # about bad partitions in one error message
 RECORDS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 RESULT_LIMIT = "spark.driver.maxResultSize"
@@ -270,7 +272,12 @@ def tree_value(
     if n_bytes > RESULT_BYTES:
         n_results = -(-n_bytes // RESULT_BYTES)
         level = level.repartitionById(n_results, (F.col("start") / RESULT_BYTES).cast("int"))
-    return _received(level, depth)
+    try:
+        return _received(level, depth)
+    except Exception as error:  # Spark Connect has other classes of errors
+        if NO_PACKAGE not in str(error):
+            raise
+        raise ImportError(without_package(session)) from error
 
 
 def _received(root: DataFrame, depth: int) -> tuple[Any, Traffic]:
@@ -285,6 +292,23 @@ def _received(root: DataFrame, depth: int) -> tuple[Any, Traffic]:
     if message.problems:
         raise PartitionError(sentence_of(sorted(message.problems)))
     return message.value, Traffic(len(message.leaves), depth, message.sent, size)
+
+
+def without_package(session: SparkSession) -> str:
+    """The error message for workers whose Python cannot import this package."""
+    told = session.conf.get("spark.pyspark.python", None) or os.environ.get("PYSPARK_PYTHON")
+    try:
+        # A function of no module, which travels as code: workers cannot import this one.
+        scope: dict[str, Any] = {"__name__": "__main__"}
+        exec("def executable(_):\n    import sys\n    return sys.executable\n", scope)
+        told = session.range(1).select(F.udf(scope["executable"], "string")("id")).first()[0]
+    except Exception:  # the question is no reason for another error
+        told = told or "python3"
+    return (
+        f"The Python of Spark's workers, {told}, cannot import kitchenette: install it there with "
+        "pip install 'kitchenette[spark]', or set PYSPARK_PYTHON (spark.pyspark.python) to a "
+        "Python that has it, on every machine, before the session starts."
+    )
 
 
 def sentence_of(problems: list[tuple[int, str]]) -> str:

@@ -22,6 +22,7 @@ CODES = "\n\n".join(f"{int(code)}: {text}." for code, text in EXPLANATIONS.items
 
 app = typer.Typer(
     cls=OneSentence,
+    context_settings={"help_option_names": ["--help", "-h"]},
     help="Kitchenette: compact random features for kernel machines.",
     epilog=f"Exit codes: {CODES}",
     no_args_is_help=True,

@@ -53,6 +53,22 @@ EXPLANATIONS = {
 }
 
 
+# Names of commands of other programs.
+SYNONYMS = {
+    "train": "fit",
+    "learn": "fit",
+    "apply": "predict",
+    "infer": "predict",
+    "score": "evaluate",
+    "test": "evaluate",
+    "info": "inspect",
+    "show": "inspect",
+    "combine": "merge",
+    "benchmark": "compare",
+    "help": "--help",
+}
+
+
 class Problem(Exception):  # noqa: N818 - it is shown to users, who did nothing wrong
     """An end that is explained by one sentence.
 
@@ -83,6 +99,10 @@ class OneSentence(TyperGroup):
                 sys.exit(int(ExitCode.USAGE))  # the help was printed
             asked = "kitchenette" if error.ctx is None else error.ctx.command_path
             sentence = " ".join(error.format_message().split()).rstrip(".")
+            if (wanted := re.fullmatch(r"No such command '(\w+)'", sentence)) is not None:
+                meant = SYNONYMS.get(wanted[1])
+                listed = f"Commands are {', '.join(sorted(self.commands))}"
+                sentence += f". {listed if meant is None else f'Did you mean {meant!r}?'}"
             print(f"kitchenette: {visible(sentence)} ({asked} --help tells more).", file=sys.stderr)
             sys.exit(int(ExitCode.USAGE))
         except BrokenPipeError:

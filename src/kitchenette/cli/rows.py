@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -155,11 +156,13 @@ class RowOptions(FileOptions):
 
 def _refuse_model(path: str) -> None:
     """Refuse a model file in the place of data, whatever its name."""
+    if not os.path.isfile(path):
+        return  # opening a pipe would wait for somebody who writes
     try:
         with open(path, "rb") as file:
             begins = file.read(len(MODEL_BEGINS) + 8)[8:]  # after the length of the header
     except OSError:
-        return  # a folder or a pattern, or explained when it is opened
+        return  # explained when it is opened
     if begins == MODEL_BEGINS:
         raise DataError(f"{path} is a model file, not a file of rows.")
 

@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from kitchenette.data.targets import refuse_names
+
 _BACKENDS: dict[str, str] = {}
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -42,6 +44,7 @@ def backend_of(X: Any) -> Any:
 
 def as_rows(X: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, Any, Any]:
     """Rows, targets and weights as estimators learn them: a collection becomes a source."""
+    refuse_names(X, y)
     backend = backend_of(X)
     if backend is None:
         return X, y, sample_weight

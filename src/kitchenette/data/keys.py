@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array
 
 from kitchenette import _core
-from kitchenette.data.rows import FLOATS, is_table
+from kitchenette.data.rows import FLOATS, has_missing, is_table
 from kitchenette.data.schema import Schema
 from kitchenette.data.tables import (
     is_frame,
@@ -107,8 +107,8 @@ def numbers_to_hash(X: Any, schema: Schema | None = None) -> Any:
     rows : ndarray or CSR matrix
     """
     if can_be_hashed(X):
-        return X
-    if is_table(X) or (is_frame(X) and not (schema is None and _has_plain_numbers(X))):
+        return X if sp.issparse(X) or not has_missing(X) else _with_one_nan(X)
+    if is_table(X) or (is_frame(X) and not (schema is None and has_plain_numbers(X))):
         return _numbers_of_table(table_of(X), schema)
     rows = check_array(
         X,
@@ -121,7 +121,7 @@ def numbers_to_hash(X: Any, schema: Schema | None = None) -> Any:
     return _with_one_nan(rows) if is_frame(X) else rows
 
 
-def _has_plain_numbers(frame: Any) -> bool:
+def has_plain_numbers(frame: Any) -> bool:
     """Whether a frame is one of pandas whose columns are numbers of NumPy."""
     if not type(frame).__module__.startswith("pandas"):
         return False

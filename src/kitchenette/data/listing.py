@@ -112,6 +112,11 @@ def _expanded(system: Any, path: str, given: str) -> list[StoredFile]:
         if not chosen:
             raise DataError(f"{given} is a directory without any file of a known format.")
         return [StoredFile(file, system, _partition(path, file)) for file in chosen]
+    if info.type == fs.FileType.Unknown:
+        raise DataError(
+            f"{given} is a pipe or a device. Data are read several times, and in parts: write them "
+            "to a file first."
+        )
     if not any(sign in given for sign in GLOB):
         raise DataError(f"There is no file {given}.")
     root = path

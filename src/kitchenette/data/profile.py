@@ -79,7 +79,7 @@ class ColumnProfile:
             if column.kind != "category":
                 found = numbers_of(table.column(column.name), column.kind, column.name)
                 values = np.asarray(found, dtype=np.float64)
-                self.medians[column.name] = _median(values, copies)
+                self.medians[column.name] = median_of(values, copies)
                 named = NAME_OF_IDENTIFIER.fullmatch(column.name) is not None
                 if named and column.kind == "number" and _are_different(values, copies):
                     self._numbered.add(column.name)
@@ -133,7 +133,8 @@ def _are_different(values: NDArray[np.float64], copies: Counts | None) -> bool:
     return bool((values == np.floor(values)).all()) and np.unique(values).size == values.size
 
 
-def _median(values: NDArray[np.float64], copies: Counts | None) -> float:
+def median_of(values: NDArray[np.float64], copies: Counts | None) -> float:
+    """The median of the finite numbers, each of which counts so many times; zero of none."""
     finite = np.isfinite(values)
     known = values[finite]
     if copies is None or not known.size:

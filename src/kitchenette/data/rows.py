@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, time, timedelta
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ import scipy.sparse as sp
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from kitchenette.data.schema import refuse_repeated_names
+from kitchenette.data.targets import is_missing, refuse_lazy_frames
 from kitchenette.kernels.base import canonical, checked_sparse, native_order
 
 FLOATS: list[type] = [np.float64, np.float32]
@@ -60,23 +63,85 @@ def is_table(X: Any) -> bool:
 
 def table(X: Any) -> Any:
     """Convert lists to arrays and sparse matrices to checked CSR, so that `take` can index rows."""
-    X = X if hasattr(X, "shape") else np.asarray(X)
+    X = array_of_lists(X)
     refuse_what_is_not_numbers(X)
     return checked_sparse(X) if sp.issparse(X) else X
 
 
+def array_of_lists(X: Any) -> Any:
+    """Rows in lists as an array; everything else as it is."""
+    if hasattr(X, "shape"):
+        return X
+    if type(X) not in (list, tuple):
+        refuse_lazy_frames(X, "X")
+        if isinstance(X, str | PathLike):
+            raise ValueError(
+                f"Rows must be an array or a data frame; got the path {str(X)!r}. Pass "
+                "kitchenette.data.source(path, target=...), which reads files in blocks."
+            )
+    try:
+        rows = np.asarray(X)
+    except ValueError as error:
+        raise ValueError(
+            "Rows must be lists of equally many numbers; these have different lengths, or lists "
+            f"inside ({error})."
+        ) from error
+    if rows.dtype.kind == "O" and rows.ndim == 1 and any(isinstance(row, Mapping) for row in rows):
+        raise ValueError(
+            "Rows are dictionaries: pass pandas.DataFrame(rows), whose columns are found by name."
+        )
+    return rows
+
+
+def numbers_of_objects(X: Any) -> Any:
+    """An array of Python objects or strings as numbers, NaN where they are missing."""
+    if not isinstance(X, np.ndarray) or X.dtype.kind not in "OUS":
+        return X
+    try:
+        return X.astype(np.float64)
+    except (TypeError, ValueError):
+        filled = np.array([np.nan if is_missing(value) else value for value in X.flat], object)
+    try:
+        return filled.astype(np.float64).reshape(X.shape)
+    except (TypeError, ValueError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(
+            f"{error}: an array must have numbers only. Pass a data frame, such as "
+            "pandas.DataFrame(X), for columns of strings."
+        ) from error
+
+
 def refuse_what_is_not_numbers(X: Any) -> None:
-    """Refuse masked arrays and dates, which would be converted to meaningless numbers."""
+    """Refuse masked arrays, dates, complex numbers and records, which are no real numbers."""
     if isinstance(X, np.ma.MaskedArray):
         raise ValueError(
             "Masked arrays are not supported, because their masked entries would be used as "
             "numbers. Fill them first, for example with sklearn.impute.SimpleImputer."
         )
     if hasattr(X, "columns"):
+        if not is_table(X):
+            refuse_repeated_names([*X.columns])
         for i, dtype in enumerate(getattr(X, "dtypes", ())):
             _refuse_dates(dtype, X, i)
-    else:
-        _refuse_dates(getattr(X, "dtype", None), X)
+            if getattr(dtype, "kind", None) == "c":
+                raise ValueError(_complex_sentence(f"the column {X.columns[i]!r}"))
+        return
+    dtype = getattr(X, "dtype", None)
+    _refuse_dates(dtype, X)
+    if getattr(dtype, "kind", None) == "c":
+        raise ValueError(_complex_sentence("the array"))
+    if getattr(dtype, "names", None):
+        raise ValueError(
+            "Rows are records of a structured array: pass pandas.DataFrame(rows), whose columns "
+            "are found by name."
+        )
+
+
+def _complex_sentence(what: str) -> str:
+    return (
+        f"Complex data not supported: {what} has complex numbers. Pass real and imaginary parts "
+        "as columns of their own."
+    )
 
 
 def _refuse_dates(dtype: Any, X: Any, column: int | None = None) -> None:
@@ -92,8 +157,9 @@ def _refuse_dates(dtype: Any, X: Any, column: int | None = None) -> None:
         found = next((t.__name__ for t in types if _is_date(t)), None)
     if found is not None:
         raise ValueError(
-            f"A column of dates or times ({found}) is not a number. Convert it to one first, "
-            "for example to days since some date."
+            f"A column of dates or times ({'' if column is None else f'{X.columns[column]!r}, '}"
+            f"{found}) is not a number. Leave it out, or convert it to one, for example to days "
+            "since 1970, as kitchenette.data.source(frame, dates='days') does."
         )
 
 
@@ -135,8 +201,47 @@ def checked_rows(owner: Any, X: Any) -> Any:
 
 def validated(owner: Any, X: Any, *, reset: bool) -> Any:
     """`validate_data` of scikit-learn, for all formats that feature maps take."""
-    if isinstance(X, list | tuple):
-        X = np.asarray(X)  # so that dates in a list are recognised
+    X = array_of_lists(X)  # so that dates in a list are recognised
     refuse_what_is_not_numbers(X)
-    X = validate_data(owner, native_order(X), accept_sparse="csr", dtype=FLOATS, reset=reset)
-    return canonical(X)
+    X = validate_data(
+        owner,
+        native_order(numbers_of_objects(X)),
+        accept_sparse="csr",
+        dtype=FLOATS,
+        reset=reset,
+        ensure_all_finite="allow-nan",
+    )
+    return without_missing(owner, canonical(X))
+
+
+def has_missing(rows: Any) -> bool:
+    """Whether an array or a sparse matrix has NaN."""
+    numbers = rows.data if sp.issparse(rows) else rows
+    if numbers.dtype.kind != "f":
+        return False
+    with np.errstate(over="ignore", invalid="ignore"):
+        return not np.isfinite(numbers.sum()) and bool(np.isnan(numbers).any())
+
+
+def without_missing(owner: Any, rows: Any) -> Any:
+    """Rows with medians in place of NaN, if the map of an estimator has them; else refused."""
+    if not has_missing(rows):
+        return rows
+    medians = getattr(owner, "medians_", None)
+    if sp.issparse(rows):
+        raise ValueError(
+            "Input X contains NaN in a sparse matrix, in which missing values are not filled. "
+            "Pass dense rows, or remove these rows or columns."
+        )
+    if medians is None:
+        columns = np.flatnonzero(np.isnan(rows).any(axis=0))
+        names = getattr(owner, "feature_names_in_", None)
+        some = [str(j) if names is None else repr(str(names[j])) for j in columns[:5]]
+        raise ValueError(
+            f"Input X contains NaN (missing values) in column{'s' if columns.size > 1 else ''} "
+            f"{', '.join(some)}{', ...' if columns.size > 5 else ''}, which "
+            f"{type(owner).__name__} does not take. Fill them first, for example with "
+            "sklearn.impute.SimpleImputer, or remove these rows; KernelRegressor, "
+            "KernelClassifier and KernelPCA fill them with medians."
+        )
+    return np.where(np.isnan(rows), medians.astype(rows.dtype), rows)

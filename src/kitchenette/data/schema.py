@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -190,6 +190,27 @@ class ColumnRules:
         check_choice("dates", self.dates, DATES)
         for name in ("most_categories", "least_rows", "high_cardinality"):
             check_count(name, getattr(self, name))
+
+
+def refuse_repeated_names(names: Sequence[Any]) -> None:
+    """Refuse columns of equal names."""
+    if len(set(names)) < len(names):
+        repeated = sorted({str(name) for name in names if list(names).count(name) > 1})
+        raise DataError(
+            f"Columns must have different names; repeated: {', '.join(map(repr, repeated[:5]))}. "
+            "Rename or drop the copies."
+        )
+
+
+def refuse_other_kinds(schema: Schema, how: str) -> None:
+    """Refuse columns of lists, structures and others; ``how`` says how to leave one out."""
+    for column in schema:
+        if column.kind == "other":
+            raise DataError(
+                f"The column {column.name!r} has values of the type {column.dtype}, which is "
+                f"neither a number nor a category nor a date. Leave it out by "
+                f"{how.format(column.name)}, or turn it into columns of numbers or strings first."
+            )
 
 
 def checked_kinds(kinds: Any) -> dict[str, str]:

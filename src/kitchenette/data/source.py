@@ -20,8 +20,9 @@ from kitchenette.data.reader import Indices, Reader
 from kitchenette.data.reduction import Reduction, fold
 from kitchenette.data.rows import is_table, joined, take
 from kitchenette.data.sampling import SmallestKeys, sampled_rows
-from kitchenette.data.schema import ColumnRules, DataError, KnownColumn, Schema
+from kitchenette.data.schema import ColumnRules, DataError, KnownColumn, Schema, refuse_other_kinds
 from kitchenette.data.tables import arrow, finite, row_number, values_of
+from kitchenette.data.targets import refuse_missing_targets
 from kitchenette.parameters import check_choice, check_count
 
 BLOCK_ROWS, LEAST_ROWS = 1 << 16, 1 << 12  # most and least rows of a block of default size
@@ -163,12 +164,8 @@ class Source:
         self.features = [name for name in reader.schema.names if name not in others]
         if not self.features:
             raise DataError("There is no column to predict from.")
+        refuse_other_kinds(reader.schema.some(self.features), "ignore=[{!r}]")
         for column in reader.schema.some(self.features):
-            if column.kind == "other":
-                raise DataError(
-                    f"The column {column.name!r} has values of the type {column.dtype}, which is "
-                    f"neither a number nor a category nor a date: ignore=[{column.name!r}]."
-                )
             if column.kind == "date" and self.rules.dates == "refuse":
                 raise DataError(
                     f"The column {column.name!r} has dates or times ({column.dtype}). Leave it out "
@@ -692,6 +689,8 @@ def _role(
             f"{role} must be the name of a column, or an array with a value for each of the "
             f"{reader.n_rows} rows; got an array of shape {values.shape}."
         )
+    if role == "target":
+        refuse_missing_targets(values, role)
     return None, values
 
 

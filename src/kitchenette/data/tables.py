@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from kitchenette.data.reader import Indices, Part, Reader, without_unwanted
 from kitchenette.data.rows import slices
-from kitchenette.data.schema import Column, DataError, Schema
+from kitchenette.data.schema import Column, DataError, Schema, refuse_repeated_names
 
 CHUNK_ROWS = 1 << 10  # rows that are transposed at a time, so that they stay in the cache
 SINGLE = ("float", "halffloat", "int8", "int16", "uint8", "uint16", "bool")  # exact in float32
@@ -44,6 +44,11 @@ def is_frame(X: Any) -> bool:
     return kind.__module__.partition(".")[0] in LIBRARIES and hasattr(kind, "columns")
 
 
+def is_plain_frame(X: Any) -> bool:
+    """Whether something is a data frame whose columns are indexed by a list of names."""
+    return type(X).__module__.partition(".")[0] in ("pandas", "polars", "modin")
+
+
 # ---------------------------------------------------------------- conversion of frames
 
 
@@ -58,11 +63,37 @@ def table_of(frame: Any) -> Any:
         table = pa.table(dict(frame))
     else:
         table = _eager(frame)
-    names = table.column_names
-    if len(set(names)) < len(names):
-        repeated = {name for name in names if names.count(name) > 1}
-        raise DataError(f"Columns must have different names; repeated: {sorted(repeated)[:5]}.")
+    refuse_repeated_names(table.column_names)
     return table
+
+
+def with_text_names(frame: Any) -> Any:
+    """A frame of pandas whose names of columns are strings, if some of them are; different ones."""
+    names = [*frame.columns]
+    refuse_repeated_names(names)
+    texts = [isinstance(name, str) for name in names]
+    if any(texts) and not all(texts) and hasattr(frame, "set_axis"):
+        frame = frame.set_axis([str(name) for name in names], axis=1)
+        refuse_repeated_names([*frame.columns])
+    return frame
+
+
+def columns_by_name(frame: Any, names: Sequence[str]) -> Any:
+    """The columns of a data frame with these names, in this order."""
+    frame, names = with_text_names(frame), [*names]
+    given = [*frame.columns]
+    if given == names:
+        return frame
+    refuse_missing_columns(names, given)
+    return frame[names]
+
+
+def refuse_missing_columns(names: Sequence[str], given: Sequence[Any]) -> None:
+    """Refuse columns among which some of these names are missing."""
+    there = set(given)
+    if missing := [str(name) for name in names if name not in there]:
+        others = f"{', '.join(map(str, given[:10]))}{', ...' if len(given) > 10 else ''}"
+        raise DataError(f"columns are missing: {', '.join(missing[:10])}. There are {others}.")
 
 
 def _eager(frame: Any) -> Any:
@@ -74,8 +105,13 @@ def _eager(frame: Any) -> Any:
             frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
         try:
             return pa.Table.from_pandas(frame, preserve_index=False)
-        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-            raise DataError(f"A column has values of several types: {error.args[0]}") from error
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+            named = re.search(r"for column (.+) with type", str(error.args[-1]))
+            raise DataError(
+                f"{f'The column {named[1]!r}' if named else 'A column'} has values of several "
+                "types, or of one that is neither a number nor a string, a boolean or a date "
+                f"({error.args[0]}). Convert it first, for example by astype(str), or leave it out."
+            ) from error
     return wrapped.to_arrow()
 
 
@@ -91,9 +127,9 @@ def _narwhals_frame(frame: Any) -> Any:
         return narwhals.from_native(frame)
     except TypeError as error:
         raise DataError(f"{type(frame).__name__} is no data frame that is known.") from error
-    except narwhals.exceptions.DuplicateError as error:
-        sentence = " ".join(str(error).split())
-        raise DataError(f"Columns must have different names: {sentence}") from error
+    except narwhals.exceptions.DuplicateError:
+        refuse_repeated_names([*frame.columns])
+        raise
 
 
 def has_numbers_only(frame: Any) -> bool:
@@ -117,9 +153,7 @@ def selected(table: Any, names: Sequence[str]) -> Any:
     given = table.column_names
     if given == [*names]:
         return table
-    there = set(given)
-    if missing := [str(name) for name in names if name not in there]:
-        raise DataError(f"columns are missing: {', '.join(missing[:10])}.")
+    refuse_missing_columns(names, given)
     return table.select([*names])
 
 
@@ -338,6 +372,8 @@ def numbers_of(values: Any, kind: str, name: str = "") -> NDArray[Any]:
             values = values.cast(pa.float64())
         elif types.is_temporal(dtype):
             raise DataError(f"The column {name!r} has dates, not numbers as before.")
+        elif kind_of(dtype) == "other":
+            raise DataError(f"The column {name!r} has values of the type {dtype}, not numbers.")
     except pa.ArrowInvalid as error:
         raise DataError(f"The column {name!r} has no numbers as before: {error}.") from error
     return np.asarray(values.to_numpy(zero_copy_only=False) if _is_array(values) else values)

@@ -154,6 +154,8 @@ def load(
     Gaussian(length_scale=2.0)
     """
     path = Path(path)
+    if path.is_fifo():
+        raise ModelFileError(f"Cannot load {path}: it is a pipe. Write the model to a file first.")
     try:
         with path.open("rb") as file:
             document, arrays = container.read(file)

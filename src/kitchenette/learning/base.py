@@ -25,18 +25,31 @@ from kitchenette.data.drawing import (
     DrawnRows,
     table_sample_rows,
 )
-from kitchenette.data.rows import is_table, refuse_what_is_not_numbers, slices, take
-from kitchenette.data.schema import DataError, KnownColumn
+from kitchenette.data.keys import has_plain_numbers
+from kitchenette.data.rows import (
+    array_of_lists,
+    has_missing,
+    is_table,
+    numbers_of_objects,
+    refuse_what_is_not_numbers,
+    slices,
+    take,
+)
+from kitchenette.data.schema import DataError, KnownColumn, refuse_other_kinds
 from kitchenette.data.source import Block, Source, block_of
 from kitchenette.data.tables import (
+    columns_by_name,
     has_numbers_only,
     is_frame,
+    is_plain_frame,
     plain_rows,
     schema_of,
     selected,
     table_of,
+    with_text_names,
     without_index,
 )
+from kitchenette.data.targets import refuse_lazy_frames
 from kitchenette.files.registry import Budget, checked_state, constructed, stored_parameters
 from kitchenette.kernels import Kernel
 from kitchenette.kernels.base import checked_sparse
@@ -45,6 +58,9 @@ from kitchenette.learning.least_squares import LeastSquares
 from kitchenette.learning.model import LinearFunction
 from kitchenette.learning.summary import Summary, SummaryOf
 from kitchenette.maps.base import RowMap
+from kitchenette.maps.filling import filled_map, medians_of_some
+from kitchenette.maps.preparation import check_numbers
+from kitchenette.maps.prepared_map import PreparedMap
 from kitchenette.maps.protocol import (
     FittedMap,
     fit_map,
@@ -90,6 +106,8 @@ class FeatureLearner(ValueParameters, ABC):
         feature_map = self._unfitted_map(0)
         if hasattr(feature_map, "transform") and not isinstance(feature_map, type):
             tags.input_tags = get_tags(feature_map).input_tags
+            if _fills_missing(feature_map):
+                tags.input_tags.allow_nan = True  # they are filled
         return tags
 
     # ------------------------------------------------------------ the feature map
@@ -164,7 +182,18 @@ class FeatureLearner(ValueParameters, ABC):
                 sample = replace(sample, X=X, y=y, weight=weights, copies=copies)
             feature_map = _map_of_table(feature_map, sample, source)
             return feature_map, feature_map.for_inference()
-        if sample is not None or not isinstance(feature_map, RowMap) or X.shape[0] <= MAP_ROWS:
+        fills = _fills_missing(feature_map) and not sp.issparse(X)
+        if fills and isinstance(X, np.ndarray) and has_missing(X) and not is_frozen(feature_map):
+            if sample is None:
+                drawn = self._drawing(X).of_rows(X, y, weights) if drawn is None else drawn
+                sample = block_of(drawn)
+            else:
+                copies = sample.copies if sample.n_rows == X.shape[0] else None
+                sample = replace(sample, X=X, y=y, weight=weights, copies=copies)
+            feature_map = filled_map(feature_map, sample, source)
+            return feature_map, feature_map.for_inference()
+        own = isinstance(thawed(feature_map), RowMap)
+        if sample is not None or not own or X.shape[0] <= MAP_ROWS:
             drawn = None
         elif drawn is None:
             drawn = self._drawing(X).of_rows(X, y, weights)
@@ -180,7 +209,16 @@ class FeatureLearner(ValueParameters, ABC):
             everything=source,
         )
         # A copy, so that the model stays as it is if somebody fits the map on more rows.
-        return feature_map, fitted_map(feature_map, X).for_inference()
+        fitted: Any = fitted_map(feature_map, X).for_inference()
+        if fills and (source is None or source.rules.missing == "median"):
+            # On what the map was chosen. They stand for values that are missing in later rows.
+            copies = None if sample is None else sample.copies
+            fitted.medians_ = (
+                medians_of_some(X, copies)
+                if drawn is None
+                else medians_of_some(drawn.X, drawn.copies)
+            )
+        return feature_map, fitted
 
     # ------------------------------------------------------------ statistics and the solution
 
@@ -391,10 +429,12 @@ class FeatureLearner(ValueParameters, ABC):
             and "feature_names_in_" not in vars(self)
         ):
             return X  # the general checks take longer than predicting a few rows
+        refuse_lazy_frames(X, "X")
         if is_frame(X) or (isinstance(X, Mapping) and not sp.issparse(X)):
             X = self._as_table(X, reset)
-            if is_table(X):
+            if is_table(X) or (not reset and isinstance(X, np.ndarray)):
                 return X
+        X = array_of_lists(X)
         refuse_what_is_not_numbers(X)
         if sp.issparse(X):
             X = checked_sparse(X)
@@ -407,22 +447,34 @@ class FeatureLearner(ValueParameters, ABC):
                     f"required by {type(self).__name__}."
                 )
             return X
-        return validate_data(
+        X = validate_data(
             self, X, reset=reset, accept_sparse="csr", dtype=None, ensure_all_finite=False
         )
+        numeric = _fills_missing(self._unfitted_map(0)) if reset else _takes_numbers(self._fitted)
+        return numbers_of_objects(X) if numeric else X
 
     def _as_table(self, X: Any, reset: bool) -> Any:
         """A data frame as an Arrow table, if its columns are to be prepared; else as it is."""
+        if isinstance(X, Mapping):
+            X = table_of(X)
         if not reset:
             if isinstance(self._fitted, TableMap):
                 return _not_empty(self._fitted.table(X), self)
             names = vars(self).get("feature_names_in_")
-            if is_table(X) and isinstance(self._fitted, RowMap) and names is not None:
+            if is_plain_frame(X):
+                X = X if names is None else columns_by_name(X, names)
+                if names is None or not _takes_numbers(self._fitted) or has_plain_numbers(X):
+                    return X
+                refuse_what_is_not_numbers(X)
+            X = table_of(X)
+            if isinstance(self._fitted, RowMap) and names is not None:
                 return _not_empty(selected(X, [*names]), self)  # the map converts blocks of it
-            return plain_rows(X, names) if is_table(X) else X
+            return _not_empty(plain_rows(X, names), self)
+        if is_plain_frame(X):
+            X = with_text_names(X)
         unfitted = self._unfitted_map(0)
         feature_map = thawed(unfitted)
-        own = isinstance(feature_map, RowMap) or takes_numbers_only(unfitted)
+        own = isinstance(feature_map, TableMap) or _fills_missing(unfitted)
         if not own and not is_table(X):
             return X  # a pipeline may prepare the columns in its own way
         if not is_table(X):
@@ -433,6 +485,7 @@ class FeatureLearner(ValueParameters, ABC):
         names = found.column_names
         if isinstance(feature_map, TableMap):
             found, names = feature_map.table(found), feature_map.feature_names_in_
+        refuse_other_kinds(schema_of(found.schema, {}), "frame.drop(columns={!r})")
         self.n_features_in_ = len(names)
         self.feature_names_in_ = np.array(names, dtype=object)
         return found
@@ -515,6 +568,8 @@ class FeatureLearner(ValueParameters, ABC):
                 replaced = not is_frozen(self.feature_map_) and hasattr(self._fitted, "to_file")
             if replaced:
                 state["fitted"]["feature_map_"] = self._fitted
+            if (medians := getattr(self._fitted, "medians_", None)) is not None:
+                state["fitted"]["medians_"] = medians
             learned = "statistics_" in vars(self)
             state["fitted"]["model"] = self.solved_model() if learned else None
         return state
@@ -528,6 +583,7 @@ class FeatureLearner(ValueParameters, ABC):
             "seed_": int,
             "n_features_in_": int,
             "feature_names_in_": (np.ndarray, type(None)),
+            "medians_": (np.ndarray, type(None)),
         }
 
     @classmethod
@@ -572,7 +628,12 @@ class FeatureLearner(ValueParameters, ABC):
             raise ValueError("there are neither statistics nor weights.")
         if model is not None and statistics is not None:
             model = model.renumbered(statistics.version)
-        self.__dict__.update(values, _fitted=feature_map.for_inference())
+        medians: Any = values.pop("medians_")
+        for_inference: Any = feature_map.for_inference()
+        if medians is not None:
+            check_numbers("medians_ of the columns", medians, values["n_features_in_"])
+            for_inference.medians_ = medians
+        self.__dict__.update(values, _fitted=for_inference)
         if not prepared_only:
             self._model = model
 
@@ -630,8 +691,20 @@ def _map_of_table(feature_map: Any, sample: Block, source: Source | None) -> Tab
     return TableMap.fitted_on(feature_map, schema, sample, rules=rules, everything=source)
 
 
+def _fills_missing(feature_map: Any) -> bool:
+    """Whether columns are prepared and missing values filled before this map, which takes none."""
+    unfrozen = thawed(feature_map)
+    own = isinstance(unfrozen, RowMap) and not isinstance(unfrozen, PreparedMap)
+    return own or takes_numbers_only(feature_map)
+
+
+def _takes_numbers(fitted: FittedMap) -> bool:
+    """Whether a fitted map takes numbers in all columns, and nothing else."""
+    return isinstance(fitted, RowMap) and getattr(fitted, "coder", None) is None
+
+
 def _not_empty(table: Any, owner: Any) -> Any:
-    if table.num_rows == 0:
+    if table.shape[0] == 0:
         raise ValueError(
             f"Found array with 0 sample(s) (shape={table.shape}) while a minimum of 1 is required "
             f"by {type(owner).__name__}."

@@ -18,6 +18,7 @@ from kitchenette.data.csv_errors import NULLS
 from kitchenette.data.keys import number_of
 from kitchenette.data.schema import KnownColumn
 from kitchenette.data.source import Source
+from kitchenette.data.targets import array_of_targets
 from kitchenette.files.registry import storable
 from kitchenette.learning.availability import AvailableUnless
 from kitchenette.learning.balanced_machine import BalancedMachine, check_class_weight
@@ -28,6 +29,7 @@ from kitchenette.learning.labels import (
     are_sorted,
     labels_among,
     union_of_classes,
+    with_one_type,
 )
 from kitchenette.learning.least_squares import LeastSquares
 from kitchenette.learning.leave_one_out import LeaveOneOut
@@ -369,7 +371,7 @@ default="onehot"
         if isinstance(rows, Source):
             _refuse_targets(given, weights)
             return score_of_source(self, rows)
-        return float(super().score(X, y, sample_weight))
+        return float(super().score(X, array_of_targets(y), sample_weight))
 
     @AvailableUnless(_without_probabilities)
     @in_parts
@@ -481,7 +483,7 @@ default="onehot"
         return copied
 
     def encode(self, y: Any, first: bool) -> NDArray[Any]:
-        y = column_or_1d(y, warn=True)
+        y = column_or_1d(with_one_type(array_of_targets(y)), warn=True)
         y = check_array(y, dtype=None, ensure_2d=False, input_name="y")
         check_classification_targets(y)
         if first:
@@ -607,7 +609,7 @@ default="onehot"
 
     def with_labels_of(self, y: Any) -> Self:
         known = super().with_labels_of(y)
-        labels = np.asarray([] if y is None else y)
+        labels = np.empty(0) if y is None else with_one_type(array_of_targets(y))
         if labels.size:
             known.classes_ = union_of_classes(self.classes_, labels_among(labels.ravel()))
             if known.classes_ is not self.classes_:

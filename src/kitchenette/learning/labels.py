@@ -8,6 +8,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 
+def with_one_type(labels: Any) -> Any:
+    """Labels, of which Python objects are numbers or strings, but not both.
+
+    Objects that are numbers or booleans become an array of their own type, as those of a list do.
+    """
+    if getattr(labels, "dtype", np.dtype(int)).kind != "O":
+        return labels
+    texts = [isinstance(label, str) for label in labels.flat]
+    if all(texts):
+        return labels
+    if any(texts):
+        one, other = (labels.flat[texts.index(is_text)] for is_text in (True, False))
+        raise ValueError(
+            "Labels must have one type, so that they can be sorted; y has strings and others, "
+            f"such as {one!r} and {other!r}. Convert them first, as in y.astype(str)."
+        )
+    try:
+        converted = np.asarray(labels.tolist())
+    except ValueError:  # lists of different lengths
+        return labels
+    return converted if converted.shape == labels.shape else labels
+
+
 def labels_among(classes: Any) -> NDArray[Any]:
     """The distinct labels of a list, sorted."""
     given = np.asarray(classes)

@@ -15,6 +15,7 @@ from sklearn.utils import Tags, check_array
 from kitchenette.data.collections import as_rows, in_parts
 from kitchenette.data.rows import refuse_what_is_not_numbers
 from kitchenette.data.source import Source
+from kitchenette.data.targets import array_of_targets, first_text
 from kitchenette.files.registry import storable
 from kitchenette.learning.availability import AvailableUnless
 from kitchenette.learning.base import Array
@@ -291,7 +292,7 @@ class KernelRegressor(RegressorMixin, KernelMachine):
         if isinstance(rows, Source):
             _refuse_targets(given, weights)
             return score_of_source(self, rows)
-        return float(super().score(X, y, sample_weight))
+        return float(super().score(X, array_of_targets(y), sample_weight))
 
     def predictor(self, *, dtype: DTypeLike | None = None) -> Predictor:
         """A callable that predicts one or a few rows with low latency.
@@ -310,8 +311,14 @@ class KernelRegressor(RegressorMixin, KernelMachine):
         return now.make_predictor(dtype, Targets(now._target_ndim, "float64"))
 
     def encode(self, y: Any, first: bool) -> NDArray[Any]:
-        refuse_what_is_not_numbers(y)
         given = getattr(y, "dtype", None)
+        y = array_of_targets(y)
+        refuse_what_is_not_numbers(y)
+        if (text := first_text(y)) is not None:
+            raise ValueError(
+                f"KernelRegressor predicts numbers, and y has strings, such as {str(text)!r}. Use "
+                "KernelClassifier for classes; convert numbers first, as in y.astype(float)."
+            )
         y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
         if first:
             self._target_ndim = y.ndim

@@ -25,6 +25,7 @@ from kitchenette.data.rows import (
     table,
     take,
     validated,
+    without_missing,
 )
 from kitchenette.data.schema import KnownColumn
 from kitchenette.data.source import Block, Source
@@ -275,7 +276,8 @@ class RowMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParameters,
         """
         if is_table(X):
             numbers = plain_rows(X, vars(self).get("feature_names_in_"))
-            rows = check_array(numbers, dtype=FLOATS, estimator=self)
+            rows = check_array(numbers, dtype=FLOATS, ensure_all_finite="allow-nan", estimator=self)
+            rows = without_missing(self, rows)
         else:
             rows = checked_rows(self, X)
         self.check_rows(rows)

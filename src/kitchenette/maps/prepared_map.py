@@ -9,8 +9,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_array, validate_data
 
-from kitchenette.data.rows import FLOATS, refuse_what_is_not_numbers
+from kitchenette.data.rows import FLOATS, is_table, refuse_what_is_not_numbers, without_missing
 from kitchenette.data.schema import KnownColumn
+from kitchenette.data.tables import plain_rows
 from kitchenette.files.registry import storable
 from kitchenette.kernels.base import canonical, native_order
 from kitchenette.maps.base import RowMap
@@ -111,6 +112,8 @@ class PreparedMap(RowMap):
         specification: PreparedSpecification = self.fitted()
         if not self._is_plain(X):
             X = self._converted(X)
+            if "medians_" in vars(self):
+                X = without_missing(self, X)
         if sp.issparse(X) and not specification.preparation.keeps_zeros:
             raise ValueError(
                 "Sparse rows are accepted after steps that keep zeros, such as "
@@ -119,6 +122,14 @@ class PreparedMap(RowMap):
             )
         self.check_rows(X)
         return X
+
+    def prepared_rows(self, X: Any) -> NDArray[Any]:
+        """The prepared columns of rows, which the inner map takes."""
+        rows = self.rows(X)
+        prepared: NDArray[Any] = self._prepared(rows)
+        if not np.isfinite(prepared).all():
+            raise ValueError(self.overflow(rows))
+        return prepared
 
     def has_row_checks(self) -> bool:
         return self.map_ is not None and self.map_.has_row_checks()
@@ -157,6 +168,9 @@ class PreparedMap(RowMap):
             X = self._in_order(X)
         read = specification.preparation.reads()
         if read.all() and not specification.vocabularies:
+            if is_table(X):
+                X = plain_rows(X, vars(self).get("feature_names_in_"))
+                return check_array(X, dtype=FLOATS, ensure_all_finite="allow-nan", estimator=self)
             X = validate_data(
                 self,
                 native_order(X),

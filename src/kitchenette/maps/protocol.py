@@ -8,6 +8,8 @@ Every map of this package is a `FittedMap`. A class of your own is one if it has
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol, Self, runtime_checkable
 
@@ -134,7 +136,8 @@ class TransformerMap:
 
     def __init__(self, estimator: Any, X: Any):
         self.estimator = estimator
-        one = _dense(estimator.transform(take(X, slice(0, 1))))
+        with missing_values_explained(estimator):
+            one = _dense(estimator.transform(take(X, slice(0, 1))))
         if one.ndim != 2 or one.shape[0] != 1:
             raise ValueError(
                 "feature_map must give a row of features for each row of data; "
@@ -191,7 +194,8 @@ class TransformerOperator(Operator):
         names = getattr(self._estimator, "feature_names_in_", None)
         if names is not None and isinstance(rows, np.ndarray):
             rows = _frame(rows, names)  # an array would make it warn of missing names
-        Z = _dense(self._estimator.transform(rows))
+        with missing_values_explained(self._estimator):
+            Z = _dense(self._estimator.transform(rows))
         if Z.shape != out.shape:
             raise ValueError(
                 "feature_map must give a row of features for each row of data; "
@@ -324,7 +328,24 @@ def fit_map(
         return made.fit_rows(X, sample_weight, drawn, everything)
     if hasattr(made, "fit_rows") and (sample_weight is not None or drawn is not None):
         return made.fit_rows(X, sample_weight, drawn)
-    return made.fit(X, y)
+    with missing_values_explained(made):
+        return made.fit(X, y)
+
+
+@contextmanager
+def missing_values_explained(estimator: Any) -> Iterator[None]:
+    """Replace the advice of scikit-learn to use another model by what helps with this map."""
+    try:
+        yield
+    except ValueError as error:
+        if "HistGradientBoosting" not in str(error):
+            raise
+        raise ValueError(
+            f"Input X contains NaN (missing values), which {type(estimator).__name__} does not "
+            "take. Put an imputer before it, as in make_pipeline(SimpleImputer(), "
+            f"{type(estimator).__name__}(...)), or use a map of kitchenette, before which missing "
+            "values are filled with medians."
+        ) from error
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -9,24 +9,25 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from kitchenette.data.reduction import ConvertedRows
 from kitchenette.data.rows import FLOATS, is_table
 from kitchenette.data.schema import ColumnRules, DataError, Schema
 from kitchenette.data.source import Block, Source
 from kitchenette.data.tables import (
+    columns_by_name,
     is_frame,
+    is_plain_frame,
     is_single,
     matrix_of,
     numbers_of,
+    refuse_missing_columns,
     selected,
     table_of,
 )
 from kitchenette.files.registry import storable
-from kitchenette.maps.base import RowMap
 from kitchenette.maps.codings import UNKNOWN_WORD, Categories, Days
+from kitchenette.maps.filling import with_map
 from kitchenette.maps.prepared import Coder, PreparedSpecification
 from kitchenette.maps.prepared_map import PreparedMap
-from kitchenette.maps.protocol import fit_map, specification_of, thawed
 from kitchenette.maps.table_columns import (
     column_summary,
     missing_sentence,
@@ -68,7 +69,7 @@ class TableMap(PreparedMap):
     >>> frame = pd.DataFrame({"city": ["Oslo", "Rome"] * 20, "warm": [False, True] * 20})
     >>> model = KernelClassifier(random_state=0).fit(frame[["city"]], frame["warm"])
     >>> model.predictor()({"city": "Rome", "people": 2.7})
-    np.True_
+    True
     >>> model.feature_map_.specification_.vocabularies[0].words
     ('Oslo', 'Rome')
     """
@@ -115,7 +116,7 @@ class TableMap(PreparedMap):
         dated = [column.name for column in schema if column.kind == "date"]
         if dated and rules.dates == "refuse":
             raise DataError(
-                f"A column of dates or times ({dated[0]}) is not a number. Leave it out, or use "
+                f"A column of dates or times ({dated[0]!r}) is not a number. Leave it out, or use "
                 "kitchenette.data.source(..., dates='days')."
             )
         counted = everything is not None and everything.passes == 2
@@ -124,31 +125,7 @@ class TableMap(PreparedMap):
         columns = PreparedSpecification.of(preparation, None, codings)
         made = cls.of(columns, None, schema.names, by_name=True)
         made.note_ignored()
-        prepared = made.prepared_rows(sample.X)
-        inner = fit_map(
-            feature_map,
-            prepared,
-            sample.y,
-            sample.weight,
-            population=sample.population,
-            copies=sample.copies,
-            everything=None
-            if everything is None
-            else ConvertedRows(everything, made.prepared_rows),
-        )
-        specification = PreparedSpecification.of(
-            preparation, specification_of(inner, prepared), codings
-        )
-        inner = thawed(inner)
-        own = isinstance(inner, RowMap) and inner.fitted() is specification.inner
-        return cls.of(specification, inner if own else None, schema.names, by_name=True)
-
-    def prepared_rows(self, X: Any) -> NDArray[Any]:
-        """The prepared columns of rows, which the inner map takes."""
-        prepared: NDArray[Any] = self._prepared(self.rows(X))
-        if not np.isfinite(prepared).all():
-            raise ValueError(self.overflow(self.rows(X)))
-        return prepared
+        return with_map(made, feature_map, sample, everything)
 
     @property
     def read_names(self) -> list[str]:
@@ -194,7 +171,10 @@ class TableMap(PreparedMap):
 
     def table(self, X: Any) -> Any:
         """The columns of a table or a data frame that are read, by name, as an Arrow table."""
-        return selected(table_of(X), self.read_names)
+        names = self.read_names
+        if is_plain_frame(X) and X.shape[1] > len(names):
+            X = columns_by_name(X, names)  # others need not be convertible
+        return selected(table_of(X), names)
 
     def rows(self, X: Any) -> Any:
         """Check and convert rows: columns by name, a number for every value.
@@ -294,9 +274,8 @@ class TableCoder(Coder):
             rows: NDArray[np.float64] = self._fitted.rows(X)
             return rows
         if isinstance(X, Mapping) or (hasattr(X, "index") and hasattr(X, "get")):
-            missing = [name for name in self._read if name not in X]
-            if missing:
-                raise ValueError(f"columns are missing: {', '.join(map(str, missing[:10]))}.")
+            if any(name not in X for name in self._read):
+                refuse_missing_columns(self._read, [*X.keys()])
             values = np.empty(len(self._names), dtype=object)
             values[:] = [X.get(name) for name in self._names]
             return super().__call__(values)

@@ -15,6 +15,7 @@ from sklearn.utils import check_array, check_consistent_length
 from threadpoolctl import threadpool_limits
 
 from kitchenette.data.rows import table, take
+from kitchenette.data.targets import array_of_targets
 from kitchenette.parameters import check_choice
 from kitchenette.report.advice import advised, recommended
 from kitchenette.report.boosting import ROUNDS, boosted, installed
@@ -437,7 +438,7 @@ def _split(n_rows: int, share: float, seed: int) -> tuple[NDArray[Any], NDArray[
 def _checked(X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
     X = table(X)
     X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
-    y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
+    y = check_array(array_of_targets(y), ensure_2d=False, dtype=None, input_name="y")
     check_consistent_length(X, y)
     return X, y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
 

@@ -17,6 +17,7 @@ from kitchenette.data.drawing import Drawing, DrawnRows
 from kitchenette.data.keys import row_keys
 from kitchenette.data.rows import counting_rows, table, validated
 from kitchenette.data.source import Source
+from kitchenette.data.targets import array_of_targets
 from kitchenette.files.registry import checked_state, storable
 from kitchenette.kernels import Kernel, ShiftInvariantKernel
 from kitchenette.learning.checks import checked_weights
@@ -258,7 +259,8 @@ class AutoMap(RowMap):
                     "AutoMap requires y to be passed, but the target y is None: it chooses by how "
                     "well the features predict y."
                 )
-            X, y = table(X), check_array(y, ensure_2d=False, dtype=None, input_name="y")
+            X = table(X)
+            y = check_array(array_of_targets(y), ensure_2d=False, dtype=None, input_name="y")
             check_consistent_length(X, y)
             if sample_weight is not None:
                 sample_weight = checked_weights(sample_weight, X.shape[0])

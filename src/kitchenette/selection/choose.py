@@ -11,6 +11,7 @@ from kitchenette.data.opening import source
 from kitchenette.data.rows import is_table
 from kitchenette.data.source import Source
 from kitchenette.data.tables import has_numbers_only, is_frame
+from kitchenette.data.targets import array_of_targets
 from kitchenette.learning.checks import checked_weights
 from kitchenette.maps.table_map import TableMap
 from kitchenette.selection.automap import AutoMap
@@ -66,7 +67,7 @@ def choose(
         n_components, kernel=kernel, scales=scales, task=task, budget=budget, random_state=seed
     )
     if is_table(X) or (is_frame(X) and not has_numbers_only(X)):
-        y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
+        y = check_array(array_of_targets(y), ensure_2d=False, dtype=None, input_name="y")
         if sample_weight is not None:
             sample_weight = checked_weights(sample_weight, X.shape[0])
         X = source(X, target=y, weight=sample_weight)
