@@ -19,7 +19,7 @@ leaving out single observations:
   are copies of one measurement: a bootstrap sample, or rows that were joined or logged twice.
   A model that is checked on a copy of a row that it has learned seems better than it is.
 
-Where less than a tenth of the observations repeat others, "pairs" is the rule as well: hardly any
+Where less than a twentieth of the observations repeat others, "pairs" is the rule as well: hardly any
 observation is lost by it, and no copy can tell the target of the row that is held out.
 
 Otherwise the rule is decided on a sample of the rows, by whether they repeat by nature. Categories
@@ -54,7 +54,7 @@ RULES = ("weights", "rows", "pairs")
 VARYING = 0.05  # part of the pairs of equal rows; fewer different targets are mistakes in the data
 CONTINUOUS = 0.5  # distinct targets for each distinct pair, above which targets are continuous
 EXPECTED = 0.1  # of the equal rows, with independent columns; columns that depend agree more often
-FEW_REPEATED = 0.1  # of the observations, below which copies are not looked at
+FEW_REPEATED = 0.05  # of the observations, below which copies are not looked at
 FEWEST_PAIRS = 20  # the weights of fewer pairs may have a common divisor by chance
 MOST_UNITS = 1e6  # of the largest weight; beyond, a common divisor consists of rounding errors
 TOLERANCE = 1e-9  # relative rounding error of weights
