@@ -19,8 +19,8 @@ leaving out single observations:
   are copies of one measurement: a bootstrap sample, or rows that were joined or logged twice.
   A model that is checked on a copy of a row that it has learned seems better than it is.
 
-Where less than a twentieth of the observations repeat others, "pairs" is the rule as well: hardly any
-observation is lost by it, and no copy can tell the target of the row that is held out.
+Where less than a twentieth of the observations repeat others, "pairs" is the rule as well: hardly
+any observation is lost by it, and no copy can tell the target of the row that is held out.
 
 Otherwise the rule is decided on a sample of the rows, by whether they repeat by nature. Categories
 and small integers do: two people of the same sex and age are two observations. Two arguments tell

@@ -150,8 +150,9 @@ default="onehot"
     code_ : ndarray of shape (n_classes, n_bits), or None
         The codewords of +1 and -1; None for "onehot".
     validation_score_ : float
-        The accuracy on the validation rows, of models that have not seen them; it does
-        not exist if there are fewer than 20.
+        The accuracy on the validation rows, of models without a third of them, less what the choice
+        of map and penalty on these rows may have added to the gain over the most frequent class;
+        see docs/outofthebox.md. It does not exist if there are fewer than 20.
     loss_ : str
         The loss that was minimised.
     solver_ : str

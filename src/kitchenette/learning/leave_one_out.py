@@ -30,6 +30,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.linalg
 from numpy.typing import NDArray
 
 from kitchenette.data.observations import folds
@@ -101,13 +102,17 @@ class HeldOut:
         The kernel and the penalty were chosen on these rows among others, as those that predict
         them best, so that a gain over the trivial model is larger here than on new rows. A gain g
         of variance v is shrunk by the factor 1 - v / g^2, or to zero if that is negative (the
-        positive part of the estimator of James and Stein).
+        positive part of the estimator of James and Stein). v is the variance of the gain, or that of
+        the score, if it is smaller: a model without errors was not chosen by chance.
         """
         shares = self.weights / self.weights.sum()
         gains = scores - trivial
         gain = float(shares @ gains)
         if gain > 0:
-            variance = float(self.squared_shares @ np.square(gains - gain))
+            variance = min(
+                float(self.squared_shares @ np.square(values - shares @ values))
+                for values in (gains, scores)
+            )
             gain *= max(0.0, 1 - variance / gain**2)
         return float(shares @ trivial) + gain
 
@@ -222,16 +227,16 @@ class LeaveOneOut:
         """Predictions of rows by the model and by the mean without them."""
         equations, targets = self._equations, self.rows.targets[rows]
         centred = self.rows.features[rows].astype(np.float64) - equations.feature_mean
-        fitted, whitened = centred @ solution.coef, solution.whitened(centred)
-        found = []
-        for explained, products in ((fitted, whitened.T @ whitened), (0.0, 0.0)):
-            residuals, roots = targets - equations.target_mean - explained, np.sqrt(weights)
-            leverages = products + equations.fit_intercept / equations.count
-            values, vectors = np.linalg.eigh(np.eye(rows.size) - leverages * np.outer(roots, roots))
-            scaled = vectors.T @ (roots[:, None] * residuals)
-            scaled /= np.maximum(values, SMALLEST_PART)[:, None]
-            found.append(targets - (vectors @ scaled) / roots[:, None])
-        return found[0], found[1]
+        residuals = targets - equations.target_mean - centred @ solution.coef
+        whitened, roots = solution.whitened(centred), np.sqrt(weights)
+        leverages = whitened.T @ whitened + equations.fit_intercept / equations.count
+        left = np.eye(rows.size) - leverages * np.outer(roots, roots)
+        outputs = targets - _solved(left, roots[:, None] * residuals) / roots[:, None]
+        means = np.zeros(targets.shape)
+        if equations.fit_intercept:
+            total = equations.count * equations.target_mean - weights @ targets
+            means += total / max(equations.count - weights.sum(), SMALLEST_PART * equations.count)
+        return outputs, means
 
     def solution(self, alpha: str | Array) -> Solution | None:
         """The solution for one given penalty; None for others, or if there are few features."""
@@ -382,3 +387,15 @@ class LeaveOneOut:
             if clearly and self.difference(least, candidate)[0] > 0:
                 best, least = larger, candidate
         return best
+
+
+def _solved(matrix: Array, right: Array) -> Array:
+    """The solution of equations whose matrix has eigenvalues from 0 to 1."""
+    try:
+        factor = scipy.linalg.cho_factor(matrix, lower=True, check_finite=False)
+        found: Array = scipy.linalg.cho_solve(factor, right, check_finite=False)
+        return found
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eigh(matrix)
+        weighted: Array = (vectors.T @ right) / np.maximum(values, SMALLEST_PART)[:, None]
+        return vectors @ weighted

@@ -110,8 +110,9 @@ class KernelRegressor(RegressorMixin, KernelMachine):
         The log marginal likelihood of the targets, summed over them, with the weights integrated
         out and the noise variance at its maximum. Use it to compare kernels.
     validation_score_ : float
-        R^2 on the validation rows, of models that have not seen them; it does
-        not exist if there are fewer than 20.
+        R^2 on the validation rows, of models without a third of them, less what the choice of map
+        and penalty on these rows may have added to the gain over the mean; see
+        docs/outofthebox.md. It does not exist if there are fewer than 20.
     loss_ : str
         The loss that was minimised.
     solver_ : str
