@@ -150,9 +150,8 @@ default="onehot"
     code_ : ndarray of shape (n_classes, n_bits), or None
         The codewords of +1 and -1; None for "onehot".
     validation_score_ : float
-        The accuracy on the validation rows, of models without a third of them, less what the choice
-        of map and penalty on these rows may have added to the gain over the most frequent class;
-        see docs/outofthebox.md. It does not exist if there are fewer than 20.
+        The accuracy on the validation rows, of models without a third of them. It does not exist if
+        there are fewer than 20.
     loss_ : str
         The loss that was minimised.
     solver_ : str
@@ -518,12 +517,12 @@ default="onehot"
         outputs = held_out.outputs(solution.alpha)
         weights, counts = held_out.rows.weights, held_out.counts
         found = self.validated_by("squared", outputs, labels, weights, counts)
-        folds = held_out.without_folds(solution)
-        right, trivial = (
-            self._class_scores(predicted, "squared").argmax(axis=1) == labels[folds.rows]
-            for predicted in (folds.outputs, folds.means)
-        )
-        return replace(found, score=folds.score(1.0 * right, 1.0 * trivial))
+        rows, weights, outputs = held_out.without_folds(solution)
+        return replace(found, score=self._accuracy(outputs, labels[rows], weights, "squared"))
+
+    def _accuracy(self, outputs: Array, targets: NDArray[Any], weights: Array, loss: str) -> float:
+        right = self._class_scores(outputs, loss).argmax(axis=1) == targets
+        return float(weights @ right / weights.sum())
 
     def validated_by(
         self, loss: str, outputs: Array, targets: NDArray[Any], weights: Array, counts: Array
@@ -533,12 +532,11 @@ default="onehot"
         calibration = natural if loss == "logistic" else None
         if weights.size == 0:
             return Validation(calibration=calibration)
-        scores = self._class_scores(outputs, loss)
-        right = scores.argmax(axis=1) == targets
         if calibration is None:
+            scores = self._class_scores(outputs, loss)
             spread = BIAS_SPREAD if self.fit_intercept else BIAS_SPREAD_WITHOUT
             calibration = Calibration.fit(scores, targets, weights, counts, bias_spread=spread)
-        return Validation(float(weights @ right / weights.sum()), calibration)
+        return Validation(self._accuracy(outputs, targets, weights, loss), calibration)
 
     def expanded(self, outputs: Array) -> Array:
         # One output, the difference of both classes, is as good as two of opposite sign.

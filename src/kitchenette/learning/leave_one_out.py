@@ -27,7 +27,6 @@ outlying or repeated rows.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg
@@ -72,49 +71,6 @@ MANY_FEATURES = 16_384  # above which rows are taken some at a time
 SOME_ROWS = 128
 N_FOLDS, LARGEST_FOLD = 3, 1000  # parts of the sample, and the most rows of one
 SMALL_FOLD = 0.02  # leaving out a smaller part of all observations is like leaving out one
-
-
-@dataclass(frozen=True)
-class HeldOut:
-    """Predictions of rows by models that have not learned them.
-
-    Attributes
-    ----------
-    rows : ndarray of int
-        The places of the rows in the sample; those of several observations come repeatedly.
-    weights : ndarray
-        The weights of the observations.
-    squared_shares : ndarray
-        What the squared deviation of each row adds to the variance of a weighted mean.
-    outputs, means : ndarray of shape (n_rows, n_targets)
-        The predictions, and those of models that predict the mean.
-    """
-
-    rows: NDArray[np.intp]
-    weights: Array
-    squared_shares: Array
-    outputs: Array
-    means: Array
-
-    def score(self, scores: Array, trivial: Array) -> float:
-        """The weighted mean of the scores of the rows, less what chance may have added to it.
-
-        The kernel and the penalty were chosen on these rows among others, as those that predict
-        them best, so that a gain over the trivial model is larger here than on new rows. A gain g
-        of variance v is shrunk by the factor 1 - v / g^2, or to zero if that is negative (the
-        positive part of the estimator of James and Stein). v is the variance of the gain, or that of
-        the score, if it is smaller: a model without errors was not chosen by chance.
-        """
-        shares = self.weights / self.weights.sum()
-        gains = scores - trivial
-        gain = float(shares @ gains)
-        if gain > 0:
-            variance = min(
-                float(self.squared_shares @ np.square(values - shares @ values))
-                for values in (gains, scores)
-            )
-            gain *= max(0.0, 1 - variance / gain**2)
-        return float(shares @ trivial) + gain
 
 
 class LeaveOneOut:
@@ -188,8 +144,8 @@ class LeaveOneOut:
         outputs: Array = rows.targets - residuals
         return outputs
 
-    def without_folds(self, solution: Solution) -> HeldOut:
-        """Predictions by models without a fold of the sample, beside those of their means.
+    def without_folds(self, solution: Solution) -> tuple[NDArray[np.intp], Array, Array]:
+        """Predictions by models without a fold of the sample.
 
         Parameters
         ----------
@@ -198,13 +154,16 @@ class LeaveOneOut:
 
         Returns
         -------
-        held_out : HeldOut
+        rows : ndarray of int
+            The places of the rows in the sample; those of several observations come repeatedly.
+        weights : ndarray
+            The weights of the observations that were left out.
+        outputs : ndarray of shape (n_left_out, n_targets)
+            The predictions.
         """
         n_sampled, sampled = self.rows.n_sampled, float(self.counts.sum())
         if sampled < N_FOLDS * SMALL_FOLD * self._equations.n_observations:
-            outputs, means = self.outputs(solution.alpha), self._means()
-            weights = self.rows.weights
-            return HeldOut(np.arange(n_sampled), weights, self._squared_shares, outputs, means)
+            return np.arange(n_sampled), self.rows.weights, self.outputs(solution.alpha)
         units, found = self.rows.weights / self.counts, []
         n_folds = max(N_FOLDS, -(-n_sampled // LARGEST_FOLD))
         # The rows are in the order of their hash values, which is random.
@@ -212,31 +171,20 @@ class LeaveOneOut:
             rows = np.flatnonzero(left_out)
             weights = units[rows] * left_out[rows]
             with one_blas_thread(self._equations.gram.order):
-                outputs, means = self._without(solution, rows, weights)
-            found.append((rows, weights, left_out[rows], outputs, means))
-        rows, weights, counts, outputs, means = (
-            np.concatenate(parts) for parts in zip(*found, strict=True)
-        )
-        squared_shares = np.square(weights / weights.sum())
-        squared_shares = squared_shares / counts if self.rows.is_complete else squared_shares
-        return HeldOut(rows, weights, squared_shares, outputs, means)
+                found.append((rows, weights, self._without(solution, rows, weights)))
+        rows, weights, outputs = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        return rows, weights, outputs
 
-    def _without(
-        self, solution: Solution, rows: NDArray[np.intp], weights: Array
-    ) -> tuple[Array, Array]:
-        """Predictions of rows by the model and by the mean without them."""
+    def _without(self, solution: Solution, rows: NDArray[np.intp], weights: Array) -> Array:
+        """Predictions of rows by the model without them."""
         equations, targets = self._equations, self.rows.targets[rows]
         centred = self.rows.features[rows].astype(np.float64) - equations.feature_mean
         residuals = targets - equations.target_mean - centred @ solution.coef
         whitened, roots = solution.whitened(centred), np.sqrt(weights)
         leverages = whitened.T @ whitened + equations.fit_intercept / equations.count
         left = np.eye(rows.size) - leverages * np.outer(roots, roots)
-        outputs = targets - _solved(left, roots[:, None] * residuals) / roots[:, None]
-        means = np.zeros(targets.shape)
-        if equations.fit_intercept:
-            total = equations.count * equations.target_mean - weights @ targets
-            means += total / max(equations.count - weights.sum(), SMALLEST_PART * equations.count)
-        return outputs, means
+        outputs: Array = targets - _solved(left, roots[:, None] * residuals) / roots[:, None]
+        return outputs
 
     def solution(self, alpha: str | Array) -> Solution | None:
         """The solution for one given penalty; None for others, or if there are few features."""
@@ -300,12 +248,8 @@ class LeaveOneOut:
 
     def _errors_of_mean(self) -> Array:
         """The errors of the model that has no weights, without the row."""
-        return self._errors(self._means())
-
-    def _means(self) -> Array:
-        """The predictions of the model that has no weights, without the row."""
         nothing = np.zeros((self.rows.n_sampled, 1))
-        return self._left_out(nothing, nothing[:, 0])
+        return self._errors(self._left_out(nothing, nothing[:, 0]))
 
     def _chosen(self) -> float:
         if self._equations.gram.order > EXACT_FEATURES:

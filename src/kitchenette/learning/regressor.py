@@ -19,7 +19,7 @@ from kitchenette.data.targets import array_of_targets, first_text
 from kitchenette.files.registry import storable
 from kitchenette.learning.availability import AvailableUnless
 from kitchenette.learning.base import Array
-from kitchenette.learning.leave_one_out import HeldOut, LeaveOneOut
+from kitchenette.learning.leave_one_out import LeaveOneOut
 from kitchenette.learning.machine import KernelMachine, _refuse_targets
 from kitchenette.learning.machine_parameters import without_one_pass
 from kitchenette.learning.model import Validation
@@ -110,9 +110,8 @@ class KernelRegressor(RegressorMixin, KernelMachine):
         The log marginal likelihood of the targets, summed over them, with the weights integrated
         out and the noise variance at its maximum. Use it to compare kernels.
     validation_score_ : float
-        R^2 on the validation rows, of models without a third of them, less what the choice of map
-        and penalty on these rows may have added to the gain over the mean; see
-        docs/outofthebox.md. It does not exist if there are fewer than 20.
+        R^2 on the validation rows, of models without a third of them. It does not exist if there
+        are fewer than 20.
     loss_ : str
         The loss that was minimised.
     solver_ : str
@@ -344,27 +343,9 @@ class KernelRegressor(RegressorMixin, KernelMachine):
     def validated(self, held_out: LeaveOneOut, solution: Solution) -> Validation:
         targets = held_out.rows.targets
         errors = np.square(targets - held_out.outputs(solution.alpha))
-        return Validation(
-            score=self._score(held_out.without_folds(solution), targets),
-            spread=self._spread(held_out, solution, errors),
-        )
-
-    @staticmethod
-    def _score(folds: HeldOut, targets: Array) -> float | None:
-        """R^2, as the mean of a score of each row."""
-        targets, shares = targets[folds.rows], folds.weights / folds.weights.sum()
-        spreads = shares @ np.square(targets - shares @ targets)
-        varying = spreads > 0
-        if not varying.any():
-            return None
-        scores, trivial = (
-            np.mean(
-                1 - (np.square(targets - predicted) / np.where(varying, spreads, 1.0))[:, varying],
-                axis=1,
-            )
-            for predicted in (folds.outputs, folds.means)
-        )
-        return folds.score(scores, trivial)
+        rows, weights, outputs = held_out.without_folds(solution)
+        found = self.validated_by("squared", outputs, targets[rows], weights, held_out.counts)
+        return replace(found, spread=self._spread(held_out, solution, errors))
 
     def validated_by(
         self, loss: str, outputs: Array, targets: NDArray[Any], weights: Array, counts: Array
