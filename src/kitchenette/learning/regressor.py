@@ -112,6 +112,8 @@ class KernelRegressor(RegressorMixin, KernelMachine):
     validation_score_ : float
         R^2 on the validation rows, of models without a third of them. It does not exist if there
         are fewer than 20.
+    observation_rule_ : {"weights", "rows", "pairs"}
+        What rows that repeat and weights count for; see `kitchenette.data.observations`.
     loss_ : str
         The loss that was minimised.
     solver_ : str
