@@ -22,6 +22,7 @@ from kitchenette.sketching.rows import blocks_of_rows
 FLOAT32_PIVOT = 10 * float(np.finfo(np.float32).eps)
 # The variances of a block of rows read the whole factor once, which may exceed all caches.
 VARIANCE_ROWS, VARIANCE_NUMBERS = 256, 1 << 17  # at least so many rows, or so many features
+LEAST_PENALTY = 1e-9  # part of the trace; all penalties that are tried are larger
 DECADES = 6  # by which alpha may be raised before a matrix counts as indefinite
 
 
@@ -66,8 +67,10 @@ class NormalEquations:
         """The penalty below which rounding errors of G decide, as they do without a penalty.
 
         It is half the least one that is chosen (`regularisation.bounds`), whatever its rounding.
+        With float32 features, whose own rounding errors are larger than those of G, smaller ones
+        have a Cholesky factor too.
         """
-        return 0.5 * self.resolution * self.trace
+        return min(0.5 * self.resolution, LEAST_PENALTY) * self.trace
 
 
 class ShiftedCholesky:
