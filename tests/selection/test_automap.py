@@ -245,8 +245,8 @@ def test_transformed_columns_are_uncertain_far_from_the_data(scales):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n_columns", [1, 2, 3, 5, 10])
-@pytest.mark.parametrize("scales", ["auto", "compressed", "ranks", "learned", "full"])
+@pytest.mark.parametrize("n_columns", [1, 3, 10])
+@pytest.mark.parametrize("scales", ["auto", "compressed", "ranks"])
 def test_predictions_far_from_the_data_are_as_uncertain_as_the_prior(scales, n_columns):
     for seed, heavy in enumerate((False, True)):
         rng = np.random.default_rng(seed)
