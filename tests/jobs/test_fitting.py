@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -202,6 +203,33 @@ def test_a_file_of_another_kind_in_the_place_of_the_checkpoint_is_refused(tmp_pa
     checkpoint_path(out).mkdir()
     with pytest.raises(OutputError, match="is not a checkpoint: move it"):
         fit_rows(rows(), out, SETTINGS)
+
+
+def test_a_model_in_the_place_of_the_checkpoint_is_refused(tmp_path):
+    out = tmp_path / "model"
+    fit_rows(rows(), checkpoint_path(out), SETTINGS)
+    before = checkpoint_path(out).read_bytes()
+    with pytest.raises(OutputError, match="is not a checkpoint: move it"):
+        fit_rows(narrow_rows(), out, SETTINGS, checkpoint_every=0.0)
+    assert checkpoint_path(out).read_bytes() == before
+
+
+def test_a_checkpoint_of_another_fit_is_kept_though_it_has_the_same_inode(tmp_path):
+    out = tmp_path / "model"
+    keeper = checkpoint.Keeper(checkpoint_path(out))
+    keeper.store(checkpoint.Checkpoint("own inputs", {}, KernelRegressor(), {}, 100))
+    first = checkpoint_path(out).stat()
+    # File systems give the number of a file that was replaced to the next one.
+    other = checkpoint.Checkpoint("other inputs", {}, KernelRegressor(), {}, 7)
+    checkpoint_path(out).write_bytes(saved_bytes(other, tmp_path))
+    os.utime(checkpoint_path(out), ns=(first.st_atime_ns, first.st_mtime_ns + 1))
+    keeper.remove()
+    assert load(checkpoint_path(out)).n_rows == 7
+
+
+def saved_bytes(value, folder):
+    save(value, folder / "elsewhere")
+    return (folder / "elsewhere").read_bytes()
 
 
 def test_an_input_in_the_place_of_the_checkpoint_is_refused(tmp_path):

@@ -1,11 +1,14 @@
 """Threads that predict while another one changes the model."""
 
+import pickle
 import sys
 import threading
+from copy import deepcopy
 
 import numpy as np
 import pytest
 
+import kitchenette
 from kitchenette import Fastfood, KernelClassifier, KernelPCA, KernelRegressor
 from kitchenette.kernels import Gaussian
 
@@ -122,6 +125,32 @@ def test_predictions_during_partial_fit_belong_to_a_state_of_the_model(case):
     found = observed(model, predict, change)
     assert all(is_one_of(result, states) for result in found)
     assert is_one_of(predict(model), states[-1:])
+
+
+def saved_and_loaded(model, folder):
+    path = folder / str(threading.get_ident())
+    kitchenette.save(model, path)
+    return kitchenette.load(path)
+
+
+@pytest.mark.parametrize("way", ["save", "pickle", "deepcopy"])
+def test_copies_made_during_partial_fit_are_of_one_state(way, tmp_path):
+    copied = {
+        "save": lambda model: saved_and_loaded(model, tmp_path),
+        "pickle": lambda model: pickle.loads(pickle.dumps(model)),
+        "deepcopy": deepcopy,
+    }[way]
+    start = regressor().fit(X[BATCHES[0]], TARGETS[BATCHES[0]])
+    twin, states = deepcopy(start), [mean_and_std(start)]
+    for batch in BATCHES[1:]:
+        states.append(mean_and_std(twin.partial_fit(X[batch], TARGETS[batch])))
+
+    def change(model):
+        for batch in BATCHES[1:]:
+            model.partial_fit(X[batch], TARGETS[batch])
+
+    found = observed(start, lambda model: mean_and_std(copied(model)), change)
+    assert all(is_one_of(result, states) for result in found)
 
 
 FIRST, SECOND = slice(0, 150), slice(200, 400)

@@ -174,16 +174,21 @@ def read(file: BufferedReader) -> tuple[Any, dict[str, NDArray[Any]]]:
     return _parsed(document), arrays
 
 
-def is_foreign(path: Path) -> bool:
-    """Whether there is something at a path that is not a file of this format."""
+def is_foreign(path: Path, kind: str) -> bool:
+    """Whether there is something at a path other than a file of an object of the class ``kind``.
+
+    A damaged file is taken for one.
+    """
     if not path.is_file():
         return path.exists()
     with path.open("rb") as file:
         try:
-            _read_header(file, os.fstat(file.fileno()).st_size)
+            _, _, metadata = _read_header(file, os.fstat(file.fileno()).st_size)
+            return bool(_parsed(metadata["model"])["objects"][-1]["class"] != kind)
         except ValueError as error:
             return str(error) == FOREIGN
-    return False
+        except (LookupError, TypeError):
+            return False
 
 
 def _read_header(file: BufferedReader, size: int) -> tuple[bytes, dict[str, Any], dict[str, Any]]:

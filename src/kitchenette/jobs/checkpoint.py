@@ -157,7 +157,7 @@ class Keeper:
     """
 
     def __init__(self, path: Path, every: float | None = None):
-        if is_foreign(path):
+        if is_foreign(path, Checkpoint.__name__):
             raise OutputError(
                 f"{path} is where the checkpoints of this fit would be written, but it is not a "
                 "checkpoint: move it, or write the model to another file."
@@ -200,8 +200,13 @@ class Keeper:
     def remove(self) -> None:
         """Delete the checkpoint of this fit, which is finished, but not that of another one."""
         with suppress(FileNotFoundError):
-            if self._mine is not None and os.path.samestat(self._mine, self.path.stat()):
+            if self._mine is not None and _is_same(self._mine, self.path.stat()):
                 self.path.unlink()
+
+
+def _is_same(a: os.stat_result, b: os.stat_result) -> bool:
+    """Whether it is the same file; numbers of files that were replaced are soon used again."""
+    return os.path.samestat(a, b) and a.st_mtime_ns == b.st_mtime_ns
 
 
 def size_of(checkpoint: Checkpoint) -> int:

@@ -6,7 +6,8 @@ import numbers
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from copy import copy
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -245,20 +246,28 @@ class FeatureLearner(ValueParameters, ABC):
         return now
 
     @contextmanager
-    def _held(self) -> Iterator[Self]:
-        """A copy with the solved model, whose statistics do not change within the context."""
+    def unchanged(self) -> Iterator[Self]:
+        """A copy that keeps its attributes, whose statistics do not change within the context."""
         while True:
-            statistics = self._known()
-            with statistics.unchanged():
-                attributes = self.__dict__
+            statistics = vars(self).get("statistics_")
+            with nullcontext() if statistics is None else statistics.unchanged():
                 now = shallow_copy(self)
-                if now.statistics_ is not statistics:
-                    continue  # the object was fitted again before the statistics were held
-                if now.solved_model() is None:
-                    # If somebody fits the object again meanwhile, it gets other attributes.
-                    attributes["_model"] = now._model = now._solved()
-                yield now
-                return
+                if vars(now).get("statistics_") is statistics:
+                    yield now
+                    return
+            # The object was fitted again before the statistics were held.
+
+    @contextmanager
+    def _held(self) -> Iterator[Self]:
+        """A copy as in `unchanged`, with the solved model."""
+        self._known()
+        with self.unchanged() as now:
+            if now.solved_model() is None:
+                attributes, now._model = self.__dict__, now._solved()
+                # If somebody fits the object again meanwhile, it gets other attributes.
+                if attributes["statistics_"] is now.statistics_:
+                    attributes["_model"] = now._model
+            yield now
 
     def solved_model(self) -> Any:
         """The solved model, or None if it is out of date."""
@@ -543,6 +552,14 @@ class FeatureLearner(ValueParameters, ABC):
         return copied
 
     def __getstate__(self) -> dict[str, Any]:
+        with self.unchanged() as now:
+            state = now.pickled()
+            if "statistics_" in state:  # other threads may change it before it is written
+                state["statistics_"] = copy(state["statistics_"])
+        return state
+
+    def pickled(self) -> dict[str, Any]:
+        """The attributes to pickle, of a copy that nobody changes."""
         state: dict[str, Any] = super().__getstate__()
         return {**state, "_model": self.solved_model()} if "_model" in state else state
 

@@ -171,8 +171,8 @@ class OnePassMachine(TargetMachine):
         copied.__dict__.update(_samples={}, _posterior=None)
         return copied
 
-    def __getstate__(self) -> dict[str, Any]:
-        state = super().__getstate__()
+    def pickled(self) -> dict[str, Any]:
+        state = super().pickled()
         if "_model" not in state:
             return state
         return {**state, "_posterior": None, "_samples": {0: self._sample()}}
