@@ -100,6 +100,29 @@ def test_pipes_are_refused_before_anybody_waits(tmp_path):
         assert "a pipe" in done.output
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
+def test_outputs_never_replace_a_pipe(models):
+    pipe, link, rows = models / "pipe.csv", models / "link.csv", models / "rows.csv"
+    os.mkfifo(pipe)
+    link.symlink_to(pipe)
+    rows.write_text("a,t\n" + "".join(f"{i},{i % 7}\n" for i in range(60)))
+    a, b = str(models / "a"), str(models / "b")
+    digits = models / "digits.npy"
+    np.save(digits, load_digits().data[:5])
+    for out in (pipe, link):
+        for arguments in (
+            ["fit", str(rows), "--target", "t", "--map", "Fastfood", "--components", "16"],
+            ["merge", a, b],
+            ["predict", a, str(digits)],
+        ):
+            done = CliRunner().invoke(app, [*arguments, "--out", str(out)])
+            assert done.exit_code == ExitCode.RESOURCES, done.output
+            assert "it is a pipe or a device" in done.output
+        with pytest.raises(OSError, match="it is a pipe or a device"):
+            kitchenette.save(kitchenette.load(a), out)
+        assert pipe.is_fifo()
+
+
 @pytest.mark.parametrize(
     ("rows", "sentence"),
     [

@@ -74,7 +74,9 @@ def test_the_choice_of_the_default_map_is_in_one_place_for_arrays_and_frames(tmp
     import kitchenette
 
     frame = pd.DataFrame(X, columns=[*"abcdef"]).assign(colour=["red", "green"] * 200)
-    for rows in (X, frame):
+    missing = X.copy()
+    missing[3, 1] = np.nan
+    for rows in (X, frame, missing):
         model = KernelRegressor(AutoMap(32, random_state=0)).fit(rows[:150], Y[:150])
         assert "rows" in model.feature_map_.choice_.sentence
         kitchenette.save(model, tmp_path / "model")

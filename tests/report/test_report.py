@@ -323,3 +323,10 @@ def test_the_browser_tells_what_a_page_asks_for_and_complains_about(tmp_path):
     visit = opened(path, tmp_path / "page.png")
     assert visit.requests == ["http://127.0.0.1:1/a.png"]
     assert len(visit.console) >= 1
+
+
+def test_missing_values_are_refused_with_their_column():
+    X = np.arange(40.0).reshape(20, 2)
+    X[3, 1] = np.nan
+    with pytest.raises(ValueError, match=r"contains NaN.*in column 1.*kitchenette compare"):
+        compare(X, X[:, 0])

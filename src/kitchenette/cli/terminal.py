@@ -22,6 +22,7 @@ from rich.table import Table
 from rich.text import Text
 
 from kitchenette.cli.escapes import visible
+from kitchenette.files.container import refuse_special_file
 
 BAR_WIDTH = 30
 FULL, PARTS = "█", " ▏▎▍▌▋▊▉"
@@ -139,6 +140,7 @@ def checked_output(path: Path) -> None:
         raise FileNotFoundError(f"Cannot write {path}: there is no folder {path.parent}.")
     if path.is_dir():
         raise IsADirectoryError(f"Cannot write {path}: it is a folder.")
+    refuse_special_file(path)
 
 
 def bar(share: float) -> str:

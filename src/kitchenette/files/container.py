@@ -101,6 +101,7 @@ def replacement(path: str | os.PathLike[str]) -> Iterator[BufferedWriter]:
     target = Path(os.path.realpath(path))  # a symbolic link is kept
     if not target.parent.is_dir():
         raise FileNotFoundError(f"Cannot save to {path}: there is no folder {target.parent}.")
+    refuse_special_file(path)
     temporary = target.with_name(f"{_temporary_start(target)}{secrets.token_hex(8)}.tmp")
     try:
         with temporary.open("xb") as file:
@@ -123,6 +124,13 @@ def replacement(path: str | os.PathLike[str]) -> Iterator[BufferedWriter]:
             os.fsync(folder)
         finally:
             os.close(folder)
+
+
+def refuse_special_file(path: str | os.PathLike[str]) -> None:
+    """Refuse a pipe or a device as an output, which a file would replace: /dev/null for root."""
+    target = Path(path)
+    if target.exists() and not target.is_file() and not target.is_dir():
+        raise OSError(f"Cannot write {path}: it is a pipe or a device. Write to a file.")
 
 
 def remove_leftovers(path: str | os.PathLike[str]) -> None:

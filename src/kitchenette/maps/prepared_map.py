@@ -62,6 +62,14 @@ class PreparedMap(RowMap):
     def __init__(self) -> None:
         pass
 
+    @property
+    def choice_(self) -> Any:
+        """The `Choice` of the map of the prepared columns."""
+        choice = getattr(vars(self).get("map_"), "choice_", None)
+        if choice is None:
+            raise AttributeError("choice_ exists if the map of the columns is an AutoMap.")
+        return choice
+
     def check_parameters(self) -> None:
         """There are none: it is made of a fitted pipeline."""
 

@@ -74,14 +74,6 @@ class TableMap(PreparedMap):
     ('Oslo', 'Rome')
     """
 
-    @property
-    def choice_(self) -> Any:
-        """The `Choice` of the map of the prepared columns."""
-        choice = getattr(vars(self).get("map_"), "choice_", None)
-        if choice is None:
-            raise AttributeError("choice_ exists if the map of the columns is an AutoMap.")
-        return choice
-
     @classmethod
     def fitted_on(
         cls,

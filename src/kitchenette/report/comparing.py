@@ -437,7 +437,11 @@ def _split(n_rows: int, share: float, seed: int) -> tuple[NDArray[Any], NDArray[
 
 def _checked(X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
     X = table(X)
-    X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
+    X = check_array(
+        X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_all_finite="allow-nan"
+    )
+    _refuse_missing(X)
+    X = check_array(X, accept_sparse="csr", dtype=None)  # infinite numbers are refused
     y = check_array(array_of_targets(y), ensure_2d=False, dtype=None, input_name="y")
     check_consistent_length(X, y)
     return X, y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
@@ -540,3 +544,16 @@ def _confusion(
     places = np.searchsorted(classes, targets[known]), np.searchsorted(classes, predicted[known])
     np.add.at(counts, places, 1)
     return Confusion(tuple(map(str, classes.tolist())), tuple(map(tuple, counts.tolist())))
+
+
+def _refuse_missing(X: Any) -> None:
+    """Refuse missing values: linear models and maps take none, and each fills them otherwise."""
+    found = np.isnan(X.data) if hasattr(X, "indices") else np.isnan(X).any(axis=0)
+    if found.any():
+        place = int(np.argmax(found))
+        column = X.indices[place] if hasattr(X, "indices") else place
+        raise ValueError(
+            f"Input X contains NaN (missing values), for example in column {column}. Fill them "
+            "first, for example with sklearn.impute.SimpleImputer, or use the command kitchenette "
+            "compare on a file, which fills them with medians."
+        )
