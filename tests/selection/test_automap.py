@@ -244,6 +244,19 @@ def test_transformed_columns_are_uncertain_far_from_the_data(scales):
     assert inside.max() < 0.2
 
 
+@pytest.mark.parametrize("n_columns", [5, 10])
+def test_new_extreme_numbers_of_heavy_tails_are_predicted_like_those_seen(n_columns):
+    rng = np.random.default_rng(n_columns)
+    X = rng.normal(size=(5000, n_columns))
+    y = np.sin(X).sum(axis=1) + 0.1 * rng.normal(size=5000)
+    X, seen = np.exp(1.5 * X), 500
+    model = KernelRegressor(AutoMap(256), random_state=0).fit(X[:seen], y[:seen])
+    beyond = (X[seen:] > X[:seen].max(axis=0)).any(axis=1)
+    assert beyond.sum() > 20
+    assert model.score(X[seen:], y[seen:]) > 0.95
+    assert model.score(X[seen:][beyond], y[seen:][beyond]) > 0.5
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("n_columns", [1, 3, 10])
 @pytest.mark.parametrize("scales", ["auto", "compressed", "ranks"])

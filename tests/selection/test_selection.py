@@ -174,7 +174,7 @@ def test_transformed_columns_increase_and_have_unit_spread(name):
 
 @pytest.mark.parametrize("name", ["compressed", "ranks"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_transformed_columns_go_on_beyond_the_data(name, dtype):
+def test_transformed_columns_end_with_the_data_but_for_standard_deviations(name, dtype):
     rng = np.random.default_rng(0)
     for column in (rng.uniform(-3, 3, 500), rng.poisson(0.3, 500), rng.standard_t(1.5, 500)):
         rows = column.astype(dtype)[:, None]
@@ -183,11 +183,16 @@ def test_transformed_columns_go_on_beyond_the_data(name, dtype):
         largest = float(np.finfo(dtype).max)
         reach = np.abs(ends - np.median(rows))
 
-        def distances(numbers, dtype=dtype, preparation=preparation, ends=ends):
+        def distances(numbers, dtype=dtype, preparation=preparation.beyond(), ends=ends):
             """Of prepared numbers from the prepared ends of the data."""
             both = np.array([*numbers, *ends], dtype=dtype)[:, None]
             prepared = prepared_rows(preparation, both)[:, 0].astype(float)
             return (prepared[:2] - prepared[2:]) * [-1, 1]
+
+        assert (distances([-largest, largest], preparation=preparation) == 0).all()
+        np.testing.assert_array_equal(
+            prepared_rows(preparation, rows), prepared_rows(preparation.beyond(), rows)
+        )
 
         a_little, far = 0.2 * np.maximum(reach, spread), np.maximum(reach, 10 * spread)
         near = distances(ends + a_little * [-1, 1])

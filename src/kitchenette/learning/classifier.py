@@ -187,8 +187,8 @@ default="onehot"
     log loss there; see `kitchenette.learning.calibration`.
 
     *Weights* say how much rows matter relative to each other: multiplied by a constant, they change
-    nothing if alpha is chosen. The criteria count distinct rows, so a row of weight 2 and two
-    equal rows are the same.
+    nothing if alpha is chosen. How many observations repeated and weighted rows count for is said
+    by ``observation_rule_``; see `kitchenette.data.observations`.
 
     *Batches.* `partial_fit`, `merge` and `downdate` only update the statistics; the weights are
     computed by the next prediction or `solve`, and then cached. Until then the attributes alpha_,

@@ -8,7 +8,7 @@ transformers of scikit-learn.
 from __future__ import annotations
 
 from collections.abc import Sequence as Several
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from math import inf
 from typing import Any, Self
@@ -61,6 +61,10 @@ class Preparation(FrozenValue):
     def sparse_rows(self, rows: Any) -> Any:
         """The prepared rows of a CSR matrix as another one, with the bits of `operator`."""
         raise ValueError(f"{type(self).__name__} takes dense rows only.")
+
+    def beyond(self) -> Preparation:
+        """The same for rows beyond the data, which it does not bring near the data."""
+        return self
 
     def reads(self) -> NDArray[np.bool_]:
         """Whether each column is used at all."""
@@ -165,6 +169,8 @@ class PiecewiseLinear(Preparation):
         normal distribution is applied. Ranks nearer than 1e-7 to 0 or 1 are moved there, and
         numbers nearer than 1e-7 to the first or last knot have the rank 0 or 1, as in
         scikit-learn's QuantileTransformer.
+    outside : ndarray of shape (n_columns,)
+        The number of knots at each end of a column that are left out but `beyond` the data.
     """
 
     knots: Numbers
@@ -172,6 +178,7 @@ class PiecewiseLinear(Preparation):
     at: Numbers
     above: Numbers
     starts: Indices
+    outside: Indices
     normal: bool = False
 
     @classmethod
@@ -182,6 +189,7 @@ class PiecewiseLinear(Preparation):
         *,
         ends: tuple[float, float] | None = None,
         normal: bool = False,
+        outside: ArrayLike = 0,
     ) -> Self:
         """The functions through these points.
 
@@ -196,6 +204,8 @@ class PiecewiseLinear(Preparation):
             The values at the first and the last knot, if they may be repeated.
         normal : bool, default=False
             Whether the values are ranks that become quantiles of the normal distribution.
+        outside : array-like of int, default=0
+            The number of knots at each end of a column that are for rows `beyond` the data.
 
         Returns
         -------
@@ -214,20 +224,29 @@ class PiecewiseLinear(Preparation):
         starts = np.cumsum([0, *(part[0].size for part in parts)], dtype=np.int64)
         names = ("knots", "below", "at", "above")
         named = dict(zip(names, columns, strict=True))
-        made = cls(n_columns=len(parts), **named, starts=starts, normal=normal)
+        outer = np.broadcast_to(np.asarray(outside, dtype=np.int64), len(parts)).copy()
+        made = cls(n_columns=len(parts), **named, starts=starts, outside=outer, normal=normal)
         made.check()
         return made
+
+    def beyond(self) -> Preparation:
+        return replace(self, outside=np.zeros_like(self.outside))
 
     def draw(self, dtype: np.dtype[Any]) -> Operator:
         table = np.stack([self.knots, self.below, self.at, self.above])
         kind = Kind.RANKS if self.normal else Kind.INTERPOLATE
-        parts = np.split(table, self.starts[1:-1], axis=1)
-        items = [Item(kind, j, part.ravel()) for j, part in enumerate(parts)]
+        ends = zip(self.starts[:-1] + self.outside, self.starts[1:] - self.outside, strict=True)
+        items = [
+            Item(kind, j, table[:, first:last].ravel()) for j, (first, last) in enumerate(ends)
+        ]
         return mapped_columns(self.n_columns, items, dtype)
 
     def check(self) -> None:
         super().check()
         check_starts(self.starts, self.n_columns, self.knots.size, least=1)
+        check_integers("outside", self.outside, self.n_columns)
+        if np.any(self.outside < 0) or np.any(2 * self.outside >= np.diff(self.starts)):
+            raise ValueError("outside must leave at least one knot of each column.")
         for name in ("knots", "below", "at", "above"):
             check_numbers(name, getattr(self, name), self.knots.size)
         steps = np.diff(self.knots) > 0
@@ -333,6 +352,9 @@ class Columns(Preparation):
         ends = np.cumsum([part.n_columns for part in self.parts])
         return np.split(self.columns, ends[:-1])
 
+    def beyond(self) -> Preparation:
+        return replace(self, parts=tuple(part.beyond() for part in self.parts))
+
     def draw(self, dtype: np.dtype[Any]) -> Operator:
         operators: list[Operator] = []
         for part, columns in zip(self.parts, self.selections(), strict=True):
@@ -384,6 +406,9 @@ class Sequence(Preparation):
     @property
     def n_outputs(self) -> int:
         return self.steps[-1].n_outputs if self.steps else self.n_columns
+
+    def beyond(self) -> Preparation:
+        return replace(self, steps=tuple(step.beyond() for step in self.steps))
 
     def draw(self, dtype: np.dtype[Any]) -> Operator:
         if not self.steps:

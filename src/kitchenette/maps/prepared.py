@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -68,6 +69,14 @@ class PreparedSpecification(Specification):
         # Without a map, copying the columns checks that no number is missing or infinite.
         second = affine(n, 0.0, 1.0, dtype) if self.inner is None else self.inner.operator(dtype)
         return prepared_operator(self.preparation, first, second)
+
+    @cached_property
+    def beyond(self) -> PreparedSpecification:
+        """The same for rows beyond the data, whose features are then unlike those of the data."""
+        inner = self.inner
+        if isinstance(inner, PreparedSpecification):
+            inner = inner.beyond
+        return replace(self, preparation=self.preparation.beyond(), inner=inner)
 
     def cost(self) -> Cost:
         return Cost(0, 0)  # all parts are counted as objects of their own

@@ -37,7 +37,6 @@ from kitchenette.selection.choice import Choice
 from kitchenette.selection.choosing import decide
 from kitchenette.selection.columns import (
     LEARNED,
-    OUTSIDE,
     SCALES,
     TINY_SPREAD,
     too_small_columns,
@@ -132,11 +131,13 @@ class AutoMap(RowMap):
     rows of more than 256 columns are not centred, so that zeros stay zeros.
 
     "compressed" and "ranks" are piecewise linear functions between the smallest and the largest
-    number of the sample. A new number beyond them by less than a quarter of their distance from the
-    median is near them; further out, the functions rise as fast as in "columns", for a thousand
-    spreads. So predictions far from the data return to the mean, and their standard deviation to
-    that of the prior, unless only columns are far away that the target hardly depends on, or the
-    length scale is as large, for a target that is nearly linear.
+    number of the sample, and constant beyond them, so that a new extreme number of a heavy tail is
+    predicted like the largest one seen. The standard deviations of predictions do not trust that:
+    for them a number beyond the data by less than a quarter of their distance from the median is
+    near them, and further out the functions rise as fast as in "columns", for a thousand spreads.
+    So standard deviations far from the data return to that of the prior, unless only columns are
+    far away that the target hardly depends on, or the length scale is as large, for a target that
+    is nearly linear, or there are many more rows than features, which leave nothing unknown.
 
     A number that many rows have in a column, far from all others, such as 100 among strengths of
     signals between -100 and 0, often stands for a missing one. It is moved beside the smallest or
@@ -441,8 +442,7 @@ def with_unit_length(kernel: ShiftInvariantKernel) -> ShiftInvariantKernel:
 def average_slopes(preparation: PiecewiseLinear) -> Array:
     """The slope of each column's function between the ends of the data; 0 if it is constant."""
     first, last = preparation.starts[:-1], preparation.starts[1:] - 1
-    outside = np.where(last - first > 2 * OUTSIDE, OUTSIDE, 0)
-    first, last = first + outside, last - outside
+    first, last = first + preparation.outside, last - preparation.outside
     rise = np.abs(preparation.at[last] - preparation.at[first])
     run = preparation.knots[last] - preparation.knots[first]
     return np.divide(rise, run, out=np.zeros(rise.shape), where=run > 0)

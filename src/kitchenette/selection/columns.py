@@ -18,7 +18,6 @@ LEARNED = ("learned", "full")  # what follows from derivatives of a model
 KNOTS = 65  # the most knots of a column in "compressed" and "ranks"
 NEAR = 0.25  # beyond the data that is near, relative to how far they reach from the median
 DISTANT = 1000.0  # spreads beyond the data from where on functions are constant: none overflows
-OUTSIDE = 2  # knots beyond each end of the data
 FAR = 10.0  # robust spreads from the median, to which numbers further away are moved
 ROUNDING = 4.0  # spreads of so many units in the last place of a column are rounding errors
 TINY_SPREAD = 1e-30  # below, one over the spread could overflow float32
@@ -55,6 +54,7 @@ class ColumnScales:
     factor: Array | None = None
     knots: tuple[Array, ...] | None = None
     values: tuple[Array, ...] | None = None
+    outside: tuple[int, ...] = ()
     rows: Any = field(default=None, repr=False)
     before: Substitute | None = None
 
@@ -77,7 +77,7 @@ class ColumnScales:
             return ColumnAffine.of(self.offset, self.factor * weights)
         assert self.values is not None
         weighted = [value * weight for value, weight in zip(self.values, weights, strict=True)]
-        return PiecewiseLinear.of(self.knots, weighted)
+        return PiecewiseLinear.of(self.knots, weighted, outside=self.outside)
 
 
 def column_scales(name: str, rows: Any, before: Substitute | None = None) -> ColumnScales:
@@ -118,17 +118,25 @@ def _dense_scales(name: str, rows: Any) -> ColumnScales:
     rows = rows.astype(np.float64)
     if name in ("common", "columns"):
         return _affine_scales(name, spread, np.median(rows, axis=0))
-    varying, knots, values = spread > 0, [], []
+    varying, knots, values, outside = spread > 0, [], [], []
     for column, unit in zip(rows.T, spread, strict=True):
         x, y = (_compressed if name == "compressed" else _ranked)(column, bool(unit > 0))
         inside = np.interp(column, x, y)
         deviation = inside.std()
         y = (y - inside.mean()) / deviation if deviation > 0 else np.zeros_like(y)
+        wider = x
         if deviation > 0:
-            x, y = extended(x, y, float(np.median(column)), float(unit))
-        knots.append(x)
+            wider, y = extended(x, y, float(np.median(column)), float(unit))
+        outside.append((wider.size - x.size) // 2)
+        knots.append(wider)
         values.append(y)
-    return ColumnScales(name, varying.astype(float), knots=tuple(knots), values=tuple(values))
+    return ColumnScales(
+        name,
+        varying.astype(float),
+        knots=tuple(knots),
+        values=tuple(values),
+        outside=tuple(outside),
+    )
 
 
 def _sparse_scales(name: str, rows: Any) -> ColumnScales:
