@@ -434,11 +434,10 @@ def test_a_model_is_not_merged_with_itself_and_warns_of_its_copies(kind, tmp_pat
         "components": KernelPCA(2, feature_map),
     }[kind]
     fitted, copies = fitted_copies(model, X, y, tmp_path / "model")
-    for itself in (fitted, copy(fitted)):
-        with pytest.raises(ValueError, match="Cannot merge a model with itself"):
-            fitted.merge(itself)
-        assert fitted.statistics_.n_rows == len(X)
-    for other in copies:
+    with pytest.raises(ValueError, match="Cannot merge a model with itself"):
+        fitted.merge(fitted)
+    assert fitted.statistics_.n_rows == len(X)
+    for other in [*copies, copy(fitted)]:
         merged = deepcopy(fitted)
         with pytest.warns(UserWarning, match=f"same statistics of {len(X)} rows.*count twice"):
             merged.merge(other)

@@ -11,7 +11,7 @@ from kitchenette.learning.leave_one_out import LeaveOneOut
 N_NEW = 3000
 PROBLEMS = [
     (n, signal, task, repetition)
-    for n, repetitions in ((50, 4), (60, 4), (100, 4), (200, 3), (500, 1), (1000, 1))
+    for n, repetitions in ((50, 3), (60, 3), (100, 2), (200, 2), (500, 1))
     for signal in (False, True)
     for task in ("classes", "numbers")
     for repetition in range(100, 100 + repetitions)
@@ -29,7 +29,7 @@ def problem(n, signal, task, repetition):
 
 @pytest.mark.slow
 def test_it_is_not_optimistic_although_the_map_was_chosen_on_the_same_rows():
-    # The mean of 68 standard scores has a standard error of 0.12. Three of these are exceeded by
+    # The mean of 44 standard scores has a standard error of 0.15. Three of these are exceeded by
     # chance with a probability of 0.3 %.
     standardized = []
     for n, signal, task, repetition in PROBLEMS:
@@ -44,7 +44,7 @@ def test_it_is_not_optimistic_although_the_map_was_chosen_on_the_same_rows():
             deviation = errors.std() / y.var() / np.sqrt(n)
         standardized.append((model.validation_score_ - score) / deviation)
     assert len(PROBLEMS) >= 40
-    assert abs(np.mean(standardized)) < 0.36
+    assert abs(np.mean(standardized)) < 0.45
     assert np.median(np.abs(standardized)) < 1
 
 

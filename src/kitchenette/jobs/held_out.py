@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
 
 from kitchenette.data import Block, DataError, Source, sampled_rows
 from kitchenette.data.rows import take
@@ -62,7 +64,8 @@ class HeldOut:
         rows = self._prepared(sample.X)
         narrow = isinstance(rows, np.ndarray) and rows.shape[1] <= MOST_COLUMNS_OF_LINEAR
         if narrow:
-            self._others["linear"] = linear(task).fit(rows, sample.y)
+            filled = SimpleImputer(strategy="median", keep_empty_features=True)
+            self._others["linear"] = make_pipeline(filled, linear(task)).fit(rows, sample.y)
         self._others["trivial"] = trivial(task).fit(rows, sample.y)
 
     def keep_some(self, block: Block) -> Block:
@@ -85,8 +88,8 @@ class HeldOut:
         if block.y is None:
             raise DataError("The test rows have no target.")
         X = self._prepared(block.X)
-        if not np.isfinite(X.data if sp.issparse(X) else X).all():
-            raise DataError("The rows to test on have numbers that are infinite or missing.")
+        if np.isinf(X.data if sp.issparse(X) else X).any():
+            raise DataError("The rows to test on have infinite numbers.")
 
     def errors(self, model: Any) -> tuple[dict[str, float], int]:
         """Errors on the rows that were not learned, and their number."""
