@@ -44,6 +44,35 @@ def test_the_command_learns_cells(tmp_path):
     assert 1 - found["error"] > best - 0.01 > 0.67
 
 
+@pytest.mark.parametrize(
+    ("target", "not_beaten", "said"),
+    [
+        ("noise", ["linear", "trivial"], "beats neither the linear model of a sample nor the tri"),
+        ("sum", ["linear"], "does not beat the linear model of a sample by more than chance"),
+        ("product", [], None),
+    ],
+)
+def test_the_command_says_if_a_simpler_model_is_as_good(tmp_path, target, not_beaten, said):
+    pytest.importorskip("typer")
+    from typer.testing import CliRunner
+
+    from kitchenette.cli.app import app
+
+    rng = np.random.default_rng(0)
+    X, noise = rng.integers(5, size=(2000, 3)) - 2.0, rng.normal(size=2000)
+    y = {"noise": noise, "sum": X.sum(axis=1) + noise, "product": X[:, 0] * X[:, 1] + noise}[target]
+    pd.DataFrame(X, columns=list("abc")).assign(y=y).to_csv(tmp_path / "rows.csv", index=False)
+    arguments = ["fit", tmp_path / "rows.csv", "--target", "y", "--out", tmp_path / "model"]
+    arguments += ["--map", "Fastfood", "--components", "64", "--task", "regression"]
+    printed = [
+        CliRunner().invoke(app, [*map(str, arguments), *more]).stdout for more in ([], ["--json"])
+    ]
+    assert json.loads(printed[1])["not_beaten"] == not_beaten
+    line = " ".join(printed[0].split())
+    assert ("beat" in line) == (said is not None)
+    assert said is None or said in line
+
+
 def test_dask_arrays_are_learned_like_arrays():
     dask_array = pytest.importorskip("dask.array")
     data = grid(4, 3, 4000, "bernoulli")

@@ -14,6 +14,12 @@ from kitchenette.report.words import of_bytes, of_seconds, of_share
 
 MOST_NAMES, MOST_LINES = 12, 40  # of columns that are printed
 
+MODELS = {
+    "model": "this model",
+    "linear": "linear model of a sample",
+    "trivial": "trivial model",
+}
+
 
 def fit_files(
     rows: Source,
@@ -58,21 +64,28 @@ def print_summary(fitted: Fitted, terminal: Terminal) -> None:
     terminal.line(f"Chosen: {fitted.choice}")
     terminal.line(f"Penalty {fitted.alpha:.3g}, {fitted.loss} loss, solver {fitted.solver}.")
     if fitted.errors:
-        names = {
-            "model": "this model",
-            "linear": "linear model of a sample",
-            "trivial": "trivial model",
-        }
         rows = [
-            [names[name], of_share(value, fitted.task)] for name, value in fitted.errors.items()
+            [MODELS[name], of_share(value, fitted.task)] for name, value in fitted.errors.items()
         ]
         title = f"Error on {fitted.n_test_rows:,} rows that were not learned"
         terminal.table(("model", fitted.error_name), rows, title=title)
+        print_verdict(fitted, terminal)
     peak = "" if fitted.peak_bytes is None else f", {of_bytes(fitted.peak_bytes)} of memory at most"
     terminal.line(
         f"{of_seconds(fitted.seconds)}, {fitted.rows_per_second:,.0f} rows/s{peak}; "
         f"{fitted.out} has {of_bytes(fitted.model_bytes)}."
     )
+
+
+def print_verdict(fitted: Fitted, terminal: Terminal) -> None:
+    """Say so if a simpler model is as good."""
+    simpler = " nor the ".join(MODELS[name] for name in fitted.not_beaten)
+    if simpler:
+        verb = "beats neither" if len(fitted.not_beaten) > 1 else "does not beat"
+        terminal.line(
+            f"This model {verb} the {simpler} by more than chance (two standard errors) on these "
+            "rows."
+        )
 
 
 def print_columns(summary: Mapping[str, str], terminal: Terminal) -> None:

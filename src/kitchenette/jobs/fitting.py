@@ -55,6 +55,9 @@ class Fitted:
     errors : dict
         The error on the rows held out of the model, of the linear and of the trivial model; the
         latter two learned from a sample.
+    not_beaten : list of str
+        Which of the linear and the trivial model have errors that this model does not improve by
+        more than chance: two standard errors of the difference on the same rows.
     error_name : str
         What the errors are.
     alpha : float
@@ -101,6 +104,7 @@ class Fitted:
     n_components: int
     choice: str
     errors: dict[str, float]
+    not_beaten: list[str]
     error_name: str
     alpha: float
     loss: str
@@ -241,7 +245,7 @@ def fit_rows(
     keeper.remove()
     show("testing", state.n_rows, state.n_rows)
     facts = state.facts
-    errors, n_test_rows = tests.errors(model)
+    errors, not_beaten, n_test_rows = tests.errors(model)
     seconds = perf_counter() - start
     return Fitted(
         model,
@@ -255,6 +259,7 @@ def fit_rows(
         int(thawed(model.feature_map_).n_features_out_),
         facts["choice"],
         errors,
+        not_beaten,
         ERROR_NAMES[facts["task"]],
         float(model.alpha_),
         model.loss_,

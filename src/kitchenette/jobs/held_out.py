@@ -22,6 +22,7 @@ from kitchenette.report.measuring import error_of
 MOST_TEST_ROWS = 20_000
 TEST_SEED = 1  # added to the seed, so that test rows are not those of the sample
 MOST_COLUMNS_OF_LINEAR = 2000
+CHANCE = 2.0  # standard errors
 
 
 class HeldOut:
@@ -91,17 +92,23 @@ class HeldOut:
         if np.isinf(X.data if sp.issparse(X) else X).any():
             raise DataError("The rows to test on have infinite numbers.")
 
-    def errors(self, model: Any) -> tuple[dict[str, float], int]:
-        """Errors on the rows that were not learned, and their number."""
+    def errors(self, model: Any) -> tuple[dict[str, float], list[str], int]:
+        """Errors on the rows that were not learned, and the number of these rows.
+
+        Also the names of the simple models that the model does not beat by more than chance.
+        """
         blocks = self._blocks()
         if not blocks:
-            return {}, 0
+            return {}, [], 0
         y, task = np.concatenate([block.y for block in blocks]), self._state.facts["task"]
         predicted = {"model": np.concatenate([model.predict(block.X) for block in blocks])}
         for name, other in self._others.items():
             found = [other.predict(self._prepared(block.X)) for block in blocks]
             predicted[name] = np.concatenate(found)
-        return {name: error_of(part, y, task)[0] for name, part in predicted.items()}, len(y)
+        errors = {name: error_of(part, y, task)[0] for name, part in predicted.items()}
+        own = predicted.pop("model")
+        equal = [name for name, part in predicted.items() if not beats(own, part, y, task)]
+        return errors, equal, len(y)
 
     def _blocks(self) -> list[Block]:
         if self._test is not None:
@@ -115,6 +122,26 @@ class HeldOut:
         if not self._source.is_table:
             return X
         return thawed(self._state.prepared.feature_map).prepared_rows(X)
+
+
+def beats(predicted: NDArray[Any], others: NDArray[Any], targets: NDArray[Any], task: str) -> bool:
+    """Whether predictions are better than others by more than chance.
+
+    Chance is two standard errors of the mean difference between the squared errors of the same
+    rows, or between wrong labels.
+    """
+    n_rows = targets.shape[0]
+    if task == "classification":
+        gains = (others != targets).astype(float) - (predicted != targets)
+    else:
+        targets = targets.reshape(n_rows, -1).astype(float)
+        spreads = targets.std(axis=0)
+        own, other = (
+            np.square((targets - part.reshape(n_rows, -1)) / np.where(spreads > 0, spreads, 1.0))
+            for part in (predicted, others)
+        )
+        gains = (other - own).mean(axis=1)
+    return bool(gains.mean() > CHANCE * gains.std() / np.sqrt(n_rows))
 
 
 def test_rows(n_rows: int, settings: FitSettings) -> NDArray[np.int64]:
