@@ -3,6 +3,7 @@
 python -m benchmarks.repeated                    # all tables, default settings
 python -m benchmarks.repeated --quick            # the smaller ones
 python -m benchmarks.repeated --methods default,Fastfood,logistic,iterative --sets grid
+python -m benchmarks.repeated --seeds 12 --sets "100 rows, bernoulli"  # means over random tables
 python -m benchmarks.repeated --out docs/results/repeated.json
 
 Scores (accuracy or R^2) on rows that were not learned, beside `HistGradientBoosting` without early
@@ -262,17 +263,39 @@ def measured(data: Data, methods: list[str]) -> dict[str, Any]:
     return row
 
 
+def over_seeds(make: Callable[..., Data], n_seeds: int, methods: list[str]) -> str:
+    """Mean scores over random tables, and mean differences to others with standard errors."""
+    rows = [measured(make(seed=seed), methods) for seed in range(n_seeds)]
+    others = [name for name in ("trees", "LightGBM", "linear", "trivial") if name in rows[0]]
+    scores = {name: np.array([row[name] for row in rows]) for name in others}
+    parts = []
+    for method in methods:
+        own, validation = (
+            np.array([row[method][name] for row in rows]) for name in ("score", "validation")
+        )
+        parts.append(f"{method} {own.mean():.3f} (validation {validation.mean():.3f})")
+        for name, score in scores.items():
+            error = (own - score).std(ddof=1) / np.sqrt(n_seeds)
+            parts.append(f"{name} {score.mean():.3f} ({(own - score).mean():+.3f} +- {error:.3f})")
+    return "  ".join(parts)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--sets", default="", help="part of the names of the tables")
     parser.add_argument("--methods", default="default")
+    parser.add_argument("--seeds", type=int, default=1, help="average over so many random tables")
     parser.add_argument("--out", type=Path, help="a JSON file for the results")
     options = parser.parse_args()
     methods, results = options.methods.split(","), []
     for make in tables(options.quick):
         data = make()
         if options.sets not in data.name:
+            continue
+        if options.seeds > 1:
+            if isinstance(make, partial) and make.func in (grid, strings, survey, copies):
+                print(f"{data.name:<36}{over_seeds(make, options.seeds, methods)}", flush=True)
             continue
         row = measured(data, methods)
         results.append(row)
