@@ -48,6 +48,10 @@ TARGETS = {
         lambda: regressor().fit(FRAME, "c"),
         r"got 'c'.*fit\(frame\.drop\(columns='c'\), frame\['c'\]\), or.*source\(frame, target='c'",
     ),
+    "the name of a column of polars": (
+        lambda: regressor().fit(pl.from_pandas(FRAME), "c"),
+        r"got 'c'.*fit\(frame\.drop\('c'\), frame\['c'\]\), or",
+    ),
     "names of columns": (lambda: classifier().fit(FRAME, ["a", "c"]), r"got \['a', 'c'\], which"),
     "the name in partial_fit": (lambda: regressor().partial_fit(FRAME, "c"), "got 'c', which"),
     "the name in score": (lambda: regressor().fit(X, Y).score(FRAME, "c"), "got 'c', which"),

@@ -460,6 +460,13 @@ def test_columns_that_are_too_small_to_be_scaled_are_named(kind, size, dtype):
         KernelRegressor(AutoMap(32), random_state=0).fit(X, y)
 
 
+@pytest.mark.parametrize("size", [1e39, 1e153, 1e200])
+def test_columns_of_huge_numbers_are_scaled(size):
+    X = np.random.default_rng(0).normal(size=(300, 3))
+    y = np.sin(X[:, 0])
+    assert KernelRegressor(AutoMap(64), random_state=0).fit(X * size, y).score(X * size, y) > 0.98
+
+
 def test_columns_of_small_numbers_are_scaled_without_a_warning():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 2))

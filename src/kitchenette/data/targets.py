@@ -111,9 +111,10 @@ def refuse_names(X: Any, y: Any) -> None:
     else:
         return
     quoted = repr(names[0] if isinstance(y, str) else names)
+    dropped = quoted if type(X).__module__.startswith("polars") else f"columns={quoted}"
     raise DataError(
         f"y must be the targets, one for each row; got {quoted}, which looks like the name of a "
-        f"column. Pass the column itself, as in fit(frame.drop(columns={quoted}), frame[{quoted}]),"
+        f"column. Pass the column itself, as in fit(frame.drop({dropped}), frame[{quoted}]),"
         f" or fit(kitchenette.data.source(frame, target={quoted}))."
     )
 

@@ -417,7 +417,9 @@ def rounded_columns(rows: NDArray[Any]) -> Array:
     with np.errstate(over="ignore", invalid="ignore"):
         rounded = rows.astype(np.float32).astype(np.float64)
         error = np.abs(rounded - rows).max(axis=0)
-        return np.where(error <= SMALL_ERROR * rows.std(axis=0), rounded, rows)
+        # Numbers beyond float32 have an infinite error, and their spread may overflow as well.
+        close = np.isfinite(error) & (error <= SMALL_ERROR * rows.std(axis=0))
+        return np.where(close, rounded, rows)
 
 
 def own_order(rows: Any, y: NDArray[Any]) -> NDArray[np.intp]:
