@@ -434,6 +434,14 @@ def test_which_columns_are_identifiers(name, values, ignored):
     assert model.feature_map_.ignored_names == ([name] if ignored else [])
 
 
+def test_the_advice_on_an_ignored_column_without_a_name_can_be_followed(tmp_path):
+    people()[["x", "y"]].sample(400, random_state=0).to_csv(tmp_path / "a.csv")  # with the index
+    fit = ("fit", tmp_path / "a.csv", "--target", "y", "--out", tmp_path / "m", *QUICK)
+    assert "as in --kind =category." in run(*fit).stderr
+    assert "ignored" not in run(*fit, "--kind", "=category").stderr
+    assert kitchenette.load(tmp_path / "m").feature_map_.ignored_names == []
+
+
 def test_identifiers_are_kept_if_their_kind_is_told_or_nothing_else_is_there():
     frame = people(1200)
     rows = source(frame[["name", "x", "y"]], target="y", kinds={"name": "category"})

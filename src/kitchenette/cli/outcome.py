@@ -194,7 +194,11 @@ def in_options(sentence: str) -> str:
 
 
 def _option(found: re.Match[str]) -> str:
-    name, value = found[1].replace("kinds", "kind"), found[2].strip("[]{}'").replace("': '", "=")
+    name, value = found[1].replace("kinds", "kind"), found[2]
+    for opening, closing in (("{'", "'}"), ("['", "']"), ("'", "'")):
+        if value.startswith(opening):
+            value = value[len(opening) : -len(closing)].replace("': '", "=")
+            break
     if value in ("True", "False"):
         return f"--{name}" if value == "True" else f"--no-{name}"
     return f"--{name} {value}"

@@ -144,8 +144,8 @@ class RowOptions(FileOptions):
     def kinds(self) -> dict[str, str]:
         """The kinds of columns by name."""
         pairs = [text.rpartition("=") for text in self.kind]
-        for name, _, kind in pairs:
-            if not name:
+        for _, separator, kind in pairs:
+            if not separator:  # a name may be empty, as pandas.to_csv leaves that of an index
                 raise ValueError(f"--kind has a name and a kind, such as zip=category; got {kind}.")
         return {name: kind for name, _, kind in pairs}
 

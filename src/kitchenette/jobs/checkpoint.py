@@ -115,12 +115,13 @@ class Checkpoint:
             raise CheckpointError(
                 f"{path} was written by a fit with other options: {name} was "
                 f"{self.settings.get(name)!r} and is {settings[name]!r} now. Use the same options, "
-                "or start again without --resume."
+                "or start again without that file."
             )
         if inputs != self.inputs:
             raise CheckpointError(
-                f"The input has changed since {path} was written, so that rows would be counted "
-                "twice or lost. Start again without --resume."
+                f"The input has changed since {path} was written, or its columns are read in "
+                "another way, so that rows would be counted twice or lost. Use the same files and "
+                "options, such as --kind, or start again without that file."
             )
 
     def to_file(self) -> dict[str, Any]:
