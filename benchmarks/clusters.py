@@ -39,7 +39,7 @@ import kitchenette
 from benchmarks.timing import options_parser
 from kitchenette import Fastfood, KernelRegressor
 from kitchenette.kernels import Gaussian
-from kitchenette.learning import Summary, combine, learn, prepare
+from kitchenette.training import Partial, combine, partial, prepare
 
 N_COLUMNS = 100
 BLOCK_ROWS = 8192  # rows that are generated together, a partition

@@ -43,7 +43,7 @@ from benchmarks.clusters import (
     sizes,
     sizes_parser,
 )
-from kitchenette.learning import prepare
+from kitchenette.training import prepare
 
 ROOT = Path(__file__).parents[1]
 SCHEMA = "features array<double>, label double"
@@ -102,7 +102,7 @@ def prepared(n_features: int) -> Any:
 
 def on_spark(n_features: int, n_blocks: int, n_tasks: int) -> list[Run]:
     """The statistics of all rows, and Spark's own solver if it takes so many features."""
-    from kitchenette.learning.summary import SummaryOf
+    from kitchenette.training.train import PartialOf
     from kitchenette.spark import frame_source
 
     with tempfile.TemporaryDirectory() as folder:

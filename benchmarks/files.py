@@ -24,7 +24,7 @@ from pyarrow import csv, parquet
 from benchmarks.timing import command, options_parser
 from kitchenette import Fastfood, KernelRegressor
 from kitchenette.data import source
-from kitchenette.learning import learn, prepare
+from kitchenette.training import partial, prepare
 
 N_COLUMNS, N_FEATURES = 100, 1024
 FEW_FEATURES = 256  # so that their statistics do not hide what rows take

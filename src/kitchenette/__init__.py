@@ -18,8 +18,9 @@ from importlib.metadata import version
 from kitchenette import bounds, data, kernels, metrics
 from kitchenette._config import choose_instruction_set, show_config
 from kitchenette.backends import register_engines
+from kitchenette.estimators import KernelClassifier, KernelPCA, KernelRegressor
 from kitchenette.files import ModelFileError, load, save
-from kitchenette.learning import KernelClassifier, KernelPCA, KernelRegressor, LeastSquares
+from kitchenette.learning import LeastSquares
 from kitchenette.maps import (
     SRHT,
     TEFM,

@@ -17,7 +17,7 @@ from numpy.testing import assert_allclose
 
 from kitchenette import Fastfood, KernelClassifier, KernelRegressor
 from kitchenette.kernels import Gaussian
-from kitchenette.learning import learn, prepare
+from kitchenette.training import partial, prepare
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -175,7 +175,7 @@ def test_one_cluster_many_promises(tmp_path):
         model = KernelRegressor(big, validation_rows=0).fit(*collection(many))
         travelled = {worker: n - before.get(worker, 0) for worker, n in sent(client).items()}
         prepared = prepare(KernelRegressor(big, validation_rows=0), X, y)
-        statistics = len(pickle.dumps(learn(prepared, X, y), protocol=5))
+        statistics = len(pickle.dumps(partial(prepared, X, y), protocol=5))
         assert model.statistics_.n_rows == many * ROWS
         sample = 8 * many * ROWS * (COLUMNS + 1)
         assert max(travelled.values()) > statistics / 2  # two workers: one of them sends its own

@@ -20,8 +20,8 @@ from kitchenette.cli import demo
 from kitchenette.cli.app import app
 from kitchenette.cli.outcome import EXPLANATIONS, ExitCode
 from kitchenette.jobs import FitSettings, learn_shard
-from kitchenette.learning import learn, prepare
 from kitchenette.report import Measurement
+from kitchenette.training import partial, prepare
 
 
 @pytest.fixture
@@ -332,9 +332,9 @@ def test_inspect_of_other_parts_of_a_model_says_what_they_are(tmp_path):
     kitchenette.save(prepared, tmp_path / "prepared")
     found = inspected(tmp_path / "prepared")
     assert (found["kind"], found["rows_learned"]) == ("KernelClassifier", 0)
-    kitchenette.save(learn(prepared, X, X[:, 0] > 0), tmp_path / "summary")
+    kitchenette.save(partial(prepared, X, X[:, 0] > 0), tmp_path / "summary")
     found = inspected(tmp_path / "summary")
-    assert (found["kind"], found["estimator"]) == ("Summary", "KernelClassifier")
+    assert (found["kind"], found["estimator"]) == ("Partial", "KernelClassifier")
     assert (found["rows_learned"], found["features"]) == (100, 16)
     assert found["classes"] == [False, True]
 

@@ -19,7 +19,7 @@ from tables_of_all_formats import FEATURES, FORMATS, table
 import kitchenette
 from kitchenette import AutoMap, Fastfood, KernelClassifier, KernelPCA, KernelRegressor
 from kitchenette.data import DataError, sampled_rows, source
-from kitchenette.learning import combine, finish, learn, prepare
+from kitchenette.training import combine, finish, partial, prepare
 
 FRAME = table()
 MAP = Fastfood(n_components=64, random_state=0)
@@ -135,7 +135,7 @@ def test_block_sizes_do_not_matter(tmp_path_factory, size, start, seed):
 def learned_at_once():
     rows = source(FRAME, target="price", ignore=["label", "weight"])
     prepared = prepare(KernelRegressor(MAP, alpha=1e-3, random_state=0), rows)
-    return rows, prepared, finish(prepared, learn(prepared, rows)).predict(rows)
+    return rows, prepared, finish(prepared, partial(prepared, rows)).predict(rows)
 
 
 @settings(deadline=None, max_examples=10)
@@ -144,7 +144,7 @@ def test_a_model_does_not_depend_on_the_blocks(size):
     rows, prepared, expected = learned_at_once()
     total = None
     for block in rows.blocks(size):
-        part = learn(prepared, block.X, block.y, block.weight)
+        part = partial(prepared, block.X, block.y, block.weight)
         total = part if total is None else combine(total, part)
     assert_allclose(finish(prepared, total).predict(rows), expected, atol=1e-8)
 

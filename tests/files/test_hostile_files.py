@@ -42,7 +42,6 @@ from kitchenette.kernels import (
     Polynomial,
     VovkPolynomial,
 )
-from kitchenette.learning import learn, prepare, summary_of
 from kitchenette.maps.codings import HashedWords
 from kitchenette.maps.craft import CRAFTSpecification
 from kitchenette.maps.fastfood import FastfoodSpecification
@@ -52,6 +51,7 @@ from kitchenette.maps.prepared import PreparedSpecification
 from kitchenette.maps.random_maclaurin import MaclaurinSpecification
 from kitchenette.maps.srht import SRHTSpecification
 from kitchenette.maps.tensor_sketch import TensorSketchSpecification
+from kitchenette.training import partial, partial_of, prepare
 
 # Loading a file of less than 10 KB may take three seconds of work and a gigabyte. Work is counted
 # in operations of about two nanoseconds, as `Budget` grants them before anything is drawn, because
@@ -348,16 +348,16 @@ def small_models() -> dict[str, Any]:
     checkpoint = Checkpoint("a fingerprint", {"seed": 0}, prepared, {"n_sample": 24}, 24)
     return {
         "regressor": regressor,
-        "summary": summary_of(regressor),
+        "summary": partial_of(regressor),
         "classifier": balanced,
-        "summary of classes": summary_of(balanced),
+        "summary of classes": partial_of(balanced),
         "iterative": KernelRegressor(feature_map, solver="iterative").fit(X, X[:, 0]),
         "components": KernelPCA(2, feature_map).fit(X),
         "projections": projections.fit(X).specification_,
         "transform": SRHT(2, random_state=0).fit(X),
         "automatic map": AutoMap(4, random_state=0).fit(X, X[:, 0]),
         "table": prepared,
-        "checkpoint": checkpoint.after(learn(prepared, rows), 24),
+        "checkpoint": checkpoint.after(partial(prepared, rows), 24),
         "hashed words": HashedWords(0, 8),
     }
 

@@ -10,7 +10,7 @@ import pytest
 from kitchenette import Fastfood, KernelRegressor
 from kitchenette.jobs import checkpoint as checkpoints
 from kitchenette.jobs.checkpoint import LARGEST_SHARE, Checkpoint, Keeper
-from kitchenette.learning import prepare
+from kitchenette.training import prepare
 
 
 class Clock:

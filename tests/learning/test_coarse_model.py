@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from kitchenette import Fastfood, KernelClassifier, KernelRegressor
+from kitchenette import Fastfood, KernelClassifier
 from kitchenette.data import source
 from kitchenette.kernels import Gaussian
 from kitchenette.learning import coarse_model, learner, squared_learner
 from kitchenette.learning.learner import Settings
 from kitchenette.learning.passes import FeatureRows
 from kitchenette.learning.source_rows import SourceRows
+from kitchenette.learning.target_coding import NumberCoding
 
 SETTINGS = Settings(None, True, 100, 1e-3, 500)
 
@@ -30,7 +31,7 @@ def wavy_data(n=3000):
 
 def feature_rows(X, y, weights=None):
     weights = np.ones(len(y)) if weights is None else weights
-    return FeatureRows(wavy_map().fit(X), X, y[:, None], KernelRegressor(), weights)
+    return FeatureRows(wavy_map().fit(X), X, y[:, None], NumberCoding(2), weights)
 
 
 @pytest.fixture
@@ -100,7 +101,7 @@ def test_statistics_of_a_source_are_those_of_its_rows():
     weights = np.random.default_rng(4).random(700)
     which = np.array([0, 3, 511])
     rows = feature_rows(X, y, weights)
-    read = SourceRows(wavy_map().fit(X), source(X, target=y), y[:, None], rows.kind, weights)
+    read = SourceRows(wavy_map().fit(X), source(X, target=y), y[:, None], rows.coding, weights)
     expected, found = rows.statistics(which), read.statistics(which)
     assert np.allclose(found.gram.full(), expected.gram.full())
     assert np.allclose(found.cross, expected.cross)

@@ -45,11 +45,12 @@ from kitchenette import (
 )
 from kitchenette.comparison import first_difference
 from kitchenette.kernels import Exponential, Gaussian, Polynomial
-from kitchenette.learning import OutputCode, accumulation, base, one_pass
-from kitchenette.learning.model import LinearModel
+from kitchenette.learning import OutputCode, accumulation
+from kitchenette.learning.linear_model import LinearModel
 from kitchenette.maps.protocol import FittedMap, thawed
 from kitchenette.sketching.dense import matrix_product
 from kitchenette.sketching.operators import chain
+from kitchenette.training import model as model_module
 
 
 def fixed_map(n_components=40, **options):
@@ -278,7 +279,7 @@ def same_predictions(a, b, X, rtol=1e-6):
 @pytest.mark.filterwarnings("ignore:alpha='gcv' chose")
 @pytest.mark.parametrize("alpha", [0.3, "gcv", "auto"])
 def test_batches_make_the_model_of_all_rows(cuts, alpha, monkeypatch):
-    monkeypatch.setattr(one_pass, "MOST_ROWS", 64)
+    monkeypatch.setattr(model_module, "MOST_ROWS", 64)
     monkeypatch.setattr(accumulation, "MOST_ROWS", 64)
     X, y = regression()
     weights = np.random.default_rng(1).uniform(0, 2, len(X))
@@ -304,7 +305,7 @@ def test_predictions_do_not_depend_on_the_rows_beside(monkeypatch):
     np.testing.assert_allclose(
         np.concatenate([model.predict(X[i : i + 1]) for i in range(9)]), whole[:9], rtol=1e-12
     )
-    monkeypatch.setattr(base, "PREDICTED_ROWS", 20)
+    monkeypatch.setattr(model_module, "PREDICTED_ROWS", 20)
     assert np.array_equal(model.predict(sp.csr_array(X)), whole)
 
 
@@ -1013,7 +1014,7 @@ def test_bad_targets_get_a_sentence():
 
 
 def test_after_an_error_the_model_is_as_it_was(monkeypatch):
-    monkeypatch.setattr(one_pass, "MOST_ROWS", 64)
+    monkeypatch.setattr(model_module, "MOST_ROWS", 64)
     monkeypatch.setattr(accumulation, "MOST_ROWS", 64)
     X, y = regression()
     bad = X.copy()
@@ -1093,9 +1094,9 @@ def test_pickles_have_all_but_the_factor():
     X, y = regression()
     model = KernelRegressor(fixed_map()).fit(X, y)
     mean, std = model.predict(X, return_std=True)
-    assert vars(model)["_posterior"] is not None
+    assert vars(model.model_)["_posterior"] is not None
     copy = pickle.loads(pickle.dumps(model))
-    assert vars(copy)["_posterior"] is None
+    assert vars(copy.model_)["_posterior"] is None
     assert np.array_equal(copy.predict(X), mean)
     np.testing.assert_allclose(copy.predict(X, return_std=True)[1], std)
     unfinished = pickle.loads(pickle.dumps(KernelRegressor(fixed_map()).partial_fit(X, y)))

@@ -18,7 +18,7 @@ import pytest
 import kitchenette
 from kitchenette import Fastfood, KernelClassifier, KernelRegressor, LeastSquares
 from kitchenette.kernels import Gaussian
-from kitchenette.learning import one_pass
+from kitchenette.training import model as model_module
 
 PACKAGE = str(Path(kitchenette.__file__).parent)
 RNG = np.random.default_rng(0)
@@ -125,11 +125,12 @@ def classifier(rows, labels=LABELS):
 
 def described(model):
     """All that can change in a model, and whether it has weights, which would be out of date."""
-    sample = model.validation_sample()
+    partial = model.model_.partial
+    sample = partial.sample
     return {
         **numbers(model.statistics_),
         "classes": getattr(model, "classes_", np.empty(0)),
-        "target_dtype": np.array(getattr(model, "_target_dtype", "")),
+        "target_dtype": np.array(partial.target_dtype),
         "solved": hasattr(model, "feature_weights_"),
         "sampled": np.empty(0) if sample is None else sample.keys,
         "copies": np.empty(0) if sample is None else sample.copies,
@@ -182,7 +183,7 @@ CHANGES = {
     ],
 )
 def test_a_model_changes_or_does_not(name, error, monkeypatch):
-    monkeypatch.setattr(one_pass, "MOST_ROWS", 64)
+    monkeypatch.setattr(model_module, "MOST_ROWS", 64)
     make, change = CHANGES[name]
     start = pickle.dumps(make(SOME))
     # The first change also makes the other model, before any call is interrupted.

@@ -30,6 +30,7 @@ from kitchenette.learning import (
 )
 from kitchenette.learning.passes import FeatureRows
 from kitchenette.learning.pilot import Pilot
+from kitchenette.learning.target_coding import NumberCoding
 
 TIGHT = {"validation_rows": 0, "tol": 1e-9}
 
@@ -218,7 +219,7 @@ def test_maps_of_other_packages_and_pipelines_are_learned():
 
 
 def test_many_features_are_learned_in_passes_by_default(monkeypatch):
-    monkeypatch.setattr("kitchenette.learning.many_passes.ONE_PASS_FEATURES", 64)
+    monkeypatch.setattr("kitchenette.training.problem.ONE_PASS_FEATURES", 64)
     X, y = smooth_data()
     assert KernelRegressor(fixed_map(64)).fit(X, y).solver_ == "onepass"
     model = KernelRegressor(fixed_map(65)).fit(X, y)
@@ -371,7 +372,7 @@ def test_too_few_steps_warn_but_predict(loss, validation_rows, small_sample):
 
 def test_the_solver_stops_at_the_residual():
     X, y = smooth_data()
-    rows = FeatureRows(fixed_map().fit(X), X, y[:, None], KernelRegressor(), np.ones(300))
+    rows = FeatureRows(fixed_map().fit(X), X, y[:, None], NumberCoding(2), np.ones(300))
     moments = rows.moments()
     solver = conjugate_gradients.ConjugateGradients(
         rows, moments.mean, moments.cross, [1.0, 9.0], [lambda V: V, lambda V: V / 2]
@@ -561,8 +562,9 @@ def test_what_needs_statistics_is_refused_in_words(options):
         assert model.predict(X).shape == (300,), name
     for name in ("partial_fit", "feature_importances_", "log_marginal_likelihood_"):
         assert not hasattr(model, name)
-    with pytest.raises(AttributeError, match="needs the statistics of one pass"):
+    with pytest.raises(AttributeError, match="partial_fit") as refused:
         model.partial_fit(X, y)
+    assert "needs the statistics of one pass" in str(refused.value.__cause__)
     with pytest.raises(ValueError, match="iterative"):
         KernelRegressor(fixed_map()).fit(X, y).merge(model)
 

@@ -36,9 +36,10 @@ from kitchenette import (
     TensorSketch,
 )
 from kitchenette.kernels import Gaussian, Polynomial
-from kitchenette.learning import base, eigenvectors, kernel_pca, principal_components
+from kitchenette.learning import eigenvectors, principal_components
 from kitchenette.learning.eigenvectors import leading_eigenvectors
 from kitchenette.learning.packed import PackedSymmetric
+from kitchenette.training import model as model_module
 
 
 def fixed_map(n_components=60, **options):
@@ -241,7 +242,7 @@ def test_a_missed_eigenvector_is_noticed(monkeypatch):
 
 @pytest.mark.parametrize("size", [1, 37, 300])
 def test_batches_and_merging_equal_fitting_all_rows(size, monkeypatch):
-    monkeypatch.setattr(kernel_pca, "MOST_ROWS", 64)
+    monkeypatch.setattr(model_module, "MOST_ROWS", 64)
     X, new = rows(), rows(seed=1)
     weights = np.random.default_rng(0).integers(0, 4, size=len(X)).astype(float)
     whole = KernelPCA(3, fixed_map()).fit(X, sample_weight=weights)
@@ -285,9 +286,9 @@ def test_weights_count_rows_and_their_scale_does_not_matter():
 def test_rows_of_weight_zero_change_nothing():
     X = rows()
     model = KernelPCA(2, fixed_map()).fit(X)
-    before = model.statistics_.version
+    before = model.model_
     model.partial_fit(X, sample_weight=np.zeros(len(X)))
-    assert model.statistics_.version == before
+    assert model.model_ is before
     with pytest.raises(ValueError, match="All weights are zero"):
         KernelPCA(2, fixed_map()).partial_fit(X, sample_weight=np.zeros(len(X)))
 
@@ -351,7 +352,7 @@ def test_projections_do_not_depend_on_the_rows_beside(monkeypatch):
     assert np.array_equal(
         np.concatenate([model.transform(X[i : i + 1]) for i in range(9)]), whole[:9]
     )
-    monkeypatch.setattr(base, "PREDICTED_ROWS", 20)
+    monkeypatch.setattr(model_module, "PREDICTED_ROWS", 20)
     assert np.array_equal(model.transform(sp.csr_array(X)), whole)
 
 
@@ -464,18 +465,20 @@ def saved(model, folder):
 )
 def test_altered_files_are_refused(name, value, sentence, tmp_path):
     model = KernelPCA(2, fixed_map()).fit(rows())
-    model._model = replace(model._model, **{name: value})
+    model.model_ = replace(model.model_, known=replace(model.model_.solution, **{name: value}))
     with pytest.raises(kitchenette.ModelFileError, match=sentence):
         kitchenette.load(saved(model, tmp_path))
 
 
 def test_components_of_another_map_are_refused(tmp_path):
     model = KernelPCA(2, fixed_map()).fit(rows())
-    model._model = KernelPCA(2, fixed_map(40)).fit(rows())._model
+    other = KernelPCA(2, fixed_map(40)).fit(rows()).model_.solution
+    model.model_ = replace(model.model_, known=other)
     with pytest.raises(kitchenette.ModelFileError, match="as many features as the statistics"):
         kitchenette.load(saved(model, tmp_path))
     model = KernelPCA(2, fixed_map()).fit(rows())
-    model.statistics_ = KernelRegressor(fixed_map()).fit(rows(), rows()[:, :2]).statistics_
+    two_targets = KernelRegressor(fixed_map()).fit(rows(), rows()[:, :2]).statistics_
+    model.model_ = replace(model.model_, partial=replace(model.model_.partial, settled=two_targets))
     with pytest.raises(kitchenette.ModelFileError, match="must have one target"):
         kitchenette.load(saved(model, tmp_path))
 

@@ -132,11 +132,12 @@ def test_criteria_warn_when_they_are_contradicted():
     y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=300)
     feature_map = Fastfood(Gaussian(0.2), n_components=300, random_state=0)
     model = KernelRegressor(feature_map, alpha=1e-9).fit(X, y)
-    found = model._held_out()
+    problem, partial = model.problem(), model.model_.partial
+    found = problem.held_out(model.model_.prepared, partial)
     assert found.contradiction(1e-9) is not None
     assert found.contradiction(found.chosen()) is None
     with pytest.warns(UserWarning, match="predicted better with"):
-        model._warn_of_contradiction(found, 1e-9)
+        problem.warn_of_contradiction(found, 1e-9)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         KernelRegressor(Fastfood(random_state=0), alpha="gcv").fit(

@@ -15,6 +15,7 @@ from kitchenette.learning.passes import FeatureRows
 from kitchenette.learning.preconditioner import Preconditioner
 from kitchenette.learning.source_rows import SourceRows
 from kitchenette.learning.squared_learner import SquaredLearner
+from kitchenette.learning.target_coding import NumberCoding
 
 SETTINGS = Settings(None, True, 100, 1e-3, 0)
 
@@ -28,7 +29,7 @@ def rare_rows(n=2000, n_rare=8, seed=0, made=FeatureRows):
     y, weights = rng.normal(size=(n, 1)), 0.5 + rng.random(n)
     fitted = Fastfood(Gaussian(1.0), 64, random_state=0).fit(X)
     X = source(X) if made is SourceRows else X
-    return made(fitted, X, y, KernelRegressor(), weights)
+    return made(fitted, X, y, NumberCoding(2), weights)
 
 
 def exact_leverages(rows):

@@ -111,7 +111,7 @@ def again(model, path, **options):
 def test_a_pipeline_keeps_all_abilities(name, dtype, path):
     X, y = data(dtype)
     model = KernelRegressor(clone(PIPELINES[name]), alpha=0.1, random_state=0).fit(X[:100], y[:100])
-    assert hasattr(model._fitted, "specification_")
+    assert hasattr(model.model_.prepared.fitted, "specification_")
     features = model.feature_map_.transform(X[:100])
     features = features.toarray() if sp.issparse(features) else features
     expected = features @ model.feature_weights_ + model.intercept_
@@ -139,7 +139,7 @@ def test_a_pipeline_keeps_all_abilities(name, dtype, path):
 def test_frames_with_words_and_missing_values(path):
     X, y = frame()
     model = KernelClassifier(of_frames(), alpha=0.1).fit(X, y > 0)
-    assert isinstance(model._fitted, PreparedMap)
+    assert isinstance(model.model_.prepared.fitted, PreparedMap)
     loaded = again(model, path)
     np.testing.assert_array_equal(loaded.decision_function(X), model.decision_function(X))
     loaded.partial_fit(X[:20], y[:20] > 0).merge(model)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from kitchenette import Fastfood, KernelClassifier, KernelRegressor, TensorSketch
+from kitchenette import Fastfood, TensorSketch
 from kitchenette.kernels import Gaussian, Polynomial
 from kitchenette.learning import passes, preconditioner
 from kitchenette.learning.conjugate_gradients import ConjugateGradients
@@ -14,6 +14,7 @@ from kitchenette.learning.losses import Logistic, Squared
 from kitchenette.learning.packed import PackedSymmetric
 from kitchenette.learning.passes import FeatureRows
 from kitchenette.learning.preconditioner import Preconditioner, SampledRows, sample_size
+from kitchenette.learning.target_coding import ClassCoding, CodeRule, NumberCoding
 
 D = 24
 
@@ -30,8 +31,7 @@ def made_rows(n=50, *, kind="dense", n_features=D, seed=0):
         X = X.astype(np.float32)
     fitted = Fastfood(Gaussian(1.5), n_features, random_state=0).fit(X)
     Y, weights = rng.normal(size=(n, 2)), rng.random(n)
-    model = KernelRegressor()
-    return FeatureRows(fitted, X, Y, model, weights)
+    return FeatureRows(fitted, X, Y, NumberCoding(2), weights)
 
 
 @pytest.fixture(params=["dense", "sparse", "frame", "float32"])
@@ -76,10 +76,9 @@ def test_gradients(rows):
 def test_gradients_of_labels(monkeypatch):
     monkeypatch.setattr(passes, "PASS_ROWS", 16)
     plain, rng = made_rows(), np.random.default_rng(1)
-    classifier = KernelClassifier()
-    classifier.classes_ = np.arange(3)
+    coding = ClassCoding(np.arange(3), CodeRule(), None)
     labels = rng.integers(3, size=50)
-    rows = FeatureRows(plain._fitted, plain._X, labels, classifier, plain.weights)
+    rows = FeatureRows(plain._fitted, plain._X, labels, coding, plain.weights)
     W, c, Z = rng.normal(size=(D, 3)), rng.normal(size=3), plain.features()
     P = np.exp(Z @ W + c)
     P /= P.sum(axis=1, keepdims=True)
@@ -124,7 +123,7 @@ def test_keys_do_not_depend_on_blocks_or_on_the_kind_of_rows(monkeypatch):
 def test_overflow_is_a_sentence():
     X = np.full((3, 2), 1e200)
     fitted = TensorSketch(Polynomial(2), 8, random_state=0).fit(X)
-    rows = FeatureRows(fitted, X, np.zeros((3, 1)), KernelRegressor(), np.ones(3))
+    rows = FeatureRows(fitted, X, np.zeros((3, 1)), NumberCoding(2), np.ones(3))
     with pytest.raises(ValueError, match="overflowed"):
         rows.outputs(np.ones((8, 1)))
     with pytest.raises(ValueError, match="overflowed"):

@@ -16,7 +16,7 @@ from sklearn.frozen import FrozenEstimator
 import kitchenette
 from kitchenette import Fastfood, KernelClassifier, KernelPCA, KernelRegressor
 from kitchenette.data import source
-from kitchenette.learning import Summary, combine, finish, learn, prepare, summary_of
+from kitchenette.training import Partial, combine, finish, partial, partial_of, prepare
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(600, 3))
@@ -50,7 +50,7 @@ def predictions(model):
 
 
 def parts_of(prepared, y, weights, parts):
-    return [learn(prepared, X[rows], some(y, rows), some(weights, rows)) for rows in parts]
+    return [partial(prepared, X[rows], some(y, rows), some(weights, rows)) for rows in parts]
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -80,7 +80,7 @@ def test_any_partition_gives_the_same_statistics(cuts, random):
     learned = parts_of(prepared, y, None, [slice(*pair) for pair in pairwise(cuts)])
     random.shuffle(learned)
     found = reduce(combine, learned)
-    whole = learn(prepared, X, y)
+    whole = partial(prepared, X, y)
     assert_allclose(found.statistics.gram.values, whole.statistics.gram.values, atol=1e-10)
     assert np.array_equal(found.sample.keys, whole.sample.keys)
 
@@ -92,14 +92,16 @@ def test_labels_that_appear_later_are_added(class_weight):
     late = np.flatnonzero(LABELS == "low")
     prepared = prepare(model, X[early[:50]], LABELS[early[:50]])
     assert prepared.classes_.tolist() == ["high", "middle"]
-    both = combine(learn(prepared, X[early], LABELS[early]), learn(prepared, X[late], LABELS[late]))
+    both = combine(
+        partial(prepared, X[early], LABELS[early]), partial(prepared, X[late], LABELS[late])
+    )
     found = finish(prepared, both)
     assert found.classes_.tolist() == ["high", "low", "middle"]
     whole = model.fit(X, LABELS)
     assert_allclose(found.decision_function(X), whole.decision_function(X), atol=1e-9)
     assert prepared.classes_.tolist() == ["high", "middle"]
     with pytest.raises(ValueError, match="numbers for labels"):
-        learn(prepared, X[:2], [0, 1])
+        partial(prepared, X[:2], [0, 1])
 
 
 def test_known_classes_need_not_be_in_the_sample():
@@ -113,14 +115,14 @@ def test_known_classes_need_not_be_in_the_sample():
 def test_all_values_travel_by_pickle_and_file(case, tmp_path):
     model, y, weights = CASES[case]
     prepared = prepare(model, X[:80], some(y, slice(80)), some(weights, slice(80)))
-    learned = learn(prepared, X, y, weights)
+    learned = partial(prepared, X, y, weights)
     expected = predictions(finish(prepared, learned))
     for name, value in (("prepared", prepared), ("summary", learned)):
         kitchenette.save(value, tmp_path / f"{name}.safetensors")
     stored = [kitchenette.load(tmp_path / f"{n}.safetensors") for n in ("prepared", "summary")]
     for other, summary in (pickle.loads(pickle.dumps((prepared, learned))), stored):
         assert np.array_equal(predictions(finish(other, summary)), expected)
-        again = learn(other, X, y, weights)
+        again = partial(other, X, y, weights)
         assert combine(again, learned).n_rows == 1200
 
 
@@ -138,7 +140,7 @@ def test_no_stage_changes_its_arguments(case):
 
 def test_a_fitted_model_goes_on():
     model = KernelRegressor(MAP).fit(X[:200], NUMBERS[:200])
-    more = combine(summary_of(model), learn(model, X[200:], NUMBERS[200:]))
+    more = combine(partial_of(model), partial(model, X[200:], NUMBERS[200:]))
     found = finish(model, more)
     assert model.statistics_.n_rows == 200
     assert_allclose(found.predict(X), KernelRegressor(MAP).fit(X, NUMBERS).predict(X), atol=1e-9)
@@ -158,13 +160,13 @@ def test_a_prepared_estimator_learns_by_partial_fit(case):
 def test_what_does_not_belong_together_is_refused():
     one = prepare(KernelRegressor(Fastfood(n_components=8, random_state=0)), X[:9], NUMBERS[:9])
     two = prepare(KernelRegressor(Fastfood(n_components=8, random_state=1)), X[:9], NUMBERS[:9])
-    first, second = learn(one, X, NUMBERS), learn(two, X, NUMBERS)
+    first, second = partial(one, X, NUMBERS), partial(two, X, NUMBERS)
     with pytest.raises(ValueError, match="differently prepared"):
         combine(first, second)
-    with pytest.raises(ValueError, match="not learned by this"):
+    with pytest.raises(ValueError, match="not made by this"):
         finish(one, second)
     with pytest.raises(ValueError, match="no row to learn"):
-        finish(one, learn(one, X[:3], NUMBERS[:3], np.zeros(3)))
+        finish(one, partial(one, X[:3], NUMBERS[:3], np.zeros(3)))
     with pytest.raises(ValueError, match="statistics of one pass"):
         prepare(KernelRegressor(loss="huber"), X, NUMBERS)
     with pytest.raises(ValueError, match="combined with another one"):
@@ -173,10 +175,10 @@ def test_what_does_not_belong_together_is_refused():
 
 def test_a_summary_from_a_file_is_checked(tmp_path):
     prepared = prepare(KernelRegressor(MAP), X[:9], NUMBERS[:9])
-    good = learn(prepared, X, NUMBERS).to_file()
+    good = partial(prepared, X, NUMBERS).to_file()
     for wrong in ({"n_rows": 5}, {"statistics": None}, {"target_dtype": "int8"}, {"n_rows": -1}):
         with pytest.raises(ValueError, match=r"must be|must have"):
-            Summary.from_file({**good, **wrong}, kitchenette.files.Budget(1e9, 1e9))
+            Partial.from_file({**good, **wrong}, kitchenette.files.Budget(1e9, 1e9))
 
 
 def test_components_of_no_rows_are_refused_or_wait():

@@ -22,8 +22,8 @@ from kitchenette import (
 from kitchenette.data import source
 from kitchenette.data.drawing import Drawing
 from kitchenette.kernels import Gaussian, Polynomial
-from kitchenette.learning import combine, finish, learn, prepare
 from kitchenette.selection.pilot import first_best
+from kitchenette.training import combine, finish, partial, prepare
 
 
 def rows(n_rows: int, seed: int = 0):
@@ -73,7 +73,7 @@ def test_permuted_rows_give_the_same_model(small_samples, estimator):
     same_models(whole, small(estimator).fit(X[order], y[order]), X)
     same_models(whole, small(estimator).fit(source(X[order], target=y[order])), X)
     prepared = prepare(small(estimator), source(X, target=y))
-    summary = combine(*(learn(prepared, X[i::2], y[i::2]) for i in (1, 0)))
+    summary = combine(*(partial(prepared, X[i::2], y[i::2]) for i in (1, 0)))
     same_models(whole, finish(prepared, summary), X)
 
 

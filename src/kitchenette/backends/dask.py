@@ -38,7 +38,7 @@ from kitchenette.data import DataError, Source
 from kitchenette.data import source as local_source
 from kitchenette.data.reader import Reader
 from kitchenette.data.reduction import Reduction, joined, needs_numbers
-from kitchenette.learning.summary import Summary
+from kitchenette.learning.partial import Partial
 
 LARGE_GRAPH = "distributed.admin.large-graph-warning-threshold"
 # Dask reads several Parquet files as one partition where few of their columns are used. Rows and
@@ -47,14 +47,14 @@ OWN_PARTITIONS = {"optimization.tune.active": False}
 CHAINS = 4  # of partitions for each thread of a worker, so that idle workers can take some over
 
 
-def _size_of_summary(summary: Summary) -> int:
+def _size_of_partial(summary: Partial) -> int:
     """The bytes of Gram matrices and sample, by which Dask plans memory and transfers."""
     parts = [part for part in (summary.statistics, *(summary.by_class or ())) if part is not None]
     grams = sum(4 * part.n_features * (part.n_features + 1) for part in parts)
     return grams + (0 if summary.sample is None else summary.sample.features.nbytes)
 
 
-sizeof.register(Summary, _size_of_summary)
+sizeof.register(Partial, _size_of_partial)
 
 # ---------------------------------------------------------------- collections as sources
 

@@ -27,7 +27,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.utils import is_remote
 from sklearn.base import clone
 
-from kitchenette import learning
+from kitchenette import estimators
 from kitchenette.backends.spark_files import over_files
 from kitchenette.backends.spark_rows import (
     FrameColumns,
@@ -36,8 +36,8 @@ from kitchenette.backends.spark_rows import (
     frame_source,
 )
 from kitchenette.backends.spark_tree import Traffic
+from kitchenette.estimators.supervised import KernelEstimator
 from kitchenette.files import load, save
-from kitchenette.learning.machine import KernelMachine
 from kitchenette.parameters import check_count
 
 STORED_BYTES = 1 << 20  # of a model in one row of a stored stage
@@ -207,7 +207,7 @@ class _KernelEstimator(_Columns, Estimator, _Stored):
         "the number of tasks that read rows; by default one for each core",
         TypeConverters.toInt,
     )
-    plain_class: ClassVar[type[KernelMachine]]
+    plain_class: ClassVar[type[KernelEstimator]]
     model_class: ClassVar[type[_KernelModel]]
 
     def __init__(self, estimator: Any, **values: Any):
@@ -347,7 +347,7 @@ def _answered(plain: Any, X: Any, types: dict[str, str]) -> pa.Array:
 
 def _values(plain: Any, X: Any) -> dict[str, Callable[[], NDArray[Any]]]:
     """What computes the answers for some rows, whose outputs are computed once."""
-    if not isinstance(plain, learning.KernelClassifier):
+    if not isinstance(plain, estimators.KernelClassifier):
         return {"predictionCol": lambda: plain.predict(X)}
     outputs, _ = plain.outputs(X)
     return {
@@ -428,11 +428,11 @@ class KernelRegressor(_KernelEstimator):
     KernelRegressor(random_state=0, solver='onepass')
     """
 
-    plain_class = learning.KernelRegressor
+    plain_class = estimators.KernelRegressor
 
     def __init__(
         self,
-        estimator: learning.KernelRegressor | None = None,
+        estimator: estimators.KernelRegressor | None = None,
         *,
         parameters: dict[str, Any] | None = None,
         featuresCol: str | list[str] | None = None,
@@ -504,11 +504,11 @@ class KernelClassifier(_KernelEstimator, _ProbabilityColumns):
     (2, ['down', 'up'])
     """
 
-    plain_class = learning.KernelClassifier
+    plain_class = estimators.KernelClassifier
 
     def __init__(
         self,
-        estimator: learning.KernelClassifier | None = None,
+        estimator: estimators.KernelClassifier | None = None,
         *,
         parameters: dict[str, Any] | None = None,
         featuresCol: str | list[str] | None = None,

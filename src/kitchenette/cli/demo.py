@@ -22,7 +22,7 @@ from sklearn.svm import SVC
 
 from kitchenette.cli.terminal import Terminal, Watch, checked_output
 from kitchenette.cli.using import write_page
-from kitchenette.learning import KernelClassifier, KernelRegressor
+from kitchenette.estimators import KernelClassifier, KernelRegressor
 from kitchenette.report import Comparison, Measurement, compare
 from kitchenette.report.boosting import ROUNDS, boosted, installed
 from kitchenette.report.comparing import extrapolation

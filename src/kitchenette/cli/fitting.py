@@ -7,9 +7,9 @@ from pathlib import Path
 
 from kitchenette.cli.terminal import Terminal, checked_output
 from kitchenette.data import Source
+from kitchenette.estimators import KernelClassifier, KernelRegressor
 from kitchenette.jobs import FitSettings, Fitted, fit_rows
 from kitchenette.jobs.checkpoint import checkpoint_path
-from kitchenette.learning import KernelClassifier, KernelRegressor
 from kitchenette.report.words import of_bytes, of_seconds, of_share
 
 MOST_NAMES, MOST_LINES = 12, 40  # of columns that are printed

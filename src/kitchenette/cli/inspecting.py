@@ -12,13 +12,13 @@ import numpy as np
 from kitchenette.cli.fitting import print_columns
 from kitchenette.cli.outcome import ExitCode, Problem, loaded
 from kitchenette.cli.terminal import Terminal
+from kitchenette.estimators.base import FeatureEstimator
 from kitchenette.files import ModelFileError
 from kitchenette.jobs import Checkpoint
 from kitchenette.jobs.fitting import column_summary
-from kitchenette.learning import Summary
-from kitchenette.learning.base import FeatureLearner
 from kitchenette.maps.protocol import thawed
 from kitchenette.report.words import of_bytes
+from kitchenette.training import Partial
 
 MOST_BARS = 20
 MOST_NAMES = 12
@@ -53,12 +53,12 @@ def described(model: Any) -> dict[str, Any]:
     """What is known of an object from a model file, as JSON."""
     if isinstance(model, Checkpoint):
         return _of_checkpoint(model)
-    if isinstance(model, Summary):
-        return {"kind": "Summary", "estimator": model.estimator, **_of_summary(model)}
+    if isinstance(model, Partial):
+        return {"kind": "Partial", "estimator": model.estimator, **_of_partial(model)}
     found: dict[str, Any] = {"kind": type(model).__name__}
-    if not isinstance(model, FeatureLearner) or not hasattr(model, "n_features_in_"):
+    if not isinstance(model, FeatureEstimator) or not hasattr(model, "n_features_in_"):
         return found | {"parameters": repr(model)}
-    names, targets = (vars(model).get(name) for name in ("feature_names_in_", "target_names_"))
+    names, targets = (getattr(model, name, None) for name in ("feature_names_in_", "target_names_"))
     feature_map = thawed(model.feature_map_)
     inner = getattr(feature_map, "map_", None) or feature_map
     found |= {
@@ -86,7 +86,7 @@ def described(model: Any) -> dict[str, Any]:
 
 def _rows_learned(model: Any) -> int | None:
     """The number of rows in the statistics; None if there are none any more."""
-    if "statistics_" not in vars(model):
+    if not hasattr(model, "statistics_"):
         return 0  # it was prepared, and has learned no rows
     return None if model.statistics_ is None else model.statistics_.n_rows
 
@@ -105,11 +105,11 @@ def _of_checkpoint(checkpoint: Checkpoint) -> dict[str, Any]:
         "estimator": prepared["kind"],
         "rows_of_the_source": checkpoint.n_rows,
         "rows_read": checkpoint.stop,
-        **({"rows_learned": 0} if checkpoint.summary is None else _of_summary(checkpoint.summary)),
+        **({"rows_learned": 0} if checkpoint.summary is None else _of_partial(checkpoint.summary)),
     }
 
 
-def _of_summary(summary: Summary) -> dict[str, Any]:
+def _of_partial(summary: Partial) -> dict[str, Any]:
     """What is known of what some rows have left."""
     found: dict[str, Any] = {"rows_learned": summary.n_rows}
     statistics = [*(summary.by_class or ()), summary.statistics]

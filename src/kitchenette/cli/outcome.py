@@ -18,10 +18,10 @@ import typer
 from typer.core import TyperGroup
 
 from kitchenette.cli.escapes import visible
+from kitchenette.estimators import KernelClassifier, KernelRegressor
 from kitchenette.files import ModelFileError, load
 from kitchenette.jobs import CheckpointError
 from kitchenette.jobs.outputs import OutputError
-from kitchenette.learning import KernelClassifier, KernelRegressor
 
 UsageError: Any = typer.BadParameter.__base__  # of typer's parser, whichever version it has
 

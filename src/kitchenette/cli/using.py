@@ -76,7 +76,7 @@ def evaluate_files(
 
 def target_names(fitted: Any, path: Path) -> list[str]:
     """The names of the columns that a model predicts, if it knows them."""
-    names = vars(fitted).get("target_names_")
+    names = getattr(fitted, "target_names_", None)
     if names is None:
         raise Problem(
             f"{path} does not tell the name of its target: name the column to compare with by "
@@ -179,11 +179,11 @@ def counted(terminal: Terminal, what: str, rows: Source) -> Iterator[Callable[[i
 
 def _note_others(model: Any, rows: Source, keep: Sequence[str], terminal: Terminal) -> None:
     """Say in one line which columns are not used."""
-    own = vars(model)
-    names = own.get("feature_names_in_")
+    names = getattr(model, "feature_names_in_", None)
     if names is None or not rows.is_table:
         return
-    known = {*map(str, names), *own.get("target_names_", ()), own.get("weight_name_"), *keep}
+    targets, weight = getattr(model, "target_names_", ()), getattr(model, "weight_name_", None)
+    known = {*map(str, names), *targets, weight, *keep}
     others = [one.name for one in rows.schema if one.name not in known and not one.is_index]
     if others:
         some = ", ".join(others[:5]) + (", ..." if len(others) > 5 else "")

@@ -9,13 +9,13 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, Self
 
+from kitchenette.estimators.supervised import KernelEstimator
 from kitchenette.files import ModelFileError, load, save
 from kitchenette.files.container import is_foreign, remove_leftovers
 from kitchenette.files.registry import Budget, field_values, from_fields, storable
 from kitchenette.jobs.outputs import OutputError
-from kitchenette.learning import Summary
-from kitchenette.learning.machine import KernelMachine
 from kitchenette.parameters import check_count
+from kitchenette.training import Partial
 
 LARGEST_SHARE = 0.04  # of the run that writing checkpoints may take
 SLOWEST_DISK = 50e6  # bytes per second, for the first checkpoint
@@ -43,13 +43,13 @@ class Checkpoint:
         The fingerprint of the source.
     settings : dict
         The settings of the fit, as JSON.
-    prepared : KernelMachine
+    prepared : KernelEstimator
         The estimator after `prepare`.
     facts : dict
         What is known of the data, as JSON: the task, and the errors of simple models, for example.
     n_rows : int
         The number of rows of the source.
-    summary : Summary or None
+    summary : Partial or None
         What was learned so far; None before the first block.
     stop : int
         The number of the first row that is not learned yet.
@@ -61,11 +61,11 @@ class Checkpoint:
     >>> import numpy as np
     >>> from kitchenette import KernelRegressor, load, save
     >>> from kitchenette.jobs import Checkpoint
-    >>> from kitchenette.learning import learn, prepare
+    >>> from kitchenette.training import partial, prepare
     >>> X = np.random.default_rng(0).normal(size=(100, 2))
     >>> prepared = prepare(KernelRegressor(random_state=0), X, X[:, 0])
     >>> begun = Checkpoint("a fingerprint", {}, prepared, {}, 100)
-    >>> half = begun.after(learn(prepared, X[:50], X[:50, 0]), 50)
+    >>> half = begun.after(partial(prepared, X[:50], X[:50, 0]), 50)
     >>> path = Path(tempfile.mkdtemp(), "half")
     >>> save(half, path)
     >>> load(path).stop
@@ -74,18 +74,18 @@ class Checkpoint:
 
     inputs: str
     settings: dict[str, Any]
-    prepared: KernelMachine
+    prepared: KernelEstimator
     facts: dict[str, Any]
     n_rows: int
-    summary: Summary | None = None
+    summary: Partial | None = None
     stop: int = 0
 
-    def after(self, part: Summary, stop: int) -> Self:
+    def after(self, part: Partial, stop: int) -> Self:
         """The checkpoint after some more rows.
 
         Parameters
         ----------
-        part : Summary
+        part : Partial
             Of the rows from ``self.stop`` to ``stop``.
         stop : int
             The number of the first row that is not learned yet.

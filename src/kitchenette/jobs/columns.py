@@ -41,15 +41,15 @@ def source_for(model: Any, source: Source, keep: Sequence[str] = ()) -> Source:
     >>> source_for(model, rows.without_targets()).features
     ['x0', 'x1']
     """
-    own = vars(model)
     if source.is_table:
-        if "feature_names_in_" not in own:
+        if not hasattr(model, "feature_names_in_"):
             return source
         source = model.columns_of(source)
         return source.with_columns(list(dict.fromkeys([*source.features, *keep])))
     n_columns = model.n_features_in_
     if len(source.features) > n_columns:
-        others = {*map(str, own.get("target_names_", ())), own.get("weight_name_")}
+        targets, weight = getattr(model, "target_names_", ()), getattr(model, "weight_name_", None)
+        others = {*map(str, targets), weight}
         left = [name for name in source.features if name not in others]
         return source.with_columns(left) if len(left) == n_columns else source
     return source.with_width(n_columns)

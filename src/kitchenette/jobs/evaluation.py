@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from kitchenette.data import DataError, Source
+from kitchenette.estimators import KernelClassifier
 from kitchenette.jobs.columns import counted_blocks, source_for
-from kitchenette.learning import KernelClassifier
 
 LEAST_PROBABILITY = 1e-15
 

@@ -15,19 +15,19 @@ from sklearn.frozen import FrozenEstimator
 
 from kitchenette.data import Block, DataError, Source, sampled_rows
 from kitchenette.data.schema import KnownColumn
+from kitchenette.estimators.supervised import KernelEstimator
 from kitchenette.files import save
 from kitchenette.files.container import remove_leftovers
 from kitchenette.jobs.checkpoint import Checkpoint, Keeper, checkpoint_path
 from kitchenette.jobs.held_out import HeldOut, Without, test_rows, without
 from kitchenette.jobs.outputs import refuse_input
 from kitchenette.jobs.settings import FitSettings, limits_of_map, refuse_too_much
-from kitchenette.learning import finish, learn, prepare
-from kitchenette.learning.machine import KernelMachine
-from kitchenette.learning.summary import SummaryOf
 from kitchenette.maps.protocol import thawed
 from kitchenette.maps.table_map import TableMap
 from kitchenette.report.measuring import resident
 from kitchenette.selection.targets import likely_task
+from kitchenette.training import finish, partial, prepare
+from kitchenette.training.train import PartialOf
 
 Progress = Callable[[str, int, int], None]  # what is done, the rows that are done, all rows
 
@@ -38,7 +38,7 @@ class Fitted:
 
     Attributes
     ----------
-    model : KernelMachine
+    model : KernelEstimator
         The model, which is in the file as well.
     out : str
         The model file.
@@ -93,7 +93,7 @@ class Fitted:
     ('regression', 450, True)
     """
 
-    model: KernelMachine = field(repr=False)
+    model: KernelEstimator = field(repr=False)
     out: str
     task: str
     why_task: str
@@ -128,7 +128,7 @@ def fit_rows(
     settings: FitSettings | None = None,
     *,
     test: Source | None = None,
-    like: KernelMachine | None = None,
+    like: KernelEstimator | None = None,
     resume: bool = False,
     statistics: bool = True,
     checkpoint_every: float | None = None,
@@ -286,13 +286,13 @@ def check_folder(out: Path) -> None:
         raise FileNotFoundError(f"Cannot save to {out}: there is no folder {out.parent}.")
 
 
-def described(settings: FitSettings, like: KernelMachine | None) -> dict[str, Any]:
+def described(settings: FitSettings, like: KernelEstimator | None) -> dict[str, Any]:
     """All that a fit depends on apart from its rows, as JSON."""
     return {**settings.to_json(), "like": None if like is None else like.origin()}
 
 
 def limits_of(
-    source: Source, settings: FitSettings, like: KernelMachine | None
+    source: Source, settings: FitSettings, like: KernelEstimator | None
 ) -> dict[str, float]:
     """The limits of `load` for a checkpoint of this fit: no map that it can choose exceeds them."""
     if like is not None:
@@ -305,7 +305,7 @@ def begun(
     source: Source,
     settings: FitSettings,
     inputs: str,
-    like: KernelMachine | None,
+    like: KernelEstimator | None,
     *,
     held_out: bool,
 ) -> tuple[Checkpoint, Block]:
@@ -332,7 +332,7 @@ def begun(
         n_components = int(thawed(feature_map).n_features_out_)
         refuse_too_much(n_components)
     estimator = settings.estimator(task, feature_map)
-    iterates = estimator.iterates(n_components)
+    iterates = estimator.problem().iterates(n_components)
     if iterates:
         prepared: Any = estimator
     else:
@@ -365,9 +365,9 @@ def _chosen_map(source: Source, sample: Block, feature_map: Any) -> Any:
     return FrozenEstimator(fitted)
 
 
-def _check_targets_of(like: KernelMachine, source: Source) -> None:
+def _check_targets_of(like: KernelEstimator, source: Source) -> None:
     """Refuse other targets than those of a model, if it knows them."""
-    theirs = [str(name) for name in vars(like).get("target_names_", ())]
+    theirs = [str(name) for name in getattr(like, "target_names_", ())]
     if theirs and source.target_names and theirs != source.target_names:
         raise DataError(
             f"The model to be like predicts {', '.join(theirs)}, not "
@@ -383,7 +383,7 @@ def _learned(
     try:
         for block in source.blocks(start=state.stop):
             stop, rows = block.stop, tests.keep_some(block)
-            state = state.after(learn(state.prepared, rows.X, rows.y, rows.weight), stop)
+            state = state.after(partial(state.prepared, rows.X, rows.y, rows.weight), stop)
             show("learning", stop, state.n_rows)
             if stop < state.n_rows:
                 keeper.maybe(state)
@@ -411,7 +411,7 @@ def _learned_in_parts(source: Any, state: Checkpoint, show: Progress, tests: Hel
     show("learning", 0, state.n_rows)
     source.progress = part_is_done
     try:
-        summary = source.reduced(Without(SummaryOf(state.prepared), tests.rows))
+        summary = source.reduced(Without(PartialOf(state.prepared.prepared), tests.rows))
     finally:
         source.progress = None
     if summary is None or summary.n_rows == 0:
@@ -428,7 +428,7 @@ def _interrupted(state: Checkpoint, keeper: Keeper) -> KeyboardInterrupt:
     )
 
 
-def _iterated(source: Source, state: Checkpoint, tested: NDArray[np.int64]) -> KernelMachine:
+def _iterated(source: Source, state: Checkpoint, tested: NDArray[np.int64]) -> KernelEstimator:
     """The model of an iterative solver, which goes through the rows many times."""
     if tested.size:
         weights = source.targets()[1]
@@ -438,7 +438,9 @@ def _iterated(source: Source, state: Checkpoint, tested: NDArray[np.int64]) -> K
     return state.prepared.fit(source)
 
 
-def _task_of(y: NDArray[Any], settings: FitSettings, like: KernelMachine | None) -> tuple[str, str]:
+def _task_of(
+    y: NDArray[Any], settings: FitSettings, like: KernelEstimator | None
+) -> tuple[str, str]:
     if like is not None:
         if settings.task not in (None, like.task):
             raise ValueError(f"The model to be like is for {like.task}, not {settings.task}.")

@@ -12,10 +12,10 @@ import numpy as np
 
 from kitchenette.data import DataError, Source
 from kitchenette.data.tables import arrow
+from kitchenette.estimators import KernelClassifier, KernelRegressor
 from kitchenette.files.container import replacement
 from kitchenette.jobs.columns import counted_blocks, source_for
 from kitchenette.jobs.outputs import refuse_input
-from kitchenette.learning import KernelClassifier, KernelRegressor
 from kitchenette.parameters import check_choice
 
 FORMATS = (".parquet", ".csv")
@@ -97,7 +97,7 @@ def predicted_columns(model: Any, X: Any, *, std: bool, proba: bool) -> dict[str
         for label, column in zip(model.classes_.tolist(), probabilities.T, strict=True):
             found[f"probability_{label}"] = column
         return found
-    targets = vars(model).get("target_names_")
+    targets = getattr(model, "target_names_", None)
     if std:
         mean, deviation = model.predict(X, return_std=True)
         return {**_named("prediction", mean, targets), **_named("std", deviation, targets)}

@@ -18,15 +18,15 @@ import numpy as np
 
 from kitchenette.backends.plan import tree
 from kitchenette.data import DataError, Source
+from kitchenette.estimators.supervised import KernelEstimator
 from kitchenette.files import ModelFileError, load, save
 from kitchenette.jobs.checkpoint import Checkpoint, CheckpointError
 from kitchenette.jobs.fitting import Progress, begun, check_folder, described, limits_of
 from kitchenette.jobs.held_out import Without, test_rows
 from kitchenette.jobs.outputs import refuse_input
 from kitchenette.jobs.settings import FitSettings
-from kitchenette.learning import finish
-from kitchenette.learning.machine import KernelMachine
-from kitchenette.learning.summary import SummaryOf
+from kitchenette.training import finish
+from kitchenette.training.train import PartialOf
 
 
 def learn_shard(
@@ -103,7 +103,7 @@ def learn_shard(
     if source.count() != state.n_rows:
         raise DataError(f"There are {source.count():,} rows, but {state.n_rows:,} were expected.")
     rows = test_rows(state.n_rows, settings) if state.facts["held_out"] else np.empty(0, np.int64)
-    reduction = Without(SummaryOf(state.prepared), rows)
+    reduction = Without(PartialOf(state.prepared.prepared), rows)
     start, stop = (state.n_rows * part // n_shards for part in (number - 1, number))
     given = (None if array is None else array[start:stop] for array in source.given_values())
     part = source.with_reader(source.readers(n_shards)[number - 1], *given)
@@ -113,14 +113,14 @@ def learn_shard(
         summary = learned if summary is None else reduction.combined(summary, learned)
         show("learning", block.stop, stop - start)
     if summary is None:
-        summary = replace(state.prepared.empty_summary(), origin=state.prepared.origin())
+        summary = state.prepared.prepared.empty()
     facts = {**state.facts, "shard": number, "n_shards": n_shards}
     found = replace(state, summary=summary, stop=stop, facts=facts)
     save(found, out)
     return found
 
 
-def merge_shards(paths: Sequence[str | os.PathLike[str]]) -> KernelMachine:
+def merge_shards(paths: Sequence[str | os.PathLike[str]]) -> KernelEstimator:
     """The model of all shards of a fit.
 
     Parameters

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,6 +16,7 @@ from kitchenette.learning.gram_storage import check_learning_memory, storage_of
 from kitchenette.learning.least_squares import LeastSquares
 from kitchenette.learning.progress import with_progress
 from kitchenette.learning.row_sample import RowSample
+from kitchenette.learning.target_coding import TargetCoding
 from kitchenette.learning.threads import BLAS, one_blas_thread
 from kitchenette.maps.prepared import PreparedSpecification
 from kitchenette.maps.protocol import FittedMap
@@ -35,33 +36,6 @@ class Batch(NamedTuple):
     Y: Array
     weights: Array | None
     keys: Keys | None
-
-
-class Targets(Protocol):
-    """How encoded targets become columns of numbers."""
-
-    def columns(self, targets: NDArray[Any]) -> Array:
-        """A block of encoded targets as columns of numbers."""
-
-    def target_numbers(self, targets: NDArray[Any]) -> Array:
-        """Numbers, one row per target, that are equal for equal targets of any batch."""
-
-
-class NoTargets:
-    """One column of zeros in place of targets, for statistics of features alone."""
-
-    @staticmethod
-    def of(n_rows: int) -> Array:
-        """Targets for n_rows rows: a view of one zero, which takes no memory."""
-        return np.broadcast_to(np.zeros(1), (n_rows, 1))
-
-    def columns(self, targets: NDArray[Any]) -> Array:
-        """The zeros."""
-        return targets
-
-    def target_numbers(self, targets: NDArray[Any]) -> Array:
-        """The zeros."""
-        return targets
 
 
 class StatisticsBuilder:
@@ -146,7 +120,7 @@ def batch(
     fitted: FittedMap,
     X: Any,
     targets: NDArray[Any],
-    kind: Targets,
+    coding: TargetCoding,
     weights: Array | None,
     *,
     with_keys: bool,
@@ -161,7 +135,7 @@ def batch(
         Rows.
     targets : ndarray of shape (n_rows, ...)
         Encoded targets.
-    kind : Targets
+    coding : TargetCoding
         Converts targets to numbers.
     weights : ndarray of shape (n_rows,) or None
         Weights of the rows.
@@ -169,14 +143,14 @@ def batch(
         Whether keys for a `RowSample` are needed.
     """
     rows = fitted.rows(X)
-    return _batch_of(fitted, rows, targets, kind, weights, with_keys=with_keys)
+    return _batch_of(fitted, rows, targets, coding, weights, with_keys=with_keys)
 
 
 def _batch_of(
     fitted: FittedMap,
     rows: Any,
     targets: NDArray[Any],
-    kind: Targets,
+    coding: TargetCoding,
     weights: Array | None,
     *,
     with_keys: bool,
@@ -186,8 +160,8 @@ def _batch_of(
     Z = _written(fitted, rows, fitted.operator(rows), memory)
     keys = None
     if with_keys:
-        keys = row_keys(rows if can_be_hashed(rows) else Z, kind.target_numbers(targets))
-    return Batch(Z, kind.columns(targets), weights, keys)
+        keys = row_keys(rows if can_be_hashed(rows) else Z, coding.target_numbers(targets))
+    return Batch(Z, coding.columns(targets), weights, keys)
 
 
 class CheckedRows:
@@ -225,7 +199,7 @@ def accumulate(
     fitted: FittedMap,
     X: Any,
     targets: NDArray[Any],
-    kind: Targets,
+    coding: TargetCoding,
     weights: Array | None,
     *,
     n_sampled: int,
@@ -235,7 +209,7 @@ def accumulate(
 
     Parameters
     ----------
-    fitted, X, targets, kind, weights
+    fitted, X, targets, coding, weights
         As for `batch`.
     n_sampled : int
         The size of the sample; there is none for zero.
@@ -255,7 +229,7 @@ def accumulate(
             fitted,
             checked(rows),
             targets[rows],
-            kind,
+            coding,
             None if weights is None else weights[rows],
             with_keys=n_sampled > 0,
             memory=memory,

@@ -116,7 +116,7 @@ def _errors(
     """Sums of squared errors of models of centred features, relative to the targets' spreads."""
     weights, errors = np.hstack(models), np.zeros(len(models))
     for part, Z in rows.some_features(which):
-        centred = rows.kind.columns(rows.targets[part]) - target_mean
+        centred = rows.coding.columns(rows.targets[part]) - target_mean
         outputs = ((Z - mean) @ weights).reshape(len(Z), len(models), -1)
         squares = np.square(outputs - centred[:, None]) / spreads
         errors += np.einsum("npt,n->p", squares, rows.weights[part])

@@ -181,6 +181,18 @@ class LeastSquares:
     def _hold(self, statistics: _core.Statistics) -> None:
         self._statistics, self._lock = statistics, (os.getpid(), RLock())
         self._largest = Squares()
+        self._frozen = False
+
+    def freeze(self) -> None:
+        """Refuse changes from now on, as of statistics that a model has; copies are free."""
+        self._frozen = True
+
+    def _refuse_if_frozen(self) -> None:
+        if self._frozen:
+            raise ValueError(
+                "These statistics belong to a model, which changes by its own methods alone. "
+                "Change a copy: copy.copy(statistics)."
+            )
 
     @classmethod
     def _of(cls, statistics: _core.Statistics) -> Self:
@@ -276,6 +288,7 @@ class LeastSquares:
         return self
 
     def _change(self, Z: Any, Y: Any, sample_weight: Any, *, remove: bool) -> None:
+        self._refuse_if_frozen()
         batch = checked_rows(Z, Y, sample_weight, self.n_features, self.n_targets)
         with self.unchanged():
             if remove and batch[0].shape[0] <= self.n_rows:
@@ -310,6 +323,7 @@ class LeastSquares:
                 "Cannot merge statistics with themselves: all rows would count twice. Merge a copy "
                 "if that is meant."
             )
+        self._refuse_if_frozen()
         with self.unchanged():
             mine, theirs = self._largest_squares(), other._largest_squares()
             self._largest = None if mine is None or theirs is None else mine.added(theirs)

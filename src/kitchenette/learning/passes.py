@@ -21,11 +21,11 @@ from kitchenette.learning.accumulation import (
     LEAST_ROWS,
     MOST_ROWS,
     StatisticsBuilder,
-    Targets,
     features,
 )
 from kitchenette.learning.least_squares import LeastSquares
 from kitchenette.learning.losses import Loss, Squared
+from kitchenette.learning.target_coding import TargetCoding
 from kitchenette.learning.threads import one_blas_thread
 from kitchenette.maps.protocol import FittedMap
 from kitchenette.sketching.operators import Operator
@@ -117,21 +117,21 @@ class Wanted(Protocol):
 class Columns:
     """The target columns."""
 
-    kind: Targets
+    coding: TargetCoding
 
     def __call__(self, targets: NDArray[Any]) -> Array:
-        return self.kind.columns(targets)
+        return self.coding.columns(targets)
 
 
 @dataclass(frozen=True)
 class CentredAndOne:
     """The target columns without their means, and a column of ones."""
 
-    kind: Targets
+    coding: TargetCoding
     mean: Array
 
     def __call__(self, targets: NDArray[Any]) -> Array:
-        centred = self.kind.columns(targets) - self.mean
+        centred = self.coding.columns(targets) - self.mean
         return np.hstack([centred, np.ones((centred.shape[0], 1))])
 
 
@@ -164,19 +164,19 @@ class FeatureRows:
         Rows in memory: an array, a CSR matrix or a data frame; see `SourceRows` for others.
     targets : ndarray of shape (n_rows, ...)
         Encoded targets.
-    kind : Targets
+    coding : TargetCoding
         Converts encoded targets to columns of numbers.
     weights : ndarray of shape (n_rows,)
         The weights of the rows.
     """
 
     def __init__(
-        self, fitted: FittedMap, X: Any, targets: NDArray[Any], kind: Targets, weights: Array
+        self, fitted: FittedMap, X: Any, targets: NDArray[Any], coding: TargetCoding, weights: Array
     ):
         self._fitted = fitted
         self._X = X
         self.targets = targets
-        self.kind = kind
+        self.coding = coding
         self.weights = weights
         self.n_rows = X.shape[0]
         self.n_features = fitted.n_features_out_
@@ -184,7 +184,7 @@ class FeatureRows:
     @property
     def n_targets(self) -> int:
         """The number of target columns."""
-        return self.kind.columns(self.targets[:1]).shape[1]
+        return self.coding.columns(self.targets[:1]).shape[1]
 
     def some(self, which: NDArray[np.intp]) -> Self:
         """These rows alone."""
@@ -192,26 +192,26 @@ class FeatureRows:
             self._fitted,
             take(self._X, which),
             self.targets[which],
-            self.kind,
+            self.coding,
             self.weights[which],
         )
 
     def weighted(self, weights: Array) -> Self:
         """The same rows with other weights."""
-        return type(self)(self._fitted, self._X, self.targets, self.kind, weights)
+        return type(self)(self._fitted, self._X, self.targets, self.coding, weights)
 
-    def with_targets(self, kind: Targets) -> Self:
+    def with_targets(self, coding: TargetCoding) -> Self:
         """The same rows with targets that are converted in another way."""
-        return type(self)(self._fitted, self._X, self.targets, kind, self.weights)
+        return type(self)(self._fitted, self._X, self.targets, coding, self.weights)
 
     def columns(self) -> Array:
         """The targets of all rows as columns of numbers."""
-        return self.kind.columns(self.targets)
+        return self.coding.columns(self.targets)
 
     def check_targets(self) -> None:
         """Refuse targets whose squares overflow."""
         for part in slices(self.n_rows, PASS_ROWS):
-            if np.abs(self.kind.columns(self.targets[part])).max() > LARGEST_TARGET:
+            if np.abs(self.coding.columns(self.targets[part])).max() > LARGEST_TARGET:
                 raise ValueError(
                     f"The targets are too large: beyond {LARGEST_TARGET:.0e} their squares "
                     "overflow. Scale them down."
@@ -228,7 +228,7 @@ class FeatureRows:
             X = take(self._X, part)
             rows = self._fitted.rows(X)
             hashed = rows if can_be_hashed(rows) else features(self._fitted, X)
-            keys[part] = row_keys(hashed, self.kind.target_numbers(self.targets[part]))
+            keys[part] = row_keys(hashed, self.coding.target_numbers(self.targets[part]))
         return keys
 
     def _blocks(self) -> Iterator[tuple[slice, Operator, Any]]:
@@ -266,7 +266,7 @@ class FeatureRows:
         count = float(self.weights.sum())
         target_mean, target_squares = self._target_moments(count)
         nothing = np.zeros((self.n_features, target_mean.size + 1))
-        wanted = CentredAndOne(self.kind, target_mean)
+        wanted = CentredAndOne(self.coding, target_mean)
         sums = -self._pass(Squared(), nothing, nothing[0], wanted, None).weights
         return Moments(
             count,
@@ -286,7 +286,7 @@ class FeatureRows:
 
     def statistics(self, which: NDArray[np.intp]) -> LeastSquares:
         """The statistics of some of the features and of the target columns, in one pass."""
-        return self._statistics(which, Columns(self.kind))
+        return self._statistics(which, Columns(self.coding))
 
     def _statistics(self, which: NDArray[np.intp], wanted: Wanted) -> LeastSquares:
         builder = None
@@ -310,10 +310,10 @@ class FeatureRows:
         blocks = list(slices(self.n_rows, PASS_ROWS))
         mean, squares = np.zeros((2, self.n_targets))
         for part in blocks:
-            mean += self.weights[part] @ self.kind.columns(self.targets[part])
+            mean += self.weights[part] @ self.coding.columns(self.targets[part])
         mean /= max(count, np.finfo(float).tiny)
         for part in blocks:
-            centred = self.kind.columns(self.targets[part]) - mean
+            centred = self.coding.columns(self.targets[part]) - mean
             squares += self.weights[part] @ np.square(centred)
         return mean, squares
 
@@ -333,7 +333,7 @@ class FeatureRows:
         watched : ndarray of shape (n_rows,), optional
             Whether the outputs of a row are wanted.
         """
-        wanted = Labels() if loss.of_labels else Columns(self.kind)
+        wanted = Labels() if loss.of_labels else Columns(self.coding)
         return self._pass(loss, W, intercept, wanted, watched)
 
     def normal_product(

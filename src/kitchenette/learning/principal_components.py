@@ -9,10 +9,9 @@ from typing import Any, Self
 import numpy as np
 
 from kitchenette.files.registry import Budget, from_fields, storable
-from kitchenette.learning.base import Array
 from kitchenette.learning.eigenvectors import leading_eigenvectors
 from kitchenette.learning.least_squares import LeastSquares
-from kitchenette.learning.model import LinearFunction
+from kitchenette.learning.linear_model import Array, LinearFunction
 
 
 @storable
@@ -34,8 +33,6 @@ class PrincipalComponents(LinearFunction):
         Eigenvalues divided by it are variances.
     whiten : bool
         Whether the components are scaled to a variance of one.
-    version : int
-        The version of the statistics.
     """
 
     components: Array
@@ -44,12 +41,11 @@ class PrincipalComponents(LinearFunction):
     total: float
     divisor: float
     whiten: bool
-    version: int
 
     @classmethod
     def of(cls, statistics: LeastSquares, n_components: int, whiten: bool) -> Self:
         """The components of the rows seen, of which there must be at least two."""
-        version, gram, n_rows = statistics.version, statistics.gram, statistics.n_rows
+        gram, n_rows = statistics.gram, statistics.n_rows
         total = float(gram.diagonal().sum())
         values, vectors = leading_eigenvectors(gram, n_components)
         # Eigenvalues below the rounding errors of the Gram matrix, or of the subtraction of the
@@ -64,7 +60,6 @@ class PrincipalComponents(LinearFunction):
             total=total,
             divisor=statistics.count * (n_rows - 1) / n_rows,
             whiten=whiten,
-            version=version,
         )
 
     def __post_init__(self) -> None:

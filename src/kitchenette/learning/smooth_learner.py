@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kitchenette.learning.accumulation import Targets
 from kitchenette.learning.learner import (
     IMPROVEMENT,
     MOST_PENALTIES,
@@ -24,6 +23,7 @@ from kitchenette.learning.passes import FeatureRows, Moments
 from kitchenette.learning.preconditioner import Preconditioner
 from kitchenette.learning.quantiles import weighted_quantile
 from kitchenette.learning.quasi_newton import QuasiNewton
+from kitchenette.learning.target_coding import TargetCoding
 
 Array = NDArray[np.float64]
 REFRESHED_STEPS = 5  # steps after which the preconditioner is computed for the present model
@@ -45,14 +45,14 @@ CLASS_LOSSES: dict[str, type[Loss]] = {"logistic": Logistic, "squared_hinge": Sq
 class ScaledTargets:
     """Target columns divided by constants."""
 
-    kind: Targets
+    coding: TargetCoding
     scales: Array
 
     def columns(self, targets: NDArray[Any]) -> Array:
-        return self.kind.columns(targets) / self.scales
+        return self.coding.columns(targets) / self.scales
 
     def target_numbers(self, targets: NDArray[Any]) -> Array:
-        return self.kind.target_numbers(targets)
+        return self.coding.target_numbers(targets)
 
 
 class SmoothLearner(Learner):
@@ -108,7 +108,7 @@ class SmoothLearner(Learner):
             self.loss = Huber(HUBER_THRESHOLD)
         else:
             self.loss = Quantile(self.level, QUANTILE_WIDTH)
-        self.rows = self.rows.with_targets(ScaledTargets(self.rows.kind, scales))
+        self.rows = self.rows.with_targets(ScaledTargets(self.rows.coding, scales))
         self.training = self.rows.weighted(self.training.weights)
         if self.held_rows is not None:
             self.held_rows = self.rows_held_out()

@@ -12,19 +12,19 @@ from kitchenette.data.blocks import some_rows
 from kitchenette.data.keys import Keys
 from kitchenette.data.reduction import ByStart, in_order
 from kitchenette.data.source import Block, Source
-from kitchenette.learning.accumulation import Targets
 from kitchenette.learning.least_squares import LeastSquares
 from kitchenette.learning.losses import Loss
 from kitchenette.learning.passes import Array, Columns, FeatureRows, Gradient, Wanted
+from kitchenette.learning.target_coding import TargetCoding
 from kitchenette.maps.protocol import FittedMap
 
 
 def feature_rows(
-    fitted: FittedMap, X: Any, targets: NDArray[Any], kind: Targets, weights: Array
+    fitted: FittedMap, X: Any, targets: NDArray[Any], coding: TargetCoding, weights: Array
 ) -> FeatureRows:
     """Rows of which features are computed in every pass, in memory or from a source."""
     made = SourceRows if isinstance(X, Source) else FeatureRows
-    return made(fitted, X, targets, kind, weights)
+    return made(fitted, X, targets, coding, weights)
 
 
 class SourceRows(FeatureRows):
@@ -34,23 +34,30 @@ class SourceRows(FeatureRows):
     """
 
     def __init__(
-        self, fitted: FittedMap, X: Source, targets: NDArray[Any], kind: Targets, weights: Array
+        self,
+        fitted: FittedMap,
+        X: Source,
+        targets: NDArray[Any],
+        coding: TargetCoding,
+        weights: Array,
     ):
-        super().__init__(fitted, X, targets, kind, weights)
+        super().__init__(fitted, X, targets, coding, weights)
         self._source = X.with_targets(targets).with_weights(weights)
 
     def some(self, which: NDArray[np.intp]) -> Any:
         """These rows alone, in memory."""
         rows = some_rows(self._X, which)
-        return FeatureRows(self._fitted, rows, self.targets[which], self.kind, self.weights[which])
+        return FeatureRows(
+            self._fitted, rows, self.targets[which], self.coding, self.weights[which]
+        )
 
-    def with_targets(self, kind: Targets) -> Self:
-        made = super().with_targets(kind)
+    def with_targets(self, coding: TargetCoding) -> Self:
+        made = super().with_targets(coding)
         made._source = self._source
         return made
 
     def keys(self) -> Keys:
-        found = self._source.reduced(ByStart(KeysOf(self._fitted, self.kind)))
+        found = self._source.reduced(ByStart(KeysOf(self._fitted, self.coding)))
         return np.concatenate(in_order(found))
 
     def squared_lengths(self, which: NDArray[np.intp], centre: Array, matrix: Array) -> Array:
@@ -59,7 +66,7 @@ class SourceRows(FeatureRows):
 
     def statistics(self, which: NDArray[np.intp]) -> LeastSquares:
         found: LeastSquares = self._source.reduced(
-            StatisticsOf(self._fitted, Columns(self.kind), which)
+            StatisticsOf(self._fitted, Columns(self.coding), which)
         )
         return found
 
@@ -82,10 +89,10 @@ class KeysOf:
     """The keys of the rows of a block."""
 
     fitted: FittedMap
-    kind: Targets
+    coding: TargetCoding
 
     def of(self, block: Block) -> Keys:
-        return FeatureRows(self.fitted, block.X, block.y, self.kind, block.weight).keys()  # type: ignore[arg-type]
+        return FeatureRows(self.fitted, block.X, block.y, self.coding, block.weight).keys()  # type: ignore[arg-type]
 
     def combined(self, a: Keys, b: Keys) -> Keys:
         raise NotImplementedError  # `ByStart` keeps them apart

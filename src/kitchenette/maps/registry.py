@@ -41,7 +41,6 @@ class Offer:
     rank: int
 
 
-_AUTOMATIC: list[Callable[..., Any]] = []
 _OFFERS: dict[str, Offer] = {}
 
 
@@ -73,21 +72,6 @@ def default_map(kernel: Kernel, n_components: int, random_state: Any = None) -> 
     if not offers:
         raise ValueError(f"No map serves {kernel!r}.")
     return offers[0].make(kernel, n_components, random_state)
-
-
-def register_automatic(make: Callable[..., Any]) -> None:
-    """Let ``make(task=..., random_state=...)`` make the map that learners use by default."""
-    _AUTOMATIC.append(make)
-
-
-def automatic_map(task: str, random_state: Any = None) -> Any:
-    """The map that is chosen from data for a task, "classification" or "regression"."""
-    return _AUTOMATIC[-1](task=task, random_state=random_state)
-
-
-def is_automatic(feature_map: Any) -> bool:
-    """Whether a map is of the kind that is chosen from data."""
-    return any(isinstance(make, type) and isinstance(feature_map, make) for make in _AUTOMATIC)
 
 
 def make_map(map_name: str, kernel: Kernel, n_components: int, random_state: Any = None) -> Any:

@@ -12,8 +12,8 @@ from sklearn.linear_model import Ridge, RidgeClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
 
+from kitchenette.estimators import KernelClassifier, KernelRegressor
 from kitchenette.kernels import Gaussian, Polynomial
-from kitchenette.learning import KernelClassifier, KernelRegressor
 from kitchenette.maps import (
     TEFM,
     CRAFTMap,

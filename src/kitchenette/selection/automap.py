@@ -31,7 +31,6 @@ from kitchenette.maps.preparation import (
     UnitRows,
 )
 from kitchenette.maps.prepared import PreparedSpecification
-from kitchenette.maps.registry import register_automatic
 from kitchenette.parameters import check_choice, check_count, replaced_at_once
 from kitchenette.selection.choice import Choice
 from kitchenette.selection.choosing import decide
@@ -392,9 +391,6 @@ FITTED: dict[str, Any] = {
     "column_spreads_": (np.ndarray, type(None)),
     "feature_importances_": (np.ndarray, type(None)),
 }
-
-
-register_automatic(AutoMap)
 
 
 def to_compare(rows: Any) -> Any:

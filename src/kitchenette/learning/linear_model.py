@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Self
 
@@ -64,19 +64,10 @@ class Validation:
 
 
 class LinearFunction(ABC):
-    """A linear function of features, computed from statistics of a certain version.
-
-    Subclasses are frozen dataclasses.
-    """
+    """A linear function of features. Subclasses are frozen dataclasses."""
 
     coef: Any  # the weights, shape (n_features, n_targets)
     intercept: Any  # the constants, shape (n_targets,)
-    version: int
-
-    def renumbered(self, version: int) -> Self:
-        """The same function for statistics with another version number."""
-        changed: Self = replace(self, version=version)  # type: ignore[type-var]
-        return changed
 
     def predict(self, fitted: FittedMap, rows: Any, out: Array) -> bool:
         """Features times weights, plus the intercept; False if a number is not finite."""
@@ -129,8 +120,6 @@ class LinearModel(LinearFunction):
         Whether there is an intercept.
     has_float32 : bool
         Whether some features were learned in float32.
-    version : int
-        The version of the statistics that were solved, to recognise an outdated model.
     validation : Validation
         What rows that were held out say about the model.
     """
@@ -141,13 +130,10 @@ class LinearModel(LinearFunction):
     log_marginal_likelihood: float
     fit_intercept: bool
     has_float32: bool
-    version: int
     validation: Validation = field(default_factory=Validation)
 
     @classmethod
-    def of(
-        cls, solution: Solution, has_float32: bool, version: int, validation: Validation
-    ) -> Self:
+    def of(cls, solution: Solution, has_float32: bool, validation: Validation) -> Self:
         """The model of a solution, without its factorisation of the Gram matrix."""
         return cls(
             solution.coef,
@@ -156,7 +142,6 @@ class LinearModel(LinearFunction):
             solution.log_marginal_likelihood,
             solution.fit_intercept,
             has_float32,
-            version,
             validation,
         )
 

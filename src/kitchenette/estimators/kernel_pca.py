@@ -2,38 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Self
 
-import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
-from sklearn.utils.validation import _num_samples
 
-from kitchenette.data.collections import as_rows, in_parts
-from kitchenette.data.rows import counting_rows, table
-from kitchenette.data.source import Block, Source
+from kitchenette.data.collections import in_parts
+from kitchenette.estimators.base import FeatureEstimator
 from kitchenette.files.registry import storable
-from kitchenette.learning.accumulation import MOST_ROWS, NoTargets, accumulate, batch
-from kitchenette.learning.base import Array, FeatureLearner
-from kitchenette.learning.checks import checked_weights
-from kitchenette.learning.least_squares import LeastSquares
 from kitchenette.learning.principal_components import PrincipalComponents
-from kitchenette.learning.summary import Summary
 from kitchenette.maps.fastfood import Fastfood
-from kitchenette.maps.protocol import FittedMap
-from kitchenette.parameters import check_count, replaced_at_once
-from kitchenette.sketching.random import seed_from
+from kitchenette.training.problem import Components
 
 
-def solved(name: str, doc: str) -> property:
+def of_components(name: str, doc: str) -> property:
     """A read-only attribute that is computed when it is first needed after new rows."""
     return property(lambda self: getattr(self.solved_components(), name), doc=doc)
 
 
 @storable
-class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureLearner):
+class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureEstimator):
     """Kernel principal component analysis, in one pass over any number of rows.
 
     Principal components of the features of a map, which approximate those of its kernel. The matrix
@@ -146,16 +135,18 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureLearne
     whiten: Any
     random_state: Any
     verbose: Any
-    model_class = PrincipalComponents
+    solution_class = PrincipalComponents
     default_map = "None"
     map_keyword = "feature_map="
     abilities = "transforms rows", "learn from more of them, or merge with others"
 
-    components_ = solved("components", "The directions of largest variance.")
-    mean_ = solved("mean", "The mean of the features.")
-    eigenvalues_ = solved("eigenvalues", "The largest eigenvalues of the centred kernel matrix.")
-    explained_variance_ = solved("explained_variance", "The variances of the components.")
-    explained_variance_ratio_ = solved(
+    components_ = of_components("components", "The directions of largest variance.")
+    mean_ = of_components("mean", "The mean of the features.")
+    eigenvalues_ = of_components(
+        "eigenvalues", "The largest eigenvalues of the centered kernel matrix."
+    )
+    explained_variance_ = of_components("explained_variance", "The variances of the components.")
+    explained_variance_ratio_ = of_components(
         "explained_variance_ratio", "The parts of the variance that the components explain."
     )
 
@@ -179,32 +170,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureLearne
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
-    # ------------------------------------------------------------ learning
-
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Fit the feature map and compute components of all rows, in one pass over blocks of them.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, data frame of shape (n_rows, n_columns), or Source
-            Rows, as the feature map takes them; or a `kitchenette.data.Source`, which has its own
-            targets and weights and is read in blocks.
-        y : ignored
-        sample_weight : array-like of shape (n_rows,), optional
-            Nonnegative weights. Rows of weight zero are ignored.
-
-        Returns
-        -------
-        self : KernelPCA
-            The fitted transformer.
-        """
-        with replaced_at_once(self) as draft:
-            draft._check_parameters()
-            X, _, sample_weight = as_rows(X, None, sample_weight)
-            draft._forget()
-            draft._begin(X, sample_weight)
-            draft.solve()  # at once, so that errors are raised by `fit`
-        return self
+    # ------------------------------------------------------------ training
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from more rows.
@@ -222,14 +188,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureLearne
         self : KernelPCA
             This transformer.
         """
-        self._check_parameters()
-        X, _, sample_weight = as_rows(X, None, sample_weight)
-        if self._is_prepared:
-            self._continue(X, sample_weight)
-        else:
-            with replaced_at_once(self) as draft:
-                draft._begin(X, sample_weight)
-        return self
+        return self._updated(X, None, sample_weight)
 
     def merge(self, other: KernelPCA) -> Self:
         """Add the rows of another transformer, which is not changed.
@@ -256,130 +215,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureLearne
         >>> here.merge(there).statistics_.n_rows
         500
         """
-        self._check_mergeable(other)
-        self._known().merge(other._known())
-        return self
-
-    def solve(self) -> Self:
-        """Compute the components, unless they are up to date.
-
-        `fit`, `transform` and the attributes call it. Call it before the transformer is shared by
-        threads, or to choose when the time is spent.
-
-        Returns
-        -------
-        self : KernelPCA
-            This transformer.
-        """
-        self._current()
-        return self
-
-    def _begin(self, X: Any, sample_weight: Any) -> None:
-        """Fit the feature map on the first batch and learn from it."""
-        if isinstance(X, Source):
-            self._prepare_with(X)
-            self.adopt(self.summary_of_source(X))
-            return
-        X, weights = self._prepare(X, sample_weight)
-        statistics = self._accumulated(self._fitted, X, weights)
-        self.set_at_once({"statistics_": statistics, "_model": None})
-
-    def _prepare_with(self, source: Source) -> None:
-        """Fit the feature map on a sample of a source."""
-        self.seed_ = seed_from(self.random_state)
-        sample = source.drawn(self._drawing_seed())
-        self._prepare(sample.X, sample.weight, source, sample)
-
-    def _prepare(
-        self,
-        X: Any,
-        sample_weight: Any,
-        source: Source | None = None,
-        sample: Block | None = None,
-    ) -> tuple[Any, Array | None]:
-        """Fit the feature map on rows, which are returned checked."""
-        X, weights = self._checked_batch(X, sample_weight, first=True)
-        X, weights = counting_rows(X, weights)
-        if "seed_" not in vars(self):
-            self.seed_ = seed_from(self.random_state)
-        feature_map, fitted = self._fitted_maps(X, None, weights, source=source, sample=sample)
-        self._check_size(fitted.n_features_out_)
-        self.__dict__.update(feature_map_=feature_map, _fitted=fitted)
-        return X, weights
-
-    def prepare_on(self, X: Any, y: Any, sample_weight: Any, classes: Any) -> None:
-        self._check_parameters()
-        if isinstance(X, Source):
-            self._prepare_with(X)
-        else:
-            self._prepare(X, sample_weight)
-
-    def summarised(self, X: Any, y: Any, sample_weight: Any) -> Summary:
-        if isinstance(X, Source):
-            return self.summary_of_source(X)
-        empty = Summary(estimator=type(self).__name__, origin=self.origin())
-        if _num_samples(X) == 0:
-            return empty
-        X, weights = self._checked_batch(X, sample_weight, first=False)
-        if weights is not None and not weights.any():
-            return empty
-        statistics = self._accumulated(self._fitted, *counting_rows(X, weights))
-        return replace(empty, n_rows=statistics.n_rows, statistics=statistics)
-
-    def summary(self, origin: str) -> Summary:
-        statistics = self._known()
-        return Summary(
-            estimator=type(self).__name__,
-            origin=origin,
-            n_rows=statistics.n_rows,
-            statistics=statistics,
-        )
-
-    def adopt(self, summary: Summary) -> None:
-        self.set_at_once({"statistics_": summary.statistics, "_model": None})
-
-    def _continue(self, X: Any, sample_weight: Any) -> None:
-        """Add rows; the statistics change in a single last step."""
-        statistics = self._known() if "statistics_" in vars(self) else None
-        if isinstance(X, Source):
-            more = self.summary_of_source(X).statistics
-            assert more is not None
-        else:
-            X, weights = self._checked_batch(X, sample_weight, first=False)
-            if weights is not None and not weights.any():
-                return
-            X, weights = counting_rows(X, weights)
-            if statistics is not None and X.shape[0] <= MOST_ROWS:
-                targets = NoTargets.of(X.shape[0])
-                rows = batch(self._fitted, X, targets, NoTargets(), weights, with_keys=False)
-                statistics.update(rows.Z, rows.Y, rows.weights)
-                return
-            more = self._accumulated(self._fitted, X, weights)
-        if statistics is None:  # it was prepared on other rows
-            self.set_at_once({"statistics_": more, "_model": None})
-        else:
-            statistics.merge(more)
-
-    def _checked_batch(
-        self, X: Any, sample_weight: Any, *, first: bool
-    ) -> tuple[Any, Array | None]:
-        X = table(self._checked(X, reset=first))
-        return X, None if sample_weight is None else checked_weights(sample_weight, X.shape[0])
-
-    def _accumulated(self, fitted: FittedMap, X: Any, weights: Array | None) -> LeastSquares:
-        title = type(self).__name__ if self.verbose else None
-        targets = NoTargets.of(X.shape[0])
-        return accumulate(fitted, X, targets, NoTargets(), weights, n_sampled=0, title=title)[0]
-
-    def _solved(self) -> PrincipalComponents:
-        statistics = self._known()
-        self._check_size(statistics.n_features)
-        if statistics.n_rows <= self.n_components:
-            raise ValueError(
-                f"n_components={self.n_components} needs at least {self.n_components + 1} rows, as "
-                f"n rows span n - 1 directions from their mean; got n_samples={statistics.n_rows}."
-            )
-        return PrincipalComponents.of(statistics, self.n_components, bool(self.whiten))
+        return self._merged(other)
 
     # ------------------------------------------------------------ using it
 
@@ -403,46 +239,19 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureLearne
 
     def solved_components(self) -> PrincipalComponents:
         """The components, computed if they are out of date; an AttributeError before `fit`."""
-        if "statistics_" not in vars(self):
+        if not self.__sklearn_is_fitted__():
             raise AttributeError(f"This {type(self).__name__} is not fitted yet; call fit first.")
-        components: PrincipalComponents = self._current()
+        components: PrincipalComponents = self.model_.solution
         return components
 
     @property
     def _n_features_out(self) -> int:  # used by scikit-learn's mixin
         return int(self.solved_components().eigenvalues.size)
 
-    def for_inference(self) -> Self:
-        """A copy that only transforms, without statistics and therefore far smaller.
-
-        Returns
-        -------
-        transformer : KernelPCA
-            It cannot learn from more rows or merge.
-        """
-        return self._without_statistics()
-
-    # ------------------------------------------------------------ parameters and files
+    # ------------------------------------------------------------ parameters
 
     def _unfitted_map(self, seed: int) -> Any:
         return Fastfood(random_state=seed) if self.feature_map is None else self.feature_map
 
-    def _check_parameters(self) -> None:
-        check_count("n_components", self.n_components)
-        if not isinstance(self.whiten, bool | np.bool_):
-            raise ValueError(f"whiten must be True or False; got {self.whiten!r}.")
-        self._check_feature_map()
-
-    def _check_size(self, n_features: int) -> None:
-        if self.n_components > n_features:
-            raise ValueError(
-                f"n_components={self.n_components} is more than the {n_features} features of the "
-                "map, which have no more directions. Use a map with more features."
-            )
-
-    def check_restored(self) -> None:
-        """Refuse fitted attributes that are not consistent."""
-        super().check_restored()
-        statistics = vars(self).get("statistics_")
-        if statistics is not None and statistics.n_targets != 1:
-            raise ValueError("the statistics must have one target.")
+    def problem(self) -> Components:
+        return Components(n_components=self.n_components, whiten=self.whiten, verbose=self.verbose)

@@ -2,62 +2,39 @@
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_array, column_or_1d
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.metaestimators import available_if
 
 from kitchenette.data.collections import as_rows, in_parts
-from kitchenette.data.csv_errors import NULLS
-from kitchenette.data.keys import number_of
-from kitchenette.data.schema import KnownColumn
 from kitchenette.data.source import Source
-from kitchenette.data.targets import array_of_targets
+from kitchenette.estimators.base import Array, of_model, outputs_of
+from kitchenette.estimators.predictor import Predictor
+from kitchenette.estimators.supervised import KernelEstimator, learns_in_one_pass
 from kitchenette.files.registry import storable
-from kitchenette.learning.availability import AvailableUnless
-from kitchenette.learning.balanced_machine import BalancedMachine, check_class_weight
-from kitchenette.learning.base import Array
-from kitchenette.learning.calibration import BIAS_SPREAD, BIAS_SPREAD_WITHOUT, Calibration
-from kitchenette.learning.codes import DECODINGS, OutputCode
-from kitchenette.learning.labels import (
-    are_sorted,
-    labels_among,
-    union_of_classes,
-    with_one_type,
-)
+from kitchenette.learning.calibration import Calibration
+from kitchenette.learning.codes import DECODINGS
 from kitchenette.learning.least_squares import LeastSquares
-from kitchenette.learning.leave_one_out import LeaveOneOut
-from kitchenette.learning.machine import _refuse_targets
-from kitchenette.learning.machine_parameters import is_word, without_one_pass
-from kitchenette.learning.many_passes import ONE_PASS_FEATURES, Lesson
-from kitchenette.learning.model import Validation
-from kitchenette.learning.predictor import Predictor
-from kitchenette.learning.scores import Labels, Scores
-from kitchenette.learning.scoring import score_of_source
-from kitchenette.learning.solution import Solution
-from kitchenette.learning.summary import Summary
-from kitchenette.parameters import check_choice, check_count
-
-CODES = ("onehot", "ecoc", "hadamard")
+from kitchenette.learning.target_coding import ClassCoding, Labels, Scores, labels_among
+from kitchenette.parameters import check_choice
+from kitchenette.training.model import Model
+from kitchenette.training.problem import Problem
 
 
-def _without_probabilities(model: KernelClassifier, method: str) -> str | None:
+def _has_probabilities(model: KernelClassifier) -> bool:
     if model.validation_rows > 0 or model.loss == "logistic":
-        return None
-    return (
-        f"KernelClassifier has no {method} with validation_rows=0, because probabilities are "
+        return True
+    raise AttributeError(
+        "KernelClassifier has no probabilities with validation_rows=0, because they are "
         "calibrated on these rows. Keep some, 2000 for example, or use loss='logistic'."
     )
 
 
 @storable
-class KernelClassifier(ClassifierMixin, BalancedMachine):
+class KernelClassifier(ClassifierMixin, KernelEstimator):
     """Classification with a kernel, in one pass over any number of rows.
 
     Ridge regression of the classes on the features of a map, as `RidgeClassifier` does it. The
@@ -226,16 +203,22 @@ default="onehot"
     True
     """
 
-    code_: NDArray[np.int8] | None
-    seed_: int
-
+    classes_ = of_model(lambda model: model.prepared.coding.classes, "The labels, sorted.")
     task = "classification"
-    losses = ("squared", "logistic", "squared_hinge", "auto")
-    target_attributes: ClassVar[dict[str, Any]] = {
+    target_types: ClassVar[dict[str, Any]] = {
         "classes_": np.ndarray,
         "code_": (np.ndarray, type(None)),
         "_by_class": (list, type(None)),
+        **KernelEstimator.names_types,
     }
+
+    @property
+    def code_(self) -> NDArray[np.int8] | None:
+        """The codewords of +1 and -1; None for "onehot"."""
+        if "model_" not in vars(self):
+            raise AttributeError("This KernelClassifier is not fitted yet.")
+        codewords: NDArray[np.int8] | None = self.model_.prepared.coding.codewords
+        return codewords
 
     def __init__(
         self,
@@ -272,7 +255,7 @@ default="onehot"
         self.random_state = random_state
         self.verbose = verbose
 
-    @AvailableUnless(without_one_pass)
+    @available_if(learns_in_one_pass)
     def partial_fit(
         self,
         X: Any,
@@ -299,10 +282,8 @@ default="onehot"
         self : KernelClassifier
             This model.
         """
-        self._check_parameters()
-        X, y, sample_weight = as_rows(X, y, sample_weight)
-        first = not self._is_prepared
-        if first and classes is None and not isinstance(X, Source):
+        first = "model_" not in vars(self)
+        if first and classes is None and not isinstance(as_rows(X, y)[0], Source):
             raise ValueError(
                 "classes must be passed on the first call to partial_fit: all labels that "
                 "there are, as the first rows may not have all of them."
@@ -314,7 +295,7 @@ default="onehot"
                     f"classes={given.tolist()} is not the same as in the first call to "
                     f"partial_fit: {self.classes_.tolist()}."
                 )
-        return self.learn_batch(X, y, sample_weight, classes)
+        return self._updated(X, y, sample_weight, self._labels(classes))
 
     @in_parts
     def decision_function(self, X: Any) -> NDArray[Any]:
@@ -332,9 +313,9 @@ default="onehot"
             means the second one. With "onehot" the scores are those of `RidgeClassifier`, about
             1 for the class and -1 for the others; with codes, those of `OutputCode.scores`.
         """
-        now = self.snapshot()
-        outputs, dtype = now.outputs(X)
-        return now.scores_of(outputs).astype(dtype, copy=False)
+        model = self._current()
+        outputs, dtype = outputs_of(model, X)
+        return self._scores(model)(outputs).astype(dtype, copy=False)
 
     @in_parts
     def predict(self, X: Any) -> NDArray[Any]:
@@ -350,8 +331,8 @@ default="onehot"
         y : ndarray of shape (n_rows,)
             Labels.
         """
-        now = self.snapshot()
-        return now.labels_of(now.outputs(X)[0])
+        model = self._current()
+        return self._label(model)(outputs_of(model, X)[0])
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """The share of rows whose label is predicted, by weight.
@@ -369,13 +350,9 @@ default="onehot"
         -------
         score : float
         """
-        rows, given, weights = as_rows(X, y, sample_weight)
-        if isinstance(rows, Source):
-            _refuse_targets(given, weights)
-            return score_of_source(self, rows)
-        return float(super().score(X, array_of_targets(y), sample_weight))
+        return self._score(X, y, sample_weight, super().score)
 
-    @AvailableUnless(_without_probabilities)
+    @available_if(_has_probabilities)
     @in_parts
     def predict_proba(self, X: Any) -> Array:
         """Probabilities of the classes.
@@ -392,10 +369,10 @@ default="onehot"
             class has the largest one. With fewer than 20 rows that could be held out, the
             calibration is a guess.
         """
-        now = self.snapshot()
-        return now.probabilities_of(now.outputs(X)[0])
+        model = self._current()
+        return self._probabilities(model, outputs_of(model, X)[0])
 
-    @AvailableUnless(_without_probabilities)
+    @available_if(_has_probabilities)
     @in_parts
     def predict_log_proba(self, X: Any) -> Array:
         """The logarithms of `predict_proba`.
@@ -413,18 +390,15 @@ default="onehot"
 
     def labels_of(self, outputs: Array) -> NDArray[Any]:
         """The labels that outputs stand for, so that outputs can be computed once for several."""
-        return Labels(self.classes_, self._scores())(outputs)
+        return self._label(self._current())(outputs)
 
     def scores_of(self, outputs: Array) -> Array:
         """The scores of the classes that outputs stand for."""
-        return self._scores()(outputs)
+        return self._scores(self._current())(outputs)
 
     def probabilities_of(self, outputs: Array) -> Array:
         """The probabilities of the classes that outputs stand for."""
-        calibration = self._current().validation.calibration
-        if calibration is None:
-            calibration = Calibration.unfitted(self.classes_.size)
-        return calibration(self._class_scores(outputs))
+        return self._probabilities(self._current(), outputs)
 
     def predictor(self, *, dtype: DTypeLike | None = None, scores: bool = False) -> Predictor:
         """A callable that classifies one or a few rows with low latency.
@@ -439,222 +413,65 @@ default="onehot"
         Returns
         -------
         predictor : Predictor
-            Takes a row and returns its label; see `kitchenette.learning.Predictor`.
+            Takes a row and returns its label; see `kitchenette.estimators.Predictor`.
         """
-        now = self.snapshot()
-        answer = now._scores()
-        return now.make_predictor(dtype, answer if scores else Labels(now.classes_, answer))
+        model = self._current()
+        answer = self._scores(model) if scores else self._label(model)
+        return self._predictor(model, dtype, answer)
 
-    def known_columns(self) -> dict[str, KnownColumn]:
-        found, names = super().known_columns(), vars(self).get("target_names_", ())
-        if len(names) == 1 and self.classes_.dtype.kind in "OUS":
-            words = {label for label in self.classes_.tolist() if isinstance(label, str)}
-            found[str(names[0])] = KnownColumn("category", frozenset(NULLS & words))
-        return found
-
-    def _scores(self) -> Scores:
-        self._check_fitted()
-        return self._scores_of(self.loss_)
-
-    def _scores_of(self, loss: str) -> Scores:
+    def _scores(self, model: Model) -> Scores:
+        """What makes scores of the outputs of a model."""
         check_choice("decoding", self.decoding, DECODINGS)
-        return Scores(self.code_, self.decoding, self.classes_.size == 2, loss != "squared")
+        coding: ClassCoding = model.prepared.coding
+        return coding.scores(model.loss, self.decoding)
 
-    def check_targets(self, n_targets: int | None) -> None:
-        n_targets = self.classes_.size if n_targets is None else n_targets
-        if self.classes_.shape != (n_targets,) or not are_sorted(self.classes_):
-            raise ValueError(f"classes_ must be {n_targets} different labels, sorted.")
-        code = self.code_
-        if code is not None and (code.dtype != np.int8 or OutputCode(code).n_classes != n_targets):
-            raise ValueError("code_ must have a row of int8 numbers for each class.")
-        parts = self._by_class
-        if parts is None:
-            return
-        if self.statistics_ is None or len(parts) != n_targets or all(p is None for p in parts):
-            raise ValueError("_by_class must have the statistics of each class.")
-        shape = self.statistics_.n_features, n_targets
-        for part in parts:
-            if part is not None and (
-                not isinstance(part, LeastSquares) or (part.n_features, part.n_targets) != shape
-            ):
-                raise ValueError("_by_class must have statistics like those of the model.")
+    def _label(self, model: Model) -> Labels:
+        """What makes labels of the outputs of a model."""
+        return Labels(model.prepared.coding.classes, self._scores(model))
 
-    def for_inference(self) -> Self:
-        copied = super().for_inference()
-        copied._by_class = None
-        return copied
-
-    def encode(self, y: Any, first: bool) -> NDArray[Any]:
-        y = column_or_1d(with_one_type(array_of_targets(y)), warn=True)
-        y = check_array(y, dtype=None, ensure_2d=False, input_name="y")
-        check_classification_targets(y)
-        if first:
-            if "classes_" not in vars(self):
-                self.classes_ = np.unique(y)
-            if self.classes_.size < 2:
-                raise ValueError(
-                    "KernelClassifier needs rows of at least two classes; the data has one "
-                    f"class: {self.classes_.tolist()}."
-                )
-            self.code_ = self._make_code(self.classes_.size)
-        unknown = np.setdiff1d(y, self.classes_)
-        if unknown.size:
-            raise ValueError(
-                f"y has labels that are not among the classes: {unknown[:5].tolist()}; the "
-                f"classes are {self.classes_.tolist()}."
-            )
-        return np.searchsorted(self.classes_, y)
-
-    def columns(self, targets: NDArray[Any]) -> Array:
-        return (targets[:, None] == np.arange(self.classes_.size)).astype(np.float64)
-
-    def decoded(self, targets: NDArray[Any]) -> NDArray[Any]:
-        return self.classes_[targets]
-
-    def target_numbers(self, targets: NDArray[Any]) -> Array:
-        return np.array([number_of(label) for label in self.classes_])[targets, None]
-
-    def validated(self, held_out: LeaveOneOut, solution: Solution) -> Validation:
-        labels = held_out.rows.targets.argmax(axis=1)
-        outputs = held_out.outputs(solution.alpha)
-        weights, counts = held_out.rows.weights, held_out.counts
-        found = self.validated_by("squared", outputs, labels, weights, counts)
-        rows, weights, outputs = held_out.without_folds(solution)
-        return replace(found, score=self._accuracy(outputs, labels[rows], weights, "squared"))
-
-    def _accuracy(self, outputs: Array, targets: NDArray[Any], weights: Array, loss: str) -> float:
-        right = self._class_scores(outputs, loss).argmax(axis=1) == targets
-        return float(weights @ right / weights.sum())
-
-    def validated_by(
-        self, loss: str, outputs: Array, targets: NDArray[Any], weights: Array, counts: Array
-    ) -> Validation:
-        # The outputs of the logistic loss are logarithms of probabilities already.
-        natural = Calibration(1.0, np.zeros(self.classes_.size), [], 0.0)
-        calibration = natural if loss == "logistic" else None
-        if weights.size == 0:
-            return Validation(calibration=calibration)
+    def _probabilities(self, model: Model, outputs: Array) -> Array:
+        calibration = model.solution.validation.calibration
         if calibration is None:
-            scores = self._class_scores(outputs, loss)
-            spread = BIAS_SPREAD if self.fit_intercept else BIAS_SPREAD_WITHOUT
-            calibration = Calibration.fit(scores, targets, weights, counts, bias_spread=spread)
-        return Validation(self._accuracy(outputs, targets, weights, loss), calibration)
+            calibration = Calibration.unfitted(model.prepared.coding.classes.size)
+        return calibration(self._scores(model).of_all_classes(outputs))
 
-    def expanded(self, outputs: Array) -> Array:
-        # One output, the difference of both classes, is as good as two of opposite sign.
-        if self.classes_.size > 2 or outputs.shape[1] != 1:
-            return outputs
-        return np.hstack([-outputs, outputs]) / 2
+    def _labels(self, classes: Any) -> Any:
+        return None if classes is None else labels_among(classes)
 
-    def reduced(self, outputs: Array, loss: str) -> Array:
-        if outputs.shape[1] > 2 or loss == "squared":
-            return outputs
-        return np.ascontiguousarray(outputs[:, 1:] - outputs[:, :1])
+    def problem(self) -> Problem:
+        return Problem(
+            estimator=type(self).__name__,
+            task=self.task,
+            alpha=self.alpha,
+            fit_intercept=self.fit_intercept,
+            validation_rows=self.validation_rows,
+            loss=self.loss,
+            solver=self.solver,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            warm_start=self.warm_start,
+            verbose=self.verbose,
+            code=self.code,
+            code_length=self.code_length,
+            decoding=self.decoding,
+            class_weight=self.class_weight,
+        )
 
-    def learned_iteratively(self, lesson: Lesson) -> dict[str, Any]:
-        given = lesson.weights
-        if self.is_balanced:
-            unbalanced = np.ones(lesson.targets.size) if given is None else given
-            weights = self.balanced_weights(lesson.targets, unbalanced)
-            lesson = replace(lesson, weights=weights, unbalanced=unbalanced)
-        if self.loss != "auto":
-            return super().learned_iteratively(lesson) | {"_by_class": None}
-        return self._of_the_better_loss(lesson, given)
+    # ------------------------------------------------------------ files
 
-    def _of_the_better_loss(self, lesson: Lesson, given: Array | None) -> dict[str, Any]:
-        """What is learned with the squared or the logistic loss.
+    def target_state(self, model: Model) -> dict[str, Any]:
+        coding = model.prepared.coding
+        by_class = None if model.partial is None else model.partial.by_class
+        state = {"classes_": coding.classes, "code_": coding.codewords, "_by_class": by_class}
+        return {**state, **super().target_state(model)}
 
-        Both are tried on the same held-out rows. The logistic loss must predict more of them than
-        the squared one, which is faster and has statistics.
-        """
-        found: dict[str, dict[str, Any]] = {}
-        scores: dict[str, float] = {}
-        for loss in ("squared", "logistic"):
-            try:
-                learned, interrupted = self.in_passes(lesson, loss)
-            except KeyboardInterrupt:
-                if not found:
-                    raise
-                warnings.warn(
-                    "Interrupted before the logistic loss was tried: the model is that of the "
-                    "squared loss, the best one so far.",
-                    ConvergenceWarning,
-                    stacklevel=5,
-                )
-                return found["squared"]
-            found[loss] = learned | {"_by_class": None}
-            scores[loss] = learned["_model"].validation.score or 0.0
-            if interrupted:
-                return found[max(scores, key=lambda loss: scores[loss])]
-        if scores["logistic"] > scores["squared"]:
-            return found["logistic"]
-        if self.solver == "iterative" or lesson.fitted.n_features_out_ > ONE_PASS_FEATURES:
-            return found["squared"]
-        return self.learned(lesson.fitted, lesson.X, lesson.targets, given)
-
-    def _class_scores(self, outputs: Array, loss: str | None = None) -> Array:
-        """The scores of all classes, also of two."""
-        make = self._scores() if loss is None else self._scores_of(loss)
-        scores = make(outputs)
-        return np.stack([-scores, scores], axis=1) / 2 if scores.ndim == 1 else scores
-
-    def attributes_of(self, summary: Summary) -> dict[str, Any]:
-        learned, classes = super().attributes_of(summary), summary.classes
-        if classes is None or np.array_equal(classes, self.classes_):
-            return learned
-        return {**learned, "classes_": classes, "code_": self._make_code(classes.size)}
-
-    def know_labels(self, classes: Any) -> None:
-        if classes is not None:
-            self.classes_ = labels_among(classes)
-
-    def with_labels_of(self, y: Any) -> Self:
-        known = super().with_labels_of(y)
-        labels = np.empty(0) if y is None else with_one_type(array_of_targets(y))
-        if labels.size:
-            known.classes_ = union_of_classes(self.classes_, labels_among(labels.ravel()))
-            if known.classes_ is not self.classes_:
-                known.code_ = self._make_code(known.classes_.size)
-        return known
-
-    def shaped(self, values: Any) -> Any:
-        return np.ascontiguousarray(values.T) if isinstance(values, np.ndarray) else values
-
-    def _make_code(self, n_classes: int) -> NDArray[np.int8] | None:
-        if not isinstance(self.code, str):
-            code = OutputCode(self.code)
-            if code.n_classes != n_classes:
-                raise ValueError(
-                    f"code has {code.n_classes} rows, but there are {n_classes} classes."
-                )
-            return code.codewords
-        if self.code == "ecoc":
-            return OutputCode.random(n_classes, self.code_length, seed=self.seed_).codewords
-        return OutputCode.hadamard(n_classes).codewords if self.code == "hadamard" else None
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_choice("decoding", self.decoding, DECODINGS)
-        check_class_weight(self.class_weight)
-        if isinstance(self.code, str):
-            check_choice("code", self.code, CODES)
-        else:
-            OutputCode(self.code)  # refuses what is no matrix of bits
-        if self.loss != "squared" and not is_word(self.code, "onehot"):
-            raise ValueError(
-                f"Output codes are for loss='squared', which is linear in the targets; got "
-                f"loss={self.loss!r} and code={self.code!r}."
-            )
-        if self.loss == "auto" and self.validation_rows == 0:
-            raise ValueError(
-                "loss='auto' is decided on the validation rows, but validation_rows=0: keep some, "
-                "2000 for example, or choose a loss."
-            )
-        if self.code_length is None:
-            return
-        check_count("code_length", self.code_length)
-        if not isinstance(self.code, str) or self.code != "ecoc":
-            raise ValueError(
-                f"code_length={self.code_length} is for code='ecoc', whose length is free; "
-                "leave it away for other codes."
-            )
+    def restored_coding(self, problem: Problem, values: dict[str, Any]) -> ClassCoding:
+        parts, n_classes = values["_by_class"], values["classes_"].size
+        if parts is not None and (
+            values["statistics_"] is None
+            or len(parts) != n_classes
+            or not any(isinstance(part, LeastSquares) for part in parts)
+            or not all(isinstance(part, LeastSquares | None) for part in parts)
+        ):
+            raise ValueError("_by_class must have the statistics of each class.")
+        return ClassCoding(values["classes_"], problem.code_rule(values["seed_"]), values["code_"])

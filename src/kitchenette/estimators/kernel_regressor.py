@@ -2,39 +2,30 @@
 
 from __future__ import annotations
 
-import numbers
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
-from scipy.special import ndtri
 from sklearn.base import RegressorMixin
-from sklearn.utils import Tags, check_array
+from sklearn.utils import Tags
+from sklearn.utils.metaestimators import available_if
 
-from kitchenette.data.collections import as_rows, in_parts
-from kitchenette.data.rows import refuse_what_is_not_numbers
+from kitchenette.data.collections import in_parts
 from kitchenette.data.source import Source
-from kitchenette.data.targets import array_of_targets, first_text
+from kitchenette.estimators.base import Array, outputs_of
+from kitchenette.estimators.predictor import Predictor
+from kitchenette.estimators.supervised import KernelEstimator, learns_in_one_pass
 from kitchenette.files.registry import storable
-from kitchenette.learning.availability import AvailableUnless
-from kitchenette.learning.base import Array
-from kitchenette.learning.leave_one_out import LeaveOneOut
-from kitchenette.learning.machine import KernelMachine, _refuse_targets
-from kitchenette.learning.machine_parameters import without_one_pass
-from kitchenette.learning.model import Validation
-from kitchenette.learning.predictor import Predictor
-from kitchenette.learning.quantiles import weighted_quantile
-from kitchenette.learning.scoring import score_of_source
-from kitchenette.learning.solution import Solution
-from kitchenette.learning.summary import Summary
-
-COVERAGE = 0.95  # of the intervals by which standard deviations are scaled
-LEAST_FOR_SPREAD = 50  # rows for a quantile of this level
+from kitchenette.learning.target_coding import NumberCoding
+from kitchenette.training.model import Model
+from kitchenette.training.problem import Problem
+from kitchenette.training.rows import checked_rows
+from kitchenette.training.train import columns_of
 
 
 @storable
-class KernelRegressor(RegressorMixin, KernelMachine):
+class KernelRegressor(RegressorMixin, KernelEstimator):
     """Regression with a kernel, in one pass over any number of rows.
 
     Ridge regression on the features of a map, which approximates kernel ridge regression and
@@ -186,11 +177,12 @@ class KernelRegressor(RegressorMixin, KernelMachine):
     2000
     """
 
-    _target_ndim: int
-    _target_dtype: str
     task = "regression"
-    losses = ("squared", "huber", "quantile")
-    target_attributes: ClassVar[dict[str, Any]] = {"_target_ndim": int, "_target_dtype": str}
+    target_types: ClassVar[dict[str, Any]] = {
+        "_target_ndim": int,
+        "_target_dtype": str,
+        **KernelEstimator.names_types,
+    }
 
     def __init__(
         self,
@@ -226,7 +218,7 @@ class KernelRegressor(RegressorMixin, KernelMachine):
         tags.target_tags.multi_output = True
         return tags
 
-    @AvailableUnless(without_one_pass)
+    @available_if(learns_in_one_pass)
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from more rows.
 
@@ -244,9 +236,7 @@ class KernelRegressor(RegressorMixin, KernelMachine):
         self : KernelRegressor
             This model.
         """
-        self._check_parameters()
-        X, y, sample_weight = as_rows(X, y, sample_weight)
-        return self.learn_batch(X, y, sample_weight)
+        return self._updated(X, y, sample_weight)
 
     @in_parts
     def predict(self, X: Any, return_std: bool = False) -> Any:
@@ -267,12 +257,14 @@ class KernelRegressor(RegressorMixin, KernelMachine):
             The standard deviation of a new observation, noise included; only with ``return_std``.
             The first call factors the Gram matrix; each row costs n_components^2 operations.
         """
-        now = self.snapshot_with_posterior() if return_std else self.snapshot()
-        outputs, precision = now.outputs(X)
-        dtype = np.result_type(precision, now._target_dtype)
-        answer = Targets(now._target_ndim, dtype.name)
+        model = self._current()
+        if return_std:
+            self._partial()
+        outputs, precision = outputs_of(model, X)
+        coding: NumberCoding = model.prepared.coding
+        answer = Targets(coding.ndim, np.result_type(precision, coding.dtype).name)
         mean = answer(outputs)
-        return (mean, answer(np.sqrt(now.variances(X)))) if return_std else mean
+        return (mean, answer(np.sqrt(_variances(model, X)))) if return_std else mean
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """The R^2 of predictions, the mean of those of several targets.
@@ -290,11 +282,7 @@ class KernelRegressor(RegressorMixin, KernelMachine):
         -------
         score : float
         """
-        rows, given, weights = as_rows(X, y, sample_weight)
-        if isinstance(rows, Source):
-            _refuse_targets(given, weights)
-            return score_of_source(self, rows)
-        return float(super().score(X, array_of_targets(y), sample_weight))
+        return self._score(X, y, sample_weight, super().score)
 
     def predictor(self, *, dtype: DTypeLike | None = None) -> Predictor:
         """A callable that predicts one or a few rows with low latency.
@@ -307,112 +295,45 @@ class KernelRegressor(RegressorMixin, KernelMachine):
         Returns
         -------
         predictor : Predictor
-            Takes a row and returns its prediction; see `kitchenette.learning.Predictor`.
+            Takes a row and returns its prediction; see `kitchenette.estimators.Predictor`.
         """
-        now = self.snapshot()
-        return now.make_predictor(dtype, Targets(now._target_ndim, "float64"))
+        model = self._current()
+        return self._predictor(model, dtype, Targets(model.prepared.coding.ndim, "float64"))
 
-    def encode(self, y: Any, first: bool) -> NDArray[Any]:
-        given = getattr(y, "dtype", None)
-        y = array_of_targets(y)
-        refuse_what_is_not_numbers(y)
-        if (text := first_text(y)) is not None:
-            raise ValueError(
-                f"KernelRegressor predicts numbers, and y has strings, such as {str(text)!r}. Use "
-                "KernelClassifier for classes; convert numbers first, as in y.astype(float)."
-            )
-        y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
-        if first:
-            self._target_ndim = y.ndim
-            self._target_dtype = "float32"
-        if given != np.float32 and self._target_dtype != "float64":
-            self._target_dtype = "float64"
-        if y.ndim not in (1, 2) or y.ndim != self._target_ndim:
-            axes = ("one axis", "two axes")
-            expected = " or ".join(axes) if first else f"{axes[self._target_ndim - 1]}, as before"
-            raise ValueError(f"y must have {expected}; got an array of shape {y.shape}.")
-        return np.require(y.reshape(y.shape[0], -1), requirements="A")
+    def problem(self) -> Problem:
+        return Problem(
+            estimator=type(self).__name__,
+            task=self.task,
+            alpha=self.alpha,
+            fit_intercept=self.fit_intercept,
+            validation_rows=self.validation_rows,
+            loss=self.loss,
+            solver=self.solver,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            warm_start=self.warm_start,
+            verbose=self.verbose,
+            quantile=self.quantile,
+        )
 
-    def columns(self, targets: NDArray[Any]) -> Array:
-        return targets
+    # ------------------------------------------------------------ files
 
-    def decoded(self, targets: NDArray[Any]) -> NDArray[Any]:
-        return targets[:, 0] if self._target_ndim == 1 else targets
+    def target_state(self, model: Model) -> dict[str, Any]:
+        coding: NumberCoding = model.prepared.coding
+        state = {"_target_ndim": coding.ndim, "_target_dtype": coding.dtype}
+        return {**state, **super().target_state(model)}
 
-    def target_numbers(self, targets: NDArray[Any]) -> Array:
-        return targets
+    def restored_coding(self, problem: Problem, values: dict[str, Any]) -> NumberCoding:
+        return NumberCoding(values["_target_ndim"], values["_target_dtype"])
 
-    def validated(self, held_out: LeaveOneOut, solution: Solution) -> Validation:
-        targets = held_out.rows.targets
-        errors = np.square(targets - held_out.outputs(solution.alpha))
-        rows, weights, outputs = held_out.without_folds(solution)
-        found = self.validated_by("squared", outputs, targets[rows], weights, held_out.counts)
-        return replace(found, spread=self._spread(held_out, solution, errors))
 
-    def validated_by(
-        self, loss: str, outputs: Array, targets: NDArray[Any], weights: Array, counts: Array
-    ) -> Validation:
-        if weights.size == 0:
-            return Validation()
-        shares = weights / weights.sum()
-        errors = shares @ np.square(targets - outputs)
-        spreads = shares @ np.square(targets - shares @ targets)
-        varying = spreads > 0
-        if not varying.any():
-            return Validation()
-        return Validation(score=float(np.mean(1 - errors[varying] / spreads[varying])))
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if not isinstance(self.quantile, numbers.Real) or not 0 < self.quantile < 1:
-            raise ValueError(f"quantile must be between 0 and 1; got {self.quantile!r}.")
-
-    @staticmethod
-    def _spread(held_out: LeaveOneOut, solution: Solution, errors: Array) -> Array | None:
-        """Factors that let intervals of 1.96 standard deviations contain 95 % of the rows."""
-        variances = solution.variance(held_out.rows.features)
-        n_observations = float(held_out.counts.sum())
-        if n_observations < LEAST_FOR_SPREAD or not np.all(variances > 0):
-            return None
-        ratios = np.sqrt(errors / variances)
-        # The share that exceeds the quantile of a sample is a little larger among new rows.
-        level = min(1.0, COVERAGE * (1 + 1 / n_observations))
-        return np.array(
-            [weighted_quantile(column, held_out.rows.weights, level) for column in ratios.T]
-        ) / ndtri((1 + COVERAGE) / 2)
-
-    def shaped(self, values: Any) -> Any:
-        if not isinstance(values, np.ndarray):
-            return values
-        per_target = np.ascontiguousarray(values.T)
-        return per_target[0] if self._target_ndim == 1 else per_target
-
-    def merge_statistics(self, other: Any) -> None:
-        if self._target_ndim != other._target_ndim:
-            raise ValueError(
-                "Cannot merge models of which one was given vectors of targets and the other "
-                "matrices."
-            )
-        if other._target_dtype > self._target_dtype:  # "float64" > "float32"
-            self.adopt(self.summary("").combined(other.summary("")))
-        else:
-            self.add_statistics(other._known(), other._sample())
-
-    def empty_summary(self) -> Summary:
-        return replace(super().empty_summary(), target_dtype=self._target_dtype)
-
-    def attributes_of(self, summary: Summary) -> dict[str, Any]:
-        return {**super().attributes_of(summary), "_target_dtype": summary.target_dtype}
-
-    def learning_options(self) -> dict[str, Any]:
-        return {**super().learning_options(), "ndim": self._target_ndim}
-
-    def check_targets(self, n_targets: int | None) -> None:
-        several = n_targets not in (1, None)
-        if self._target_ndim not in (1, 2) or (self._target_ndim == 1 and several):
-            raise ValueError(f"_target_ndim cannot be {self._target_ndim}.")
-        if self._target_dtype not in ("float32", "float64"):
-            raise ValueError("_target_dtype must be float32 or float64.")
+def _variances(model: Model, X: Any) -> Array:
+    """The variances of new observations at rows as users pass them."""
+    if not isinstance(X, Source):
+        return model.variances(checked_rows(model.prepared, X))
+    blocks = columns_of(model.prepared, X).without_targets().blocks()
+    rows = (checked_rows(model.prepared, block.X) for block in blocks)
+    return np.concatenate([model.variances(some) for some in rows])
 
 
 @dataclass(frozen=True)

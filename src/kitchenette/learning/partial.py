@@ -1,0 +1,305 @@
+"""What a model keeps of some rows, as an immutable value that can be combined."""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kitchenette.files.registry import Budget, checked_state, storable
+from kitchenette.learning.accumulation import MOST_ROWS, Batch
+from kitchenette.learning.balancing import Parts, balanced, balancing, both, extended
+from kitchenette.learning.least_squares import LeastSquares
+from kitchenette.learning.row_sample import RowSample
+from kitchenette.learning.target_coding import are_sorted, union_of_classes
+from kitchenette.parameters import check_count
+
+SAFE_SIZE = 1e100  # the sums of squares of smaller numbers do not overflow
+
+
+def combined_samples(mine: RowSample | None, theirs: RowSample | None) -> RowSample | None:
+    """The sample of the rows of both; None if one of them has none."""
+    return None if mine is None or theirs is None else mine.combined(theirs)
+
+
+@storable
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Partial:
+    """All that a model keeps of some rows; see `kitchenette.training`.
+
+    It is never changed, so it may be shared by threads, computed twice, pickled, and stored by
+    `kitchenette.save`. Its size does not depend on the number of rows. The features of a few rows
+    that were added last are kept apart (``pending``), so that adding a row does not copy the
+    statistics.
+
+    Attributes
+    ----------
+    estimator : str
+        The name of the class of the estimator.
+    origin : str
+        A digest of the prepared estimator. Partials of different origin are of different
+        features, and are not combined.
+    n_rows : int
+        The number of rows; rows of weight zero are not counted.
+    settled : LeastSquares or None
+        The statistics of the rows that are not pending; None if there are no rows, or if the
+        statistics are kept by class.
+    pending : tuple of Batch
+        The features of further rows.
+    by_class : list of LeastSquares or None
+        With ``class_weight="balanced"``, the statistics of each class, None for those without rows.
+    sample : RowSample or None
+        A sample of the rows, to check the model; None if none is kept.
+    classes : ndarray or None
+        The labels that are known, sorted; None if the targets are no labels.
+    target_dtype : str
+        The precision of the targets.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kitchenette import Fastfood, KernelRegressor
+    >>> from kitchenette.training import combine, partial, prepare
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> prepared = prepare(KernelRegressor(Fastfood(random_state=0)), X[:50], X[:50, 0])
+    >>> parts = [partial(prepared, X[i : i + 100], X[i : i + 100, 0]) for i in (0, 100, 200)]
+    >>> combine(parts[0], parts[2]).n_rows
+    200
+    """
+
+    estimator: str
+    origin: str
+    n_rows: int = 0
+    settled: LeastSquares | None = None
+    by_class: Parts | None = None
+    sample: RowSample | None = None
+    classes: NDArray[Any] | None = None
+    target_dtype: str = "float32"
+    pending: tuple[Batch, ...] = field(default=(), repr=False)
+
+    def __post_init__(self) -> None:
+        for part in (self.settled, *(self.by_class or ())):
+            if part is not None:
+                part.freeze()
+
+    @cached_property
+    def statistics(self) -> LeastSquares | None:
+        """The statistics of all rows, with balanced classes if they are kept by class."""
+        if self.by_class is not None:
+            found = balanced(self.by_class)
+        elif self.settled is None or not self.pending:
+            return self.settled
+        else:
+            found = copy(self.settled)
+            for batch in joined_batches(self.pending):
+                found.update(batch.Z, batch.Y, batch.weights)
+        found.freeze()
+        return found
+
+    @property
+    def validation_sample(self) -> RowSample | None:
+        """The sample with the weights that its rows have in the statistics."""
+        if self.sample is None or self.by_class is None:
+            return self.sample
+        return self.sample.reweighted(balancing(self.by_class)[self.sample.targets.argmax(axis=1)])
+
+    def combined(self, other: Self) -> Self:
+        """The partial of the rows of both; neither is changed."""
+        if not isinstance(other, Partial):
+            raise ValueError(f"A Partial is combined with another one; got {other!r:.80}.")
+        if (self.estimator, self.origin) != (other.estimator, other.origin):
+            raise ValueError(
+                "Cannot combine partials of differently prepared estimators, as they are of "
+                "different features. Prepare one estimator, and use it for all rows."
+            )
+        mine, theirs = self, other
+        if self.classes is not None and other.classes is not None:
+            classes = union_of_classes(self.classes, other.classes)
+            mine, theirs = self.among(classes), other.among(classes)
+        if not theirs.n_rows or not mine.n_rows:
+            return mine if mine.n_rows else theirs
+        by_class = None
+        if mine.by_class is not None and theirs.by_class is not None:
+            by_class = both(mine.by_class, theirs.by_class)
+        statistics = None
+        if by_class is None and mine.statistics is not None and theirs.statistics is not None:
+            statistics = mine.statistics.combined(theirs.statistics)
+        return replace(
+            mine,
+            n_rows=mine.n_rows + theirs.n_rows,
+            settled=statistics,
+            pending=(),
+            by_class=by_class,
+            sample=combined_samples(mine.sample, theirs.sample),
+            target_dtype=max(mine.target_dtype, theirs.target_dtype),
+        )
+
+    def with_batch(self, batch: Batch) -> Self:
+        """The partial with the rows of a batch in addition."""
+        n_rows = batch.Z.shape[0] if batch.weights is None else np.count_nonzero(batch.weights)
+        sample = self.sample
+        keys = batch.keys
+        if sample is not None and keys is not None and (keys <= np.uint64(sample.last_key)).any():
+            sample = sample.combined(RowSample.of(sample.size, keys, *batch[:3]))
+        more = replace(
+            self, n_rows=self.n_rows + int(n_rows), sample=sample, pending=(*self.pending, batch)
+        )
+        waiting = sum(waits.Z.shape[0] for waits in more.pending)
+        sizes = [np.abs(numbers).max(initial=0) for numbers in batch[:3] if numbers is not None]
+        if waiting < MOST_ROWS and max(sizes) < SAFE_SIZE:
+            return more
+        # Large numbers are added at once, so that it is this call that refuses sums without end.
+        return replace(more, settled=more.statistics, pending=())
+
+    def without_batch(self, batch: Batch) -> Self:
+        """The partial without the rows of a batch, which belong to it."""
+        sample = self.sample
+        if sample is not None and batch.keys is not None:
+            sample = sample.without(batch.keys, batch.weights)
+        left = copy(self.statistics)
+        assert left is not None
+        left.downdate(batch.Z, batch.Y, batch.weights)
+        return replace(self, n_rows=left.n_rows, settled=left, pending=(), sample=sample)
+
+    def without_batch_of_classes(self, batch: Batch, targets: NDArray[np.intp]) -> Self:
+        """The partial without the rows of a batch, where statistics are kept by class."""
+        assert self.by_class is not None
+        assert self.classes is not None
+        parts, sample = list(self.by_class), self.sample
+        known = np.array([part is not None for part in parts])
+        if not known[targets].all():
+            label = self.classes.tolist()[targets[~known[targets]][0]]
+            raise ValueError(f"No row of class {label!r} was learned.")
+        if sample is not None and batch.keys is not None:
+            sample = sample.without(batch.keys, batch.weights)
+        for number in np.unique(targets):
+            some, left = targets == number, copy(parts[number])
+            assert left is not None
+            left.downdate(
+                batch.Z[some], batch.Y[some], None if batch.weights is None else batch.weights[some]
+            )
+            parts[number] = left if left.n_rows > 0 else None
+        n_rows = sum(part.n_rows for part in parts if part is not None)
+        if n_rows == 0:
+            raise ValueError("No row would be left.")
+        return replace(self, n_rows=n_rows, by_class=parts, sample=sample)
+
+    def among(self, classes: NDArray[Any]) -> Self:
+        """The same rows among more classes, which include all that are known."""
+        if self.classes is None or classes.size == self.classes.size:
+            return replace(self, classes=classes)
+        columns, n_classes = np.searchsorted(classes, self.classes), classes.size
+        changed: dict[str, Any] = {"classes": classes, "pending": ()}
+        if self.by_class is not None:
+            changed["by_class"] = extended(self.by_class, columns, n_classes)
+        elif self.statistics is not None:
+            changed["settled"] = self.statistics.with_targets(columns, n_classes)
+        if self.sample is not None:
+            changed["sample"] = self.sample.with_targets(columns, n_classes)
+        return replace(self, **changed)
+
+    def equals(self, other: Self) -> bool:
+        """Whether another partial has the same statistics, so that it may be of the same rows."""
+        if (self.by_class is None) != (other.by_class is None) or self.n_rows != other.n_rows:
+            return False
+        labels = [None if part.classes is None else part.classes.tolist() for part in (self, other)]
+        mine, theirs = self.statistics, other.statistics
+        if labels[0] != labels[1] or mine is None or theirs is None:
+            return False
+        return mine.equals(theirs)
+
+    @property
+    def n_targets(self) -> int | None:
+        """The number of target columns; None if there are no rows."""
+        known = [*(self.by_class or ()), self.settled]
+        return next((part.n_targets for part in known if part is not None), None)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self._stored()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, value in state.items():
+            object.__setattr__(self, "settled" if name == "statistics" else name, value)
+        object.__setattr__(self, "pending", ())
+        self.__post_init__()
+
+    def _stored(self) -> dict[str, Any]:
+        return {
+            "estimator": self.estimator,
+            "origin": self.origin,
+            "n_rows": self.n_rows,
+            "statistics": None if self.by_class is not None else self.statistics,
+            "by_class": self.by_class,
+            "sample": self.sample,
+            "classes": self.classes,
+            "target_dtype": self.target_dtype,
+        }
+
+    def to_file(self) -> dict[str, Any]:
+        """All values, for a model file."""
+        return self._stored()
+
+    @classmethod
+    def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:
+        """A partial from the untrusted values of a model file."""
+        state = checked_state(
+            state,
+            {
+                "estimator": str,
+                "origin": str,
+                "n_rows": int,
+                "statistics": (LeastSquares, type(None)),
+                "by_class": (list, type(None)),
+                "sample": (RowSample, type(None)),
+                "classes": (np.ndarray, type(None)),
+                "target_dtype": str,
+            },
+        )
+        check_count("n_rows", state["n_rows"], 0)
+        if not all(isinstance(part, LeastSquares | None) for part in state["by_class"] or ()):
+            raise ValueError("by_class must have statistics.")
+        made = cls(settled=state.pop("statistics"), **state)
+        made.check()
+        return made
+
+    def check(self) -> None:
+        """Refuse values that do not belong together."""
+        parts = [part for part in self.by_class or () if part is not None]
+        if self.settled is not None:
+            parts.append(self.settled)
+        shapes = {(part.n_features, part.n_targets) for part in parts}
+        if self.sample is not None:
+            shapes.add((self.sample.features.shape[1], self.sample.targets.shape[1]))
+        if len(shapes) > 1 or bool(parts) != bool(self.n_rows):
+            raise ValueError("statistics and sample must have the same shape.")
+        if sum(part.n_rows for part in parts) != self.n_rows:
+            raise ValueError("n_rows must be the number of rows of the statistics.")
+        if self.classes is not None:
+            known = self.n_targets
+            if known is not None and known != self.classes.size:
+                raise ValueError("there must be a target column for each class.")
+            if self.by_class is not None and len(self.by_class) != self.classes.size:
+                raise ValueError("by_class must have an entry for each class.")
+            if not are_sorted(self.classes):
+                raise ValueError("classes must be sorted.")
+        if self.target_dtype not in ("float32", "float64"):
+            raise ValueError("target_dtype must be float32 or float64.")
+
+
+def joined_batches(batches: tuple[Batch, ...]) -> list[Batch]:
+    """Batches of the same precision as one, so that they join the statistics in one call."""
+    found = []
+    for dtype in sorted({batch.Z.dtype.name for batch in batches}):
+        same = [batch for batch in batches if batch.Z.dtype.name == dtype]
+        weights = None
+        if any(batch.weights is not None for batch in same):
+            weights = np.concatenate(
+                [np.ones(b.Z.shape[0]) if b.weights is None else b.weights for b in same]
+            )
+        Z, Y = (np.concatenate([batch[part] for batch in same]) for part in (0, 1))
+        found.append(Batch(Z, Y, weights, None))
+    return found

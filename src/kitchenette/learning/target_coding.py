@@ -1,0 +1,532 @@
+"""Target codings: targets as columns of numbers, and predicted columns as targets.
+
+`NumberCoding` is for regression, `ClassCoding` for classification, and `NoTargets` for methods
+without targets. Each is a frozen value that a model has; a batch whose labels or precision are
+new gives another coding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar, Protocol, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
+from sklearn.utils import check_array, column_or_1d, compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+
+from kitchenette.data.keys import number_of
+from kitchenette.data.rows import refuse_what_is_not_numbers
+from kitchenette.data.targets import array_of_targets, first_text
+from kitchenette.learning.calibration import BIAS_SPREAD, BIAS_SPREAD_WITHOUT, Calibration
+from kitchenette.learning.codes import OutputCode
+from kitchenette.learning.leave_one_out import LeaveOneOut
+from kitchenette.learning.linear_model import Validation
+from kitchenette.learning.quantiles import weighted_quantile
+from kitchenette.learning.solution import Solution
+
+Array = NDArray[np.float64]
+COVERAGE = 0.95  # of the intervals by which standard deviations are scaled
+LEAST_FOR_SPREAD = 50  # rows for a quantile of this level
+
+
+class TargetCoding(Protocol):
+    """What the training needs to know of targets."""
+
+    def columns(self, targets: NDArray[Any]) -> Array:
+        """Encoded targets as columns of numbers."""
+
+    def target_numbers(self, targets: NDArray[Any]) -> Array:
+        """Numbers, one row per target, that are equal for equal targets of any batch."""
+
+
+class NoTargets:
+    """One column of zeros in place of targets, for statistics of features alone."""
+
+    classes: ClassVar[None] = None
+    dtype: ClassVar[str] = "float32"
+    codewords: ClassVar[None] = None
+
+    @staticmethod
+    def of(n_rows: int) -> Array:
+        """Targets for n_rows rows: a view of one zero, which takes no memory."""
+        return np.broadcast_to(np.zeros(1), (n_rows, 1))
+
+    def columns(self, targets: NDArray[Any]) -> Array:
+        return targets
+
+    def target_numbers(self, targets: NDArray[Any]) -> Array:
+        return targets
+
+    def encoded(self, y: Any) -> tuple[Self, None]:
+        """The coding itself; targets are ignored."""
+        return self, None
+
+    def decoded(self, targets: Any) -> None:
+        """No targets."""
+        return
+
+    def weighted(self, targets: Any, weights: Any, class_weight: Any) -> Any:
+        """The weights of rows."""
+        return weights
+
+    def with_labels_of(self, y: Any) -> Self:
+        """The coding itself."""
+        return self
+
+    def among(self, classes: Any) -> Self:
+        """The coding itself."""
+        return self
+
+    def in_precision(self, dtype: str) -> Self:
+        """The coding itself."""
+        return self
+
+    def check(self, n_targets: int | None) -> None:
+        """Refuse statistics of a model file that have targets."""
+        if n_targets not in (1, None):
+            raise ValueError("the statistics must have one target.")
+
+
+@dataclass(frozen=True)
+class NumberCoding:
+    """Targets that are numbers.
+
+    Attributes
+    ----------
+    ndim : int
+        The number of axes of the targets: 1, or 2 for several targets.
+    dtype : str
+        The precision of the targets.
+    """
+
+    ndim: int
+    dtype: str = "float32"
+    classes: ClassVar[None] = None
+    codewords: ClassVar[None] = None
+
+    @classmethod
+    def of(cls, y: Any) -> tuple[Self, Array]:
+        """The coding of a first batch, and its encoded targets."""
+        return cls(0).encoded(y)
+
+    def encoded(self, y: Any) -> tuple[Self, Array]:
+        """The coding of all targets so far, and these ones encoded."""
+        given = getattr(y, "dtype", None)
+        y = array_of_targets(y)
+        refuse_what_is_not_numbers(y)
+        if (text := first_text(y)) is not None:
+            raise ValueError(
+                f"KernelRegressor predicts numbers, and y has strings, such as {str(text)!r}. Use "
+                "KernelClassifier for classes; convert numbers first, as in y.astype(float)."
+            )
+        y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
+        ndim = self.ndim or y.ndim
+        if y.ndim not in (1, 2) or y.ndim != ndim:
+            axes = ("one axis", "two axes")
+            expected = f"{axes[ndim - 1]}, as before" if self.ndim else " or ".join(axes)
+            raise ValueError(f"y must have {expected}; got an array of shape {y.shape}.")
+        dtype = self.dtype if given == np.float32 else "float64"
+        coding = self if (ndim, dtype) == (self.ndim, self.dtype) else type(self)(ndim, dtype)
+        return coding, np.require(y.reshape(y.shape[0], -1), requirements="A")
+
+    def columns(self, targets: NDArray[Any]) -> Array:
+        return targets
+
+    def decoded(self, targets: NDArray[Any]) -> NDArray[Any]:
+        """Encoded targets as a user gives them."""
+        return targets[:, 0] if self.ndim == 1 else targets
+
+    def target_numbers(self, targets: NDArray[Any]) -> Array:
+        return targets
+
+    def weighted(
+        self, targets: NDArray[Any], weights: Array | None, class_weight: Any
+    ) -> Array | None:
+        """The weights of rows with these encoded targets."""
+        return weights
+
+    def with_labels_of(self, y: Any) -> Self:
+        """A coding that knows the labels of some targets."""
+        return self
+
+    def among(self, classes: Any) -> Self:
+        """The coding of other classes, of which numbers have none."""
+        return self
+
+    def in_precision(self, dtype: str) -> Self:
+        """The coding of targets of this precision."""
+        return self if dtype == self.dtype else replace(self, dtype=dtype)
+
+    def expanded(self, outputs: Array) -> Array:
+        """The columns of the targets from those that the solver works with."""
+        return outputs
+
+    def reduced(self, outputs: Array, loss: str) -> Array:
+        """The inverse of `expanded`, for the solver of a loss."""
+        return outputs
+
+    def shaped(self, values: Any) -> Any:
+        """A value of the solved model in the shape that users see."""
+        if not isinstance(values, np.ndarray):
+            return values
+        per_target = np.ascontiguousarray(values.T)
+        return per_target[0] if self.ndim == 1 else per_target
+
+    def validated(self, held_out: LeaveOneOut, solution: Solution, problem: Any) -> Validation:
+        """What validation rows say about a solution."""
+        targets = held_out.rows.targets
+        errors = np.square(targets - held_out.outputs(solution.alpha))
+        rows, weights, outputs = held_out.without_folds(solution)
+        found = self.validated_by("squared", outputs, targets[rows], weights, None, problem)
+        return replace(found, spread=_spread(held_out, solution, errors))
+
+    def validated_by(
+        self,
+        loss: str,
+        outputs: Array,
+        targets: NDArray[Any],
+        weights: Array,
+        counts: Array | None,
+        problem: Any,
+    ) -> Validation:
+        """What validation rows with these outputs and encoded targets say; there may be none."""
+        if weights.size == 0:
+            return Validation()
+        shares = weights / weights.sum()
+        errors = shares @ np.square(targets - outputs)
+        spreads = shares @ np.square(targets - shares @ targets)
+        varying = spreads > 0
+        if not varying.any():
+            return Validation()
+        return Validation(score=float(np.mean(1 - errors[varying] / spreads[varying])))
+
+    def check(self, n_targets: int | None) -> None:
+        """Refuse values of a model file that do not match the number of targets."""
+        several = n_targets not in (1, None)
+        if self.ndim not in (1, 2) or (self.ndim == 1 and several):
+            raise ValueError(f"_target_ndim cannot be {self.ndim}.")
+        if self.dtype not in ("float32", "float64"):
+            raise ValueError("_target_dtype must be float32 or float64.")
+
+
+def _spread(held_out: LeaveOneOut, solution: Solution, errors: Array) -> Array | None:
+    """Factors that let intervals of 1.96 standard deviations contain 95 % of the rows."""
+    variances = solution.variance(held_out.rows.features)
+    n_observations = float(held_out.counts.sum())
+    if n_observations < LEAST_FOR_SPREAD or not np.all(variances > 0):
+        return None
+    ratios = np.sqrt(errors / variances)
+    # The share that exceeds the quantile of a sample is a little larger among new rows.
+    level = min(1.0, COVERAGE * (1 + 1 / n_observations))
+    return np.array(
+        [weighted_quantile(column, held_out.rows.weights, level) for column in ratios.T]
+    ) / ndtri((1 + COVERAGE) / 2)
+
+
+# ---------------------------------------------------------------- classes
+
+
+@dataclass(frozen=True)
+class CodeRule:
+    """Which output code classes have, whatever their number.
+
+    Attributes
+    ----------
+    code : {"onehot", "ecoc", "hadamard"} or ndarray of shape (n_classes, n_bits)
+        The kind of code, or its codewords.
+    length : int or None
+        The number of bits of an error-correcting code.
+    seed : int
+        The seed of a random code.
+    """
+
+    code: Any = "onehot"
+    length: int | None = None
+    seed: int = 0
+
+    def codewords(self, n_classes: int) -> NDArray[np.int8] | None:
+        """The codewords of so many classes; None for "onehot"."""
+        if not isinstance(self.code, str):
+            given = OutputCode(self.code)
+            if given.n_classes != n_classes:
+                raise ValueError(
+                    f"code has {given.n_classes} rows, but there are {n_classes} classes."
+                )
+            return given.codewords
+        if self.code == "ecoc":
+            return OutputCode.random(n_classes, self.length, seed=self.seed).codewords
+        return OutputCode.hadamard(n_classes).codewords if self.code == "hadamard" else None
+
+
+@dataclass(frozen=True, eq=False)
+class ClassCoding:
+    """Targets that are labels of classes, encoded as the positions of the labels.
+
+    Attributes
+    ----------
+    classes : ndarray of shape (n_classes,)
+        The labels, sorted.
+    rule : CodeRule
+        The output code.
+    codewords : ndarray of shape (n_classes, n_bits) or None
+        The codewords; None for "onehot".
+    """
+
+    classes: NDArray[Any]
+    rule: CodeRule
+    codewords: NDArray[np.int8] | None
+    dtype: ClassVar[str] = "float32"
+    ndim: ClassVar[int] = 1
+
+    @classmethod
+    def of(cls, y: Any, classes: Any, rule: CodeRule) -> tuple[Self, NDArray[np.intp]]:
+        """The coding of a first batch, and its encoded targets; labels may be known before."""
+        y = checked_labels(y)
+        classes = np.unique(y) if classes is None else classes
+        if classes.size < 2:
+            raise ValueError(
+                "KernelClassifier needs rows of at least two classes; the data has one "
+                f"class: {classes.tolist()}."
+            )
+        coding = cls(classes, rule, rule.codewords(classes.size))
+        return coding, coding._places(y)
+
+    def encoded(self, y: Any) -> tuple[Self, NDArray[np.intp]]:
+        """The coding itself, and targets encoded; labels must be known."""
+        return self, self._places(checked_labels(y))
+
+    def _places(self, y: NDArray[Any]) -> NDArray[np.intp]:
+        unknown = np.setdiff1d(y, self.classes)
+        if unknown.size:
+            raise ValueError(
+                f"y has labels that are not among the classes: {unknown[:5].tolist()}; the "
+                f"classes are {self.classes.tolist()}."
+            )
+        return np.searchsorted(self.classes, y)
+
+    def columns(self, targets: NDArray[Any]) -> Array:
+        return (targets[:, None] == np.arange(self.classes.size)).astype(np.float64)
+
+    def decoded(self, targets: NDArray[Any]) -> NDArray[Any]:
+        """Encoded targets as a user gives them."""
+        return self.classes[targets]
+
+    def target_numbers(self, targets: NDArray[Any]) -> Array:
+        return np.array([number_of(label) for label in self.classes])[targets, None]
+
+    def weighted(
+        self, targets: NDArray[Any], weights: Array | None, class_weight: Any
+    ) -> Array | None:
+        """The weights of rows times the weights of their classes, if these are given."""
+        if not isinstance(class_weight, Mapping):
+            return weights
+        unknown = [label for label in class_weight if label not in self.classes]
+        if unknown:
+            raise ValueError(f"class_weight has labels that are not among the classes: {unknown}.")
+        labels = self.classes[targets]
+        present = np.unique(labels)
+        # A batch may lack some of the labels.
+        given = {label: w for label, w in class_weight.items() if label in present} or None
+        found = compute_class_weight(given, classes=present, y=labels)
+        factors = found[np.searchsorted(present, labels)]
+        return factors if weights is None else factors * weights
+
+    def with_labels_of(self, y: Any) -> Self:
+        """A coding that knows the labels of some targets as well."""
+        labels = np.empty(0) if y is None else with_one_type(array_of_targets(y))
+        if not labels.size:
+            return self
+        return self.among(union_of_classes(self.classes, labels_among(labels.ravel())))
+
+    def among(self, classes: NDArray[Any] | None) -> Self:
+        """The coding of these classes."""
+        if classes is None or classes is self.classes or np.array_equal(classes, self.classes):
+            return self
+        return type(self)(classes, self.rule, self.rule.codewords(classes.size))
+
+    def in_precision(self, dtype: str) -> Self:
+        """The same coding: labels have no precision."""
+        return self
+
+    def expanded(self, outputs: Array) -> Array:
+        """The columns of the targets from those that the solver works with."""
+        # One output, the difference of both classes, is as good as two of opposite sign.
+        if self.classes.size > 2 or outputs.shape[1] != 1:
+            return outputs
+        return np.hstack([-outputs, outputs]) / 2
+
+    def reduced(self, outputs: Array, loss: str) -> Array:
+        """The inverse of `expanded`, for the solver of a loss."""
+        if outputs.shape[1] > 2 or loss == "squared":
+            return outputs
+        return np.ascontiguousarray(outputs[:, 1:] - outputs[:, :1])
+
+    def shaped(self, values: Any) -> Any:
+        """A value of the solved model in the shape that users see."""
+        return np.ascontiguousarray(values.T) if isinstance(values, np.ndarray) else values
+
+    def scores(self, loss: str, decoding: str) -> Scores:
+        """What makes scores of the outputs of a model of this loss."""
+        return Scores(self.codewords, decoding, self.classes.size == 2, loss != "squared")
+
+    def validated(self, held_out: LeaveOneOut, solution: Solution, problem: Any) -> Validation:
+        """What validation rows say about a solution."""
+        labels = held_out.rows.targets.argmax(axis=1)
+        outputs = held_out.outputs(solution.alpha)
+        weights, counts = held_out.rows.weights, held_out.counts
+        found = self.validated_by("squared", outputs, labels, weights, counts, problem)
+        rows, weights, outputs = held_out.without_folds(solution)
+        scores = self.scores("squared", problem.decoding).of_all_classes(outputs)
+        return replace(found, score=_accuracy(scores, labels[rows], weights))
+
+    def validated_by(
+        self,
+        loss: str,
+        outputs: Array,
+        targets: NDArray[Any],
+        weights: Array,
+        counts: Array | None,
+        problem: Any,
+    ) -> Validation:
+        """What validation rows with these outputs and encoded targets say; there may be none.
+
+        Each stands for a number of observations, whose weights are added.
+        """
+        # The outputs of the logistic loss are logarithms of probabilities already.
+        natural = Calibration(1.0, np.zeros(self.classes.size), [], 0.0)
+        calibration = natural if loss == "logistic" else None
+        if weights.size == 0:
+            return Validation(calibration=calibration)
+        scores = self.scores(loss, problem.decoding).of_all_classes(outputs)
+        if calibration is None:
+            spread = BIAS_SPREAD if problem.fit_intercept else BIAS_SPREAD_WITHOUT
+            calibration = Calibration.fit(scores, targets, weights, counts, bias_spread=spread)
+        return Validation(_accuracy(scores, targets, weights), calibration)
+
+    def check(self, n_targets: int | None) -> None:
+        """Refuse values of a model file that do not match the number of targets."""
+        n_targets = self.classes.size if n_targets is None else n_targets
+        if self.classes.shape != (n_targets,) or not are_sorted(self.classes):
+            raise ValueError(f"classes_ must be {n_targets} different labels, sorted.")
+        code = self.codewords
+        if code is not None and (code.dtype != np.int8 or OutputCode(code).n_classes != n_targets):
+            raise ValueError("code_ must have a row of int8 numbers for each class.")
+
+
+def _accuracy(scores: Array, targets: NDArray[Any], weights: Array) -> float:
+    return float(weights @ (scores.argmax(axis=1) == targets) / weights.sum())
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """Converts predicted indicators of the classes to scores."""
+
+    code: NDArray[np.int8] | None
+    decoding: str
+    binary: bool
+    plain: bool = False  # whether the outputs are the scores already
+
+    def __call__(self, outputs: Array) -> NDArray[Any]:
+        if self.code is None:
+            if self.binary:
+                return outputs[:, 1] - outputs[:, 0]
+            if self.plain:
+                return outputs
+            # The scores of targets that are +1 for the class of a row and -1 for the others. The
+            # sum of the outputs is one with an intercept, but not without.
+            return 2 * outputs - outputs.sum(axis=1, keepdims=True)
+        code, words = self._output_code
+        scores = code.scores(outputs @ words, self.decoding)
+        return scores[:, 1] - scores[:, 0] if self.binary else scores
+
+    def of_all_classes(self, outputs: Array) -> Array:
+        """The scores of all classes, also of two."""
+        scores = self(outputs)
+        return np.stack([-scores, scores], axis=1) / 2 if scores.ndim == 1 else scores
+
+    @cached_property
+    def _output_code(self) -> tuple[OutputCode, Array]:
+        assert self.code is not None
+        code = OutputCode(self.code)
+        return code, code.codewords.astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """Converts predicted indicators of the classes to labels."""
+
+    classes: NDArray[Any]
+    scores: Scores
+
+    def __call__(self, outputs: Array) -> NDArray[Any]:
+        if self.scores.code is None:
+            return self.classes[outputs.argmax(axis=1)]
+        scores = self.scores(outputs)
+        if self.scores.binary:
+            return self.classes[(scores > 0).astype(np.intp)]
+        return self.classes[scores.argmax(axis=1)]
+
+
+# ---------------------------------------------------------------- labels
+
+
+def checked_labels(y: Any) -> NDArray[Any]:
+    """Labels as an array with one axis, without missing values."""
+    y = column_or_1d(with_one_type(array_of_targets(y)), warn=True)
+    y = check_array(y, dtype=None, ensure_2d=False, input_name="y")
+    check_classification_targets(y)
+    return y
+
+
+def with_one_type(labels: Any) -> Any:
+    """Labels, of which Python objects are numbers or strings, but not both.
+
+    Objects that are numbers or booleans become an array of their own type, as those of a list do.
+    """
+    if getattr(labels, "dtype", np.dtype(int)).kind != "O":
+        return labels
+    texts = [isinstance(label, str) for label in labels.flat]
+    if all(texts):
+        return labels
+    if any(texts):
+        one, other = (labels.flat[texts.index(is_text)] for is_text in (True, False))
+        raise ValueError(
+            "Labels must have one type, so that they can be sorted; y has strings and others, "
+            f"such as {one!r} and {other!r}. Convert them first, as in y.astype(str)."
+        )
+    try:
+        converted = np.asarray(labels.tolist())
+    except ValueError:  # lists of different lengths
+        return labels
+    return converted if converted.shape == labels.shape else labels
+
+
+def labels_among(classes: ArrayLike) -> NDArray[Any]:
+    """The distinct labels of a list, sorted."""
+    given = np.asarray(classes)
+    if given.dtype.kind == "f" and np.isnan(given).any():
+        raise ValueError("classes must not contain NaN.")
+    try:
+        return np.unique(given)
+    except TypeError as error:
+        raise ValueError(f"classes cannot be sorted: {error}.") from error
+
+
+def union_of_classes(mine: NDArray[Any], theirs: NDArray[Any]) -> NDArray[Any]:
+    """The labels of both, sorted; the first array itself if it has all of them."""
+    if (mine.dtype.kind in "biuf") != (theirs.dtype.kind in "biuf"):
+        raise ValueError(
+            "Cannot merge models of which one has numbers for labels and the other has "
+            f"strings or objects: {mine[:3].tolist()} and {theirs[:3].tolist()}."
+        )
+    classes = np.union1d(mine, theirs)
+    return mine if classes.size == mine.size else classes
+
+
+def are_sorted(labels: NDArray[Any]) -> bool:
+    """Whether labels are different and sorted."""
+    return bool(np.all(labels[1:] > labels[:-1]))

@@ -1,0 +1,210 @@
+"""Fitting the feature map of an estimator on a sample of the rows."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from kitchenette.data.drawing import (
+    ARRAY_ROWS,
+    MAP_ROWS,
+    Drawing,
+    DrawnRows,
+    table_sample_rows,
+)
+from kitchenette.data.rows import has_missing, is_table
+from kitchenette.data.source import Block, Source, block_of
+from kitchenette.data.tables import schema_of
+from kitchenette.learning.gram_storage import check_learning_memory
+from kitchenette.maps.base import RowMap
+from kitchenette.maps.filling import filled_map, medians_of_some
+from kitchenette.maps.prepared_map import PreparedMap
+from kitchenette.maps.protocol import FittedMap, fit_map, fitted_map, is_frozen, thawed
+from kitchenette.maps.table_map import TableMap
+from kitchenette.maps.translation import takes_numbers_only
+from kitchenette.selection import AutoMap
+from kitchenette.sketching.random import LARGEST_SEED, seed_from
+
+Array = NDArray[np.float64]
+NEXT_SEED = 0x9E3779B97F4A7C15  # the distance of the seeds of the steps of a pipeline
+
+
+@dataclass(frozen=True)
+class MapFitting:
+    """How the feature map of an estimator is fitted.
+
+    Attributes
+    ----------
+    feature_map : transformer
+        The map, not fitted, or frozen.
+    seed : int
+        The seed of the estimator.
+    task : {"classification", "regression"} or None
+        What is predicted.
+    check : callable or None
+        Called with the number of features, to refuse too many before the map is fitted; by default
+        the memory of their statistics is checked.
+    """
+
+    feature_map: Any
+    seed: int
+    task: str | None
+    check: Callable[[int], None] | None = None
+
+    @property
+    def sampling_seed(self) -> int:
+        """The seed by which rows to choose on are sampled.
+
+        It is that of the map, if it has one: then the map is the same in every fit.
+        """
+        given = getattr(self.feature_map, "random_state", None)
+        return seed_from(given) if isinstance(given, numbers.Integral) else self.seed
+
+    def drawing(self, X: Any) -> Drawing:
+        """How rows are sampled on which a map is chosen."""
+        size = table_sample_rows(X.num_columns) if is_table(X) else ARRAY_ROWS
+        return Drawing(size, self.sampling_seed)
+
+    def sampled(
+        self, X: Any, y: Any, weights: Array | None, sample: Block | None
+    ) -> DrawnRows | None:
+        """The distinct rows on which a map is chosen; None if there are no numbers."""
+        if getattr(X, "dtype", np.dtype(float)).kind not in "biuf":
+            return None  # a transformer of another package makes numbers of them
+        copies = None if sample is None or sample.n_rows != X.shape[0] else sample.copies
+        return self.drawing(X).of_rows(X, y, weights, copies)
+
+    def fitted(
+        self,
+        X: Any,
+        y: NDArray[Any] | None,
+        weights: Array | None,
+        source: Source | None = None,
+        sample: Block | None = None,
+        drawn: DrawnRows | None = None,
+    ) -> tuple[Any, FittedMap]:
+        """The map fitted on a first batch, as a transformer and as a `FittedMap`.
+
+        It is chosen on rows that are sampled by their keys, so that their order does not matter.
+        If the rows are a ``sample`` of a ``source``, that says how columns of a table become
+        numbers. Rows that were ``drawn`` by `drawing` are not sampled again.
+        """
+        feature_map = with_context(self.feature_map, self.seed, self.task)
+        self._check_size(feature_map, X.shape[0])
+        if is_table(X) and not isinstance(thawed(feature_map), TableMap):
+            some = self._some(X, y, weights, sample, drawn)
+            feature_map = _map_of_table(feature_map, some, source)
+            return feature_map, feature_map.for_inference()
+        fills = fills_missing(feature_map) and not sp.issparse(X)
+        if fills and isinstance(X, np.ndarray) and has_missing(X) and not is_frozen(feature_map):
+            some = self._some(X, y, weights, sample, drawn)
+            feature_map = filled_map(feature_map, some, source)
+            return feature_map, feature_map.for_inference()
+        own = isinstance(thawed(feature_map), RowMap)
+        if sample is not None or not own or X.shape[0] <= MAP_ROWS:
+            drawn = None
+        elif drawn is None:
+            drawn = self.drawing(X).of_rows(X, y, weights)
+        of_sample = (None, None) if sample is None else (sample.population, sample.copies)
+        feature_map = fit_map(
+            feature_map,
+            X,
+            y,
+            weights,
+            population=of_sample[0],
+            copies=of_sample[1] if sample is not None and sample.n_rows == X.shape[0] else None,
+            drawn=drawn,
+            everything=source,
+        )
+        # A copy, so that the model stays as it is if somebody fits the map on more rows.
+        fitted: Any = fitted_map(feature_map, X).for_inference()
+        if fills and (source is None or source.rules.missing == "median"):
+            # On what the map was chosen. They stand for values that are missing in later rows.
+            copies = None if sample is None else sample.copies
+            fitted.medians_ = (
+                medians_of_some(X, copies)
+                if drawn is None
+                else medians_of_some(drawn.X, drawn.copies)
+            )
+        return feature_map, fitted
+
+    def _check_size(self, feature_map: Any, n_rows: int) -> None:
+        n_components = getattr(feature_map, "n_components", None)
+        if isinstance(n_components, int) and self.check is not None:
+            self.check(n_components)
+        elif isinstance(n_components, int):
+            # Before the map is fitted, the precision of its features is not known.
+            check_learning_memory(n_components, np.float32, n_rows=n_rows, n_sampled=0)
+
+    def _some(
+        self,
+        X: Any,
+        y: NDArray[Any] | None,
+        weights: Array | None,
+        sample: Block | None,
+        drawn: DrawnRows | None,
+    ) -> Block:
+        """The sample of rows as a block."""
+        if sample is None:
+            return block_of(self.drawing(X).of_rows(X, y, weights) if drawn is None else drawn)
+        copies = sample.copies if sample.n_rows == X.shape[0] else None
+        return replace(sample, X=X, y=y, weight=weights, copies=copies)
+
+
+def with_context(feature_map: Any, seed: int, task: str | None) -> Any:
+    """A map whose parameters that were left open are those of the estimator.
+
+    A ``random_state`` of None, also of a step of a pipeline, is replaced by a seed, so that the
+    seed of the estimator decides everything. A map that is chosen from data gets the task. Maps
+    that are parameters of a map are left alone: their seeds follow from its own.
+    """
+    if is_frozen(feature_map) or not hasattr(feature_map, "get_params"):
+        return feature_map
+    given = feature_map.get_params(deep=True)
+    changed: dict[str, Any] = {}
+    for name in sorted(given, key=lambda name: (name.count("__"), name)):
+        path, _, parameter = name.rpartition("__")
+        owner = given[path] if path else feature_map
+        if _is_inside_map(path, feature_map, given):
+            continue
+        if given[name] is None and parameter == "random_state":
+            changed[name] = seed % (LARGEST_SEED if isinstance(owner, RowMap) else 2**32 - 1)
+            seed = (seed + NEXT_SEED) % LARGEST_SEED  # two maps side by side must differ
+        elif given[name] is None and parameter == "task" and isinstance(owner, AutoMap):
+            changed[name] = task
+    return clone(feature_map).set_params(**changed) if changed else feature_map
+
+
+def _is_inside_map(path: str, feature_map: Any, given: dict[str, Any]) -> bool:
+    """Whether the object at a path of parameter names is a part of one of our maps."""
+    parts = path.split("__") if path else []
+    above = ["__".join(parts[:i]) for i in range(len(parts))]
+    return any(isinstance(given[one] if one else feature_map, RowMap) for one in above)
+
+
+def _map_of_table(feature_map: Any, sample: Block, source: Source | None) -> TableMap:
+    """A map of the prepared columns of a table."""
+    if source is None:
+        schema, rules = schema_of(sample.X.schema, {}), None
+    else:
+        schema, rules = source.schema.some(source.features), source.rules
+    return TableMap.fitted_on(feature_map, schema, sample, rules=rules, everything=source)
+
+
+def fills_missing(feature_map: Any) -> bool:
+    """Whether columns are prepared and missing values filled before this map, which takes none."""
+    unfrozen = thawed(feature_map)
+    own = isinstance(unfrozen, RowMap) and not isinstance(unfrozen, PreparedMap)
+    return own or takes_numbers_only(feature_map)
+
+
+def takes_numbers(fitted: FittedMap) -> bool:
+    """Whether a fitted map takes numbers in all columns, and nothing else."""
+    return isinstance(fitted, RowMap) and getattr(fitted, "coder", None) is None

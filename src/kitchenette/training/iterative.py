@@ -1,0 +1,144 @@
+"""Training in many passes over the rows, in which features are computed again."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from kitchenette.data.blocks import first_rows
+from kitchenette.learning.balancing import balancing_factors
+from kitchenette.learning.iterative import learn
+from kitchenette.learning.linear_model import LinearModel
+from kitchenette.learning.source_rows import feature_rows
+from kitchenette.learning.warm_start import Earlier
+from kitchenette.training.model import Model
+from kitchenette.training.prepared import Prepared, is_balanced
+from kitchenette.training.problem import ONE_PASS_FEATURES, Problem
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class TrainingSet:
+    """Rows that are read in many passes.
+
+    Attributes
+    ----------
+    X : table of rows or Source
+        All rows.
+    targets : ndarray
+        Their encoded targets.
+    weights : ndarray or None
+        Their weights.
+    earlier : Earlier or None
+        The model to begin with.
+    unbalanced : ndarray or None
+        The weights before classes were balanced, by which rows count as observations; None if they
+        are those above.
+    """
+
+    X: Any
+    targets: Any
+    weights: Array | None
+    earlier: Earlier | None = None
+    unbalanced: Array | None = None
+
+    def balanced(self) -> TrainingSet:
+        """The same rows with weights by which all classes weigh the same."""
+        unbalanced = np.ones(self.targets.size) if self.weights is None else self.weights
+        counts = np.bincount(self.targets, unbalanced)
+        weights = balancing_factors(counts)[self.targets] * unbalanced
+        return replace(self, weights=weights, unbalanced=unbalanced)
+
+
+def train_iteratively(
+    problem: Problem, prepared: Prepared, rows: TrainingSet, one_pass: Callable[[], Model]
+) -> Model:
+    """The model of all rows, by the solver and the loss that the problem asks for.
+
+    ``one_pass`` makes the model of the squared loss from statistics, if that is the better loss.
+    """
+    balanced = rows.balanced() if is_balanced(problem.class_weight) else rows
+    if problem.loss != "auto":
+        return _in_passes(problem, prepared, balanced, problem.loss)[0]
+    return _of_the_better_loss(problem, prepared, balanced, one_pass)
+
+
+def _of_the_better_loss(
+    problem: Problem, prepared: Prepared, rows: TrainingSet, one_pass: Callable[[], Model]
+) -> Model:
+    """The model of the squared or the logistic loss.
+
+    Both are tried on the same validation rows. The logistic loss must predict more of them than
+    the squared one, which is faster and has statistics.
+    """
+    found: dict[str, Model] = {}
+    scores: dict[str, float] = {}
+    for loss in ("squared", "logistic"):
+        try:
+            found[loss], interrupted = _in_passes(problem, prepared, rows, loss)
+        except KeyboardInterrupt:
+            if not found:
+                raise
+            warnings.warn(
+                "Interrupted before the logistic loss was tried: the model is that of the "
+                "squared loss, the best one so far.",
+                ConvergenceWarning,
+                stacklevel=6,
+            )
+            return found["squared"]
+        scores[loss] = found[loss].solution.validation.score or 0.0
+        if interrupted:
+            return found[max(scores, key=lambda loss: scores[loss])]
+    if scores["logistic"] > scores["squared"]:
+        return found["logistic"]
+    if problem.solver == "iterative" or prepared.fitted.n_features_out_ > ONE_PASS_FEATURES:
+        return found["squared"]
+    return one_pass()
+
+
+def _in_passes(
+    problem: Problem, prepared: Prepared, rows: TrainingSet, loss: str
+) -> tuple[Model, bool]:
+    """The model of a loss, and whether somebody interrupted the solver."""
+    coding, fitted, targets = prepared.coding, prepared.fitted, rows.targets
+    weights = np.ones(rows.X.shape[0]) if rows.weights is None else rows.weights
+    if not weights.any():
+        raise ValueError("All weights are zero: there is no row to learn from.")
+    start = None
+    if rows.earlier is not None:
+        n_outputs = coding.reduced(coding.columns(targets[:1]), loss).shape[1]
+        start = rows.earlier.start(fitted, rows.X, loss, n_outputs)
+    found = learn(
+        feature_rows(fitted, rows.X, targets, coding, weights),
+        loss,
+        problem.settings(prepared.rule, rows.unbalanced),
+        level=problem.quantile,
+        start=start,
+    )
+    validation = coding.validated_by(
+        loss,
+        coding.expanded(found.outputs),
+        targets[found.held_out],
+        found.held_weights,
+        found.held_counts,
+        problem,
+    )
+    has_float32 = fitted.operator(fitted.rows(first_rows(rows.X, 1))).dtype == np.float32
+    solution = LinearModel(
+        coding.expanded(found.coef),
+        coding.expanded(found.intercept[None])[0],
+        found.alpha,
+        found.log_marginal_likelihood,
+        bool(problem.fit_intercept),
+        bool(has_float32),
+        validation,
+    )
+    model = Model(problem, prepared, None, solution, "iterative", loss, found.n_iter)
+    return model, found.interrupted

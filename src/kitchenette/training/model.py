@@ -1,0 +1,185 @@
+"""A trained model: everything that predictions and further rows need, as one frozen value."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from threading import Lock
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from kitchenette.data.rows import slices, take
+from kitchenette.learning.accumulation import MOST_ROWS, features_beyond
+from kitchenette.learning.linear_model import LinearFunction
+from kitchenette.learning.partial import Partial
+from kitchenette.learning.solution import VARIANCE_ROWS, Solution
+from kitchenette.maps.protocol import FittedMap, frozen_like, thawed
+from kitchenette.training.prepared import Prepared, is_balanced
+
+Array = NDArray[np.float64]
+PREDICTED_ROWS = 1 << 14  # the size of the blocks in which data other than arrays is converted
+VARIANCE_NUMBERS = 1 << 20  # the number of features in a block of `variances`
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A problem, what is prepared for it, what is known of the rows, and the solution.
+
+    It never changes: rows that are added or removed make another model. The solution is computed
+    when it is first needed, and kept.
+
+    Attributes
+    ----------
+    problem : Problem or Components
+        What is learned.
+    prepared : Prepared
+        The map, the coding and the columns.
+    partial : Partial or None
+        What is kept of the rows; None if nothing was learned, or only predictions are wanted.
+    known : LinearFunction or None
+        The solution, if it is known without the statistics.
+    solver, loss : str
+        How it was found, and what it minimizes.
+    n_iter : int
+        The number of passes over the rows.
+    """
+
+    problem: Any
+    prepared: Prepared
+    partial: Partial | None = None
+    known: LinearFunction | None = None
+    solver: str = "onepass"
+    loss: str = "squared"
+    n_iter: int = 1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_lock", Lock())
+        object.__setattr__(self, "_solution", self.known)
+        object.__setattr__(self, "_posterior", None)
+
+    def __getstate__(self) -> dict[str, Any]:
+        kept = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return {**kept, "known": self._solution}  # type: ignore[attr-defined]
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, value in state.items():
+            object.__setattr__(self, name, value)
+        self.__post_init__()
+
+    # ------------------------------------------------------------ the solution
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether anything was learned."""
+        return self.partial is not None or self.known is not None
+
+    @property
+    def solution_if_known(self) -> Any:
+        """The solution if it was computed, else None."""
+        return self._solution  # type: ignore[attr-defined]
+
+    @property
+    def solution(self) -> Any:
+        """The solution, a `LinearFunction` of features, which is computed when first needed."""
+        if self._solution is None:  # type: ignore[attr-defined]
+            with self._lock:  # type: ignore[attr-defined]
+                if self._solution is None:  # type: ignore[attr-defined]
+                    found = self.problem.solved(self.prepared, self.partial)
+                    object.__setattr__(self, "_solution", found)
+        return self._solution  # type: ignore[attr-defined]
+
+    @property
+    def posterior(self) -> Solution:
+        """The solution with the factor of the Gram matrix, which is large and not stored."""
+        solution, statistics = self.solution, self._statistics()
+        with self._lock:  # type: ignore[attr-defined]
+            found = self._posterior  # type: ignore[attr-defined]
+            if found is None:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", ConvergenceWarning)  # issued before
+                    found = statistics.solve(
+                        solution.alpha,
+                        fit_intercept=solution.fit_intercept,
+                        n_observations=self.problem.n_observations(self.prepared, self.partial),
+                    )
+                object.__setattr__(self, "_posterior", found)
+        return found
+
+    def _statistics(self) -> Any:
+        assert self.partial is not None
+        return self.partial.statistics
+
+    # ------------------------------------------------------------ rows
+
+    def with_partial(self, partial: Partial) -> Self:
+        """The model of other rows."""
+        coding = self.prepared.coding.among(partial.classes).in_precision(partial.target_dtype)
+        prepared = self.prepared
+        if coding is not prepared.coding:
+            prepared = replace(prepared, coding=coding)
+        return type(self)(self.problem, prepared, partial)
+
+    def with_rows(self, X: Any, targets: NDArray[Any], weights: Array | None, coding: Any) -> Self:
+        """The model with checked rows in addition, encoded by a coding of the same classes."""
+        prepared, partial = self.prepared, self.partial
+        few = X.shape[0] <= MOST_ROWS and not is_balanced(prepared.class_weight)
+        if partial is None or partial.n_rows == 0 or not few:
+            more = prepared.partial(X, targets, weights, coding)
+            return self.with_partial(more if partial is None else partial.combined(more))
+        batch = prepared.batch(X, targets, weights)
+        self._check_width(batch.Y.shape[1])
+        dtype = max(partial.target_dtype, coding.dtype)
+        return self.with_partial(replace(partial, target_dtype=dtype).with_batch(batch))
+
+    def without_rows(self, X: Any, targets: NDArray[Any], weights: Array | None) -> Self:
+        """The model without checked rows, which it has learned."""
+        assert self.partial is not None
+        batch = self.prepared.batch(X, targets, weights)
+        self._check_width(batch.Y.shape[1])
+        if self.partial.by_class is not None:
+            return self.with_partial(self.partial.without_batch_of_classes(batch, targets))
+        return self.with_partial(self.partial.without_batch(batch))
+
+    def _check_width(self, n_targets: int) -> None:
+        assert self.partial is not None
+        if n_targets != self.partial.n_targets:
+            raise ValueError(
+                f"Y must have {self.partial.n_targets} columns, as before; got {n_targets}."
+            )
+
+    def for_inference(self) -> Self:
+        """The model for predictions alone, without statistics."""
+        fitted, feature_map = self.prepared.fitted.for_inference(), self.prepared.feature_map
+        if isinstance(thawed(feature_map), FittedMap):
+            feature_map = frozen_like(feature_map, fitted)
+        prepared = replace(self.prepared, fitted=fitted, feature_map=feature_map)
+        return replace(self, prepared=prepared, partial=None, known=self.solution)
+
+    # ------------------------------------------------------------ predictions
+
+    def outputs(self, X: Any) -> tuple[Array, np.dtype[Any]]:
+        """The linear function of checked rows in float64, and the precision of the features."""
+        solution, fitted, n_rows = self.solution, self.prepared.fitted, X.shape[0]
+        out = np.empty((n_rows, solution.intercept.size))
+        # Data that is not an array is converted in blocks.
+        size = n_rows if isinstance(X, np.ndarray) else PREDICTED_ROWS
+        for part in slices(n_rows, size):
+            rows = fitted.rows(take(X, part))
+            if not solution.predict(fitted, rows, out[part]):
+                raise ValueError(fitted.overflow(rows))
+        return out, fitted.operator(rows).dtype
+
+    def variances(self, X: Any) -> Array:
+        """Variances of new observations of checked rows, noise included."""
+        posterior = self.posterior
+        variance = np.empty((X.shape[0], posterior.rss.size))
+        size = max(VARIANCE_ROWS, VARIANCE_NUMBERS // posterior.coef.shape[0])
+        for part in slices(X.shape[0], size):
+            variance[part] = posterior.variance(
+                features_beyond(self.prepared.fitted, take(X, part))
+            )
+        spread = self.solution.validation.spread
+        return variance if spread is None else variance * np.square(spread)
