@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 import functools
 import pickle
 
@@ -233,7 +234,8 @@ def test_models_keep_the_names_of_targets_and_weights(tmp_path):
         assert (one.target_names_.tolist(), one.weight_name_) == (["price", "count"], "weight")
     kitchenette.save(KernelRegressor(MAP).fit(FRAME[["count"]], FRAME["price"]), tmp_path / "m")
     assert not hasattr(kitchenette.load(tmp_path / "m"), "target_names_")
-    model.target_names_ = np.array([1.0, 2.0])
+    prepared = replace(model.model_.prepared, target_names=np.array([1.0, 2.0]))
+    model.model_ = replace(model.model_, prepared=prepared)
     kitchenette.save(model, tmp_path / "m")
     with pytest.raises(kitchenette.ModelFileError, match="target_names_ must be names"):
         kitchenette.load(tmp_path / "m")

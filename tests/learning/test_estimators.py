@@ -1094,9 +1094,9 @@ def test_pickles_have_all_but_the_factor():
     X, y = regression()
     model = KernelRegressor(fixed_map()).fit(X, y)
     mean, std = model.predict(X, return_std=True)
-    assert vars(model.model_)["_posterior"] is not None
+    assert model.model_.computed.posterior is not None
     copy = pickle.loads(pickle.dumps(model))
-    assert vars(copy.model_)["_posterior"] is None
+    assert copy.model_.computed.posterior is None
     assert np.array_equal(copy.predict(X), mean)
     np.testing.assert_allclose(copy.predict(X, return_std=True)[1], std)
     unfinished = pickle.loads(pickle.dumps(KernelRegressor(fixed_map()).partial_fit(X, y)))

@@ -1,4 +1,4 @@
-"""Imports between rooms go one way, and what is private to a room stays there."""
+"""Imports between packages go one way, and what is private to a package stays there."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 SOURCE = Path(__file__).parents[2] / "src" / "kitchenette"
 
-# Room: the rooms that it may import. A room is a folder, or a module beside the folders.
+# Package: the packages that it may import. A package is a folder, or a module beside the folders.
 MAY_IMPORT: dict[str, set[str]] = {
     "comparison": set(),
     "parameters": set(),
@@ -26,8 +26,10 @@ MAY_IMPORT["bounds"] = {"maps"} | MAY_IMPORT["maps"]
 MAY_IMPORT["metrics"] = {"maps"} | MAY_IMPORT["maps"]
 MAY_IMPORT["learning"] = {"maps"} | MAY_IMPORT["maps"]
 MAY_IMPORT["selection"] = {"learning"} | MAY_IMPORT["learning"]
-MAY_IMPORT["report"] = {"metrics", "selection"} | MAY_IMPORT["selection"]
-MAY_IMPORT["backends"] = {"selection"} | MAY_IMPORT["selection"]
+MAY_IMPORT["training"] = {"selection"} | MAY_IMPORT["selection"]
+MAY_IMPORT["estimators"] = {"training"} | MAY_IMPORT["training"]
+MAY_IMPORT["report"] = {"metrics", "estimators"} | MAY_IMPORT["estimators"]
+MAY_IMPORT["backends"] = {"estimators"} | MAY_IMPORT["estimators"]
 MAY_IMPORT["dask"] = MAY_IMPORT["spark"] = {"backends"} | MAY_IMPORT["backends"]
 MAY_IMPORT["_config"] = set()
 MAY_IMPORT["jobs"] = {"backends", "report"} | MAY_IMPORT["report"]
@@ -38,11 +40,11 @@ NATIVE = "_core"
 MAY_CALL_NATIVE = {"_config", "data", "learning", "sketching"}
 
 
-def room_of(path: Path) -> str:
+def package_of(path: Path) -> str:
     return path.relative_to(SOURCE).parts[0].removesuffix(".py")
 
 
-MODULES = sorted(path for path in SOURCE.rglob("*.py") if room_of(path) not in ENTRANCES)
+MODULES = sorted(path for path in SOURCE.rglob("*.py") if package_of(path) not in ENTRANCES)
 
 
 @cache
@@ -52,7 +54,7 @@ def trees() -> dict[Path, ast.Module]:
 
 
 def imported(tree: ast.AST, path: Path) -> Iterator[tuple[str, str, int]]:
-    """The room, the name and the line of everything that is imported from the package."""
+    """The package, the name and the line of everything that is imported from the package."""
     package = ("kitchenette", *path.relative_to(SOURCE).parts[:-1])
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -83,10 +85,10 @@ def private_definitions(tree: ast.AST) -> Iterator[str]:
 
 
 @cache
-def private_of_room() -> dict[str, set[str]]:
+def private_of_package() -> dict[str, set[str]]:
     found: dict[str, set[str]] = defaultdict(set)
     for module, tree in trees().items():
-        found[room_of(module)].update(filter(private, private_definitions(tree)))
+        found[package_of(module)].update(filter(private, private_definitions(tree)))
     return found
 
 
@@ -94,41 +96,41 @@ def place(path: Path, line: int) -> str:
     return f"{path.relative_to(SOURCE)}:{line}"
 
 
-def test_every_module_stands_in_a_room_with_a_place_in_the_order():
-    assert {room_of(path) for path in MODULES} <= set(MAY_IMPORT)
+def test_every_module_stands_in_a_package_with_a_place_in_the_order():
+    assert {package_of(path) for path in MODULES} <= set(MAY_IMPORT)
 
 
-@pytest.mark.parametrize("room", MAY_IMPORT)
-def test_imports_go_one_way(room):
-    allowed = {room, NATIVE} | MAY_IMPORT[room]
+@pytest.mark.parametrize("package", MAY_IMPORT)
+def test_imports_go_one_way(package):
+    allowed = {package, NATIVE} | MAY_IMPORT[package]
     wrong = [
         f"{place(path, line)} imports {target or 'kitchenette'}"
         for path, tree in trees().items()
-        if room_of(path) == room
+        if package_of(path) == package
         for target, _, line in imported(tree, path)
         if target not in allowed
     ]
     assert not wrong, "\n".join(wrong)
 
 
-def test_no_private_name_is_imported_from_another_room():
+def test_no_private_name_is_imported_from_another_package():
     wrong = [
         f"{place(path, line)} imports {name} from {target}"
         for path, tree in trees().items()
         for target, name, line in imported(tree, path)
-        if private(name) and target != room_of(path)
+        if private(name) and target != package_of(path)
     ]
     assert not wrong, "\n".join(wrong)
 
 
-def test_no_private_attribute_of_one_room_is_used_in_another():
+def test_no_private_attribute_of_one_package_is_used_in_another():
     wrong = []
     for path, tree in trees().items():
-        room = room_of(path)
+        package = package_of(path)
         elsewhere = {
             name: other
-            for other, names in private_of_room().items()
-            for name in names - private_of_room()[room]
+            for other, names in private_of_package().items()
+            for name in names - private_of_package()[package]
         }
         for node in ast.walk(tree):
             if isinstance(node, ast.Attribute) and node.attr in elsewhere:
@@ -154,7 +156,7 @@ def test_native_functions_are_called_where_numbers_are_computed_and_nowhere_else
     wrong = [
         f"{place(path, line)} uses {NATIVE}.{name}"
         for path, tree in trees().items()
-        if room_of(path) not in MAY_CALL_NATIVE
+        if package_of(path) not in MAY_CALL_NATIVE
         for name, line in native_functions(tree)
     ]
     assert not wrong, "\n".join(wrong)
@@ -165,7 +167,7 @@ def test_learning_knows_maps_by_the_protocol_alone():
     wrong = [
         f"{place(path, node.lineno)} knows {name}"
         for path, tree in trees().items()
-        if room_of(path) == "learning"
+        if package_of(path) == "learning"
         for node in ast.walk(tree)
         for name in names_in(node) & particular
     ]
@@ -188,7 +190,7 @@ def test_the_checks_see_what_they_should():
         "import kitchenette.cli.demo\nfrom kitchenette import metrics\nimport numpy\n"
         "self._made = _core.make(_core.Tail())\n"
     )
-    found = [(room, name) for room, name, _ in imported(tree, path)]
+    found = [(package, name) for package, name, _ in imported(tree, path)]
     assert found == [("learning", "_x"), ("cli", "app"), ("cli", ""), ("metrics", "metrics")]
     assert "_made" in set(private_definitions(tree))
     assert list(native_functions(tree)) == [("make", 6)]

@@ -41,7 +41,7 @@ def small_samples(monkeypatch):
     """Samples of 500 rows instead of 8000, and of 700 rows of tables."""
     learning, sources, auto = (
         sys.modules[f"kitchenette.{name}"]  # `kitchenette.data.source` is also a function
-        for name in ("learning.base", "data.source", "selection.automap")
+        for name in ("training.feature_maps", "data.source", "selection.automap")
     )
     monkeypatch.setattr(auto, "PILOT_ROWS", 500)
     for module in (learning, sources):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from threading import Lock
 from typing import Any, Self
 
@@ -22,6 +22,15 @@ from kitchenette.training.prepared import Prepared, is_balanced
 Array = NDArray[np.float64]
 PREDICTED_ROWS = 1 << 14  # the size of the blocks in which data other than arrays is converted
 VARIANCE_NUMBERS = 1 << 20  # the number of features in a block of `variances`
+
+
+@dataclass(eq=False)
+class Computed:
+    """What a model has computed so far, for the threads that share it."""
+
+    solution: Any = None
+    posterior: Any = None
+    lock: Any = field(default_factory=Lock)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,18 +64,20 @@ class Model:
     loss: str = "squared"
     n_iter: int = 1
 
+    computed: Computed = field(default_factory=Computed, init=False, repr=False)
+
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_lock", Lock())
-        object.__setattr__(self, "_solution", self.known)
-        object.__setattr__(self, "_posterior", None)
+        self.computed.solution = self.known
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return {**kept, "known": self._solution}  # type: ignore[attr-defined]
+        names = [one.name for one in fields(self) if one.init]
+        state = {name: getattr(self, name) for name in names}
+        return {**state, "known": self.solution_if_known}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         for name, value in state.items():
             object.__setattr__(self, name, value)
+        object.__setattr__(self, "computed", Computed())
         self.__post_init__()
 
     # ------------------------------------------------------------ the solution
@@ -79,34 +90,32 @@ class Model:
     @property
     def solution_if_known(self) -> Any:
         """The solution if it was computed, else None."""
-        return self._solution  # type: ignore[attr-defined]
+        return self.computed.solution
 
     @property
     def solution(self) -> Any:
         """The solution, a `LinearFunction` of features, which is computed when first needed."""
-        if self._solution is None:  # type: ignore[attr-defined]
-            with self._lock:  # type: ignore[attr-defined]
-                if self._solution is None:  # type: ignore[attr-defined]
-                    found = self.problem.solved(self.prepared, self.partial)
-                    object.__setattr__(self, "_solution", found)
-        return self._solution  # type: ignore[attr-defined]
+        found = self.computed
+        if found.solution is None:
+            with found.lock:
+                if found.solution is None:
+                    found.solution = self.problem.solved(self.prepared, self.partial)
+        return found.solution
 
     @property
     def posterior(self) -> Solution:
         """The solution with the factor of the Gram matrix, which is large and not stored."""
-        solution, statistics = self.solution, self._statistics()
-        with self._lock:  # type: ignore[attr-defined]
-            found = self._posterior  # type: ignore[attr-defined]
-            if found is None:
+        solution, statistics, found = self.solution, self._statistics(), self.computed
+        with found.lock:
+            if found.posterior is None:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", ConvergenceWarning)  # issued before
-                    found = statistics.solve(
+                    found.posterior = statistics.solve(
                         solution.alpha,
                         fit_intercept=solution.fit_intercept,
                         n_observations=self.problem.n_observations(self.prepared, self.partial),
                     )
-                object.__setattr__(self, "_posterior", found)
-        return found
+        return found.posterior
 
     def _statistics(self) -> Any:
         assert self.partial is not None
