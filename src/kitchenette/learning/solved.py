@@ -10,9 +10,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from kitchenette.data.rows import slices, take
 from kitchenette.data.source import Source
-from kitchenette.learning.accumulation import features_beyond
 from kitchenette.learning.base import Array
 from kitchenette.learning.checks import checked_alpha
+from kitchenette.learning.extrapolation import predictive_variance
 from kitchenette.learning.leave_one_out import LeaveOneOut
 from kitchenette.learning.machine_parameters import is_word
 from kitchenette.learning.model import LinearModel, Validation
@@ -172,6 +172,6 @@ class SolvedMachine(OnePassMachine):
         variance = np.empty((X.shape[0], posterior.rss.size))
         size = max(VARIANCE_ROWS, VARIANCE_NUMBERS // posterior.coef.shape[0])
         for part in slices(X.shape[0], size):
-            variance[part] = posterior.variance(features_beyond(self._fitted, take(X, part)))
+            variance[part] = predictive_variance(posterior, self._fitted, take(X, part))
         spread = self._model.validation.spread
         return variance if spread is None else variance * np.square(spread)
