@@ -159,6 +159,14 @@ def test_weights_times_a_constant_change_nothing_beyond_the_data(model):
     assert_allclose(found[0], found[1], rtol=1e-6)
 
 
+@pytest.mark.parametrize("alpha", [0.0, 1e-300])
+def test_without_a_penalty_there_is_no_prior_to_return_to(model, alpha):
+    model, X, y = model
+    free = KernelRegressor(FrozenEstimator(model.feature_map_), alpha=alpha)
+    std = free.fit(X.astype(np.float32), y.astype(np.float32)).predict(far_from(X), True)[1]
+    assert np.isfinite(std).all()
+
+
 def test_forged_ranges_are_refused(model):
     specification = model[0].feature_map_.specification_
     for ranges in (np.zeros((3, 2)), np.array([[1.0] * 3, [0.0] * 3]), np.full((2, 3), np.nan)):

@@ -62,13 +62,13 @@ def predictive_variance(posterior: Solution, fitted: FittedMap, X: Any) -> Array
     beyond = specification.beyond
     variance = posterior.variance(written(fitted, rows, beyond.operator(rows.dtype)))
     found = beyond.distances(rows)
-    if found is None or posterior.alpha <= 0:
-        return variance
+    alpha, n_rows = posterior.alpha * posterior.weight_scale, posterior.n_observations
+    if found is None or alpha <= np.finfo(np.float64).eps * n_rows:
+        return variance  # without a penalty there is no prior
     kernel, distances = found
     outside = distances > 0
     if outside.any():
-        alpha = posterior.alpha * posterior.weight_scale  # for weights with a mean of one
-        left = unlearned_share(kernel, distances[outside], posterior.n_observations / alpha)
+        left = unlearned_share(kernel, distances[outside], n_rows / alpha)
         least = (1 + left / alpha)[:, None] * posterior.noise_variance
         variance[outside] = np.maximum(variance[outside], least)
     return variance
