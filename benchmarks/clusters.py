@@ -92,15 +92,15 @@ def collection(n_blocks: int) -> tuple[da.Array, da.Array]:
 # ---------------------------------------------------------------- one process
 
 
-def summed_up(n_features: int, n_blocks: int) -> tuple[float, Summary, float]:
-    """The seconds of learning blocks of rows, their summary, and the seconds of a merge."""
+def summed_up(n_features: int, n_blocks: int) -> tuple[float, Partial, float]:
+    """The seconds of learning blocks of rows, their partial, and the seconds of a merge."""
     with threadpool_limits(1):
         first = generated(0, SAMPLE_ROWS)
         prepared = prepare(machine(n_features), first[:, :-1], first[:, -1])
         found, start = None, perf_counter()
         for block in range(n_blocks):
             rows = generated(block)
-            part = learn(prepared, rows[:, :-1], rows[:, -1])
+            part = partial(prepared, rows[:, :-1], rows[:, -1])
             found = part if found is None else combine(found, part)
         seconds = perf_counter() - start
         assert found is not None

@@ -102,14 +102,14 @@ def prepared(n_features: int) -> Any:
 
 def on_spark(n_features: int, n_blocks: int, n_tasks: int) -> list[Run]:
     """The statistics of all rows, and Spark's own solver if it takes so many features."""
-    from kitchenette.training.train import PartialOf
     from kitchenette.spark import frame_source
+    from kitchenette.training.train import PartialOf
 
     with tempfile.TemporaryDirectory() as folder:
         spark, ready = session(n_tasks, folder), prepared(n_features)
         rows = frame_source(frame(spark, n_blocks, n_tasks), "features", "label", n_tasks=n_tasks)
         start = perf_counter()
-        summary = rows.reduced(SummaryOf(ready))
+        summary = rows.reduced(PartialOf(ready.prepared))
         seconds = perf_counter() - start
         assert summary.n_rows == n_blocks * BLOCK_ROWS
         traffic, sample = rows.traffic[-1], 8 * SAMPLE_ROWS * (N_COLUMNS + 1)

@@ -86,7 +86,7 @@ def times(folder: Path, n_rows: int) -> None:
     prepared = prepare(model, X[:20_000], y[:20_000])
     found = best_of(
         {
-            UNIT: lambda: void(learn(prepared, X, y)),
+            UNIT: lambda: void(partial(prepared, X, y)),
             "reading Parquet alone": lambda: read(rows),
             "`kitchenette fit --map Fastfood`, Parquet": lambda: fit(data, "--map", "Fastfood"),
             "`kitchenette fit`, Parquet": lambda: fit(data),
@@ -99,7 +99,7 @@ def times(folder: Path, n_rows: int) -> None:
     alone = "pyarrow.csv alone"
     found = best_of(
         {
-            UNIT: lambda: void(learn(prepared, X[:few], y[:few])),
+            UNIT: lambda: void(partial(prepared, X[:few], y[:few])),
             alone: lambda: void(csv.read_csv(text)),
             "reading CSV alone": lambda: read(source(text, target="y")),
             "`kitchenette fit --map Fastfood`, Parquet": lambda: fit(data, "--map", "Fastfood"),

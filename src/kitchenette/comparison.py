@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-# seed_ is compared instead of random_state. The precision of the draw, cached operators and cached
-# tables of words do not belong to the identity of a map.
-PASSED_OVER = ("random_state", "precision", "_operators", "_table")
+# seed_ is compared instead of random_state. The precision of the draw, what is cached (operators,
+# tables of words, the map for rows beyond the data) and the ranges of the data, which features do
+# not depend on, do not belong to the identity of a map.
+PASSED_OVER = ("random_state", "precision", "_operators", "_table", "beyond", "ranges")
 ROUNDING = 1e-6  # relative difference of the same number in float32 or on another processor
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 import functools
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd

@@ -86,3 +86,24 @@ def test_there_may_be_more_shards_than_rows(tmp_path):
             rows, path, SETTINGS, shard=(number, 40), prepared=paths[0] if number > 1 else None
         )
     assert merge_shards(paths).statistics_.n_rows == 27
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_a_shard_reads_columns_as_the_prepared_one(tmp_path, suffix):
+    rng = np.random.default_rng(0)
+    codes = np.array([f"{number:05d}" for number in range(20)])[rng.integers(0, 20, 600)]
+    frame = pd.DataFrame({"zip": codes, "x": rng.normal(size=600)})
+    frame["target"] = frame["x"] + np.sin(7 * frame["zip"].astype(float))
+    path = tmp_path / f"rows.{suffix}"
+    if suffix == "csv":
+        frame.to_csv(path, index=False)
+    else:
+        frame.astype({"zip": int}).to_parquet(path)
+    told = source(path, target="target", kinds={"zip": "category"})
+    not_told = source(path, target="target")
+    shards = [tmp_path / "1.shard", tmp_path / "2.shard"]
+    learn_shard(told, shards[0], SETTINGS, shard=(1, 2))
+    learn_shard(not_told, shards[1], SETTINGS, shard=(2, 2), prepared=shards[0])
+    whole = fit_rows(told, tmp_path / "model", SETTINGS).model
+    rows = told.without_targets()
+    assert_allclose(merge_shards(shards).predict(rows), whole.predict(rows), rtol=1e-9, atol=1e-9)

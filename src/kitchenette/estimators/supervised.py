@@ -54,6 +54,8 @@ class KernelEstimator(FeatureEstimator):
     """A linear model of random features, of numbers or of classes."""
 
     solution_class = LinearModel
+    task: ClassVar[str]
+    warm_start: Any
     default_map = "'auto'"
     abilities = (
         "predicts",
@@ -116,7 +118,7 @@ class KernelEstimator(FeatureEstimator):
         self.model_ = replace(self.model_, prepared=with_names(self.model_.prepared, source))
 
     def _earlier(self) -> Earlier | None:
-        if not self.warm_start or "model_" not in vars(self):  # type: ignore[attr-defined]
+        if not self.warm_start or "model_" not in vars(self):
             return None
         model = self.model_
         solution, prepared = model.solution_if_known, model.prepared
@@ -224,8 +226,9 @@ class KernelEstimator(FeatureEstimator):
         >>> model.importance(X).round(1)
         array([0. , 0.7, 0.3])
         """
-        model, partial = self._current(), self._partial()
-        return importance(model.prepared.fitted, partial.statistics, model.solution.coef, X)
+        model, statistics = self._current(), self._partial().statistics
+        assert statistics is not None
+        return importance(model.prepared.fitted, statistics, model.solution.coef, X)
 
     def plot_importance(self, X: Any = None, *, most: int = 20, ax: Any = None) -> Any:
         """Draw the importances of the most important columns as bars.
@@ -292,7 +295,7 @@ class KernelEstimator(FeatureEstimator):
 
     def target_state(self, model: Model) -> dict[str, Any]:
         prepared = model.prepared
-        state = {
+        state: dict[str, Any] = {
             "observation_rule_": prepared.observation_rule,
             "target_names_": prepared.target_names,
             "weight_name_": prepared.weight_name,
@@ -315,7 +318,7 @@ class KernelEstimator(FeatureEstimator):
         if names is not None and (names.ndim != 1 or names.dtype != object):
             raise ValueError("target_names_ must be names.")
         solver, loss = values["solver_"] or "onepass", values["loss_"] or "squared"
-        if solver not in SOLVERS[1:] or loss not in LOSSES[str(self.task)]:
+        if solver not in SOLVERS[1:] or loss not in LOSSES[self.task]:
             raise ValueError("solver_ and loss_ must be among those that exist.")
         rule = values["observation_rule_"] or RULES[0]
         check_choice("observation_rule_", rule, RULES)

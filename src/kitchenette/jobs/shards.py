@@ -54,8 +54,8 @@ def learn_shard(
     held_out : bool, default=True
         Whether some rows are not learned, so that the error can be measured on them.
     prepared : str or path-like, optional
-        The statistics of another shard, whose map is taken instead of choosing it again. Both ways
-        give the same map.
+        The statistics of another shard, whose map is taken instead of choosing it again, and as
+        which columns are read. Both ways give the same map.
     progress : callable, optional
         Called with what is done, the number of rows done and that of all rows of the shard.
 
@@ -87,13 +87,14 @@ def learn_shard(
     out, show = Path(out), progress or (lambda what, done, total: None)
     refuse_input(out, source.paths)
     check_folder(out)
-    inputs, options = source.fingerprint(), described(settings, None)
     if prepared is None:
         show("choosing a map", 0, source.n_rows or 0)
-        state, _ = begun(source, settings, inputs, None, held_out=held_out)
+        state, _ = begun(source, settings, source.fingerprint(), None, held_out=held_out)
     else:
         state = loaded_statistics(prepared, limits_of(source, settings, None))
-        state.check_belongs(inputs, options, Path(prepared))
+        source = source.read_as(state.prepared.known_columns())
+        options = described(settings, None)
+        state.check_belongs(source.fingerprint(), options, Path(prepared))
         state = replace(state, summary=None, stop=0)
     if state.facts["iterates"]:
         raise ValueError(

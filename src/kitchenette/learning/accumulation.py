@@ -18,7 +18,6 @@ from kitchenette.learning.progress import with_progress
 from kitchenette.learning.row_sample import RowSample
 from kitchenette.learning.target_coding import TargetCoding
 from kitchenette.learning.threads import BLAS, one_blas_thread
-from kitchenette.maps.prepared import PreparedSpecification
 from kitchenette.maps.protocol import FittedMap
 from kitchenette.sketching.operators import Operator
 
@@ -87,25 +86,13 @@ class StatisticsBuilder:
 def features(fitted: FittedMap, X: Any, memory: NDArray[Any] | None = None) -> NDArray[Any]:
     """The features of rows, written to ``memory`` if it is large enough."""
     rows = fitted.rows(X)
-    return _written(fitted, rows, fitted.operator(rows), memory)
+    return written(fitted, rows, fitted.operator(rows), memory)
 
 
-def features_beyond(fitted: FittedMap, X: Any) -> NDArray[Any]:
-    """Features that are unlike those of the data for rows beyond the data.
-
-    Predictions there are those at the ends of the data, if columns are transformed to ranks or
-    logarithms; but their standard deviations are not.
-    """
-    rows = fitted.rows(X)
-    specification = getattr(fitted, "specification_", None)
-    if not isinstance(specification, PreparedSpecification):
-        return _written(fitted, rows, fitted.operator(rows), None)
-    return _written(fitted, rows, specification.beyond.operator(rows.dtype), None)
-
-
-def _written(
-    fitted: FittedMap, rows: Any, operator: Operator, memory: NDArray[Any] | None
+def written(
+    fitted: FittedMap, rows: Any, operator: Operator, memory: NDArray[Any] | None = None
 ) -> NDArray[Any]:
+    """The features of checked rows by an operator, written to ``memory`` if it is large enough."""
     # Allocating new pages takes about as long as computing the features.
     n_rows = rows.shape[0]
     if memory is None or memory.shape[0] < n_rows or memory.dtype != operator.dtype:
@@ -157,7 +144,7 @@ def _batch_of(
     memory: NDArray[Any] | None = None,
 ) -> Batch:
     """What `batch` returns for checked rows; features are written to ``memory`` if they fit."""
-    Z = _written(fitted, rows, fitted.operator(rows), memory)
+    Z = written(fitted, rows, fitted.operator(rows), memory)
     keys = None
     if with_keys:
         keys = row_keys(rows if can_be_hashed(rows) else Z, coding.target_numbers(targets))

@@ -12,8 +12,9 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from kitchenette.files.registry import storable
+from kitchenette.kernels import Kernel, Laplacian, RadialKernel
 from kitchenette.maps.codings import Coding
-from kitchenette.maps.preparation import Preparation
+from kitchenette.maps.preparation import Preparation, check_numbers
 from kitchenette.maps.specification import Cost, Specification
 from kitchenette.sketching.operators import (
     Chain,
@@ -38,11 +39,14 @@ class PreparedSpecification(Specification):
         The map of the prepared columns; None if they are the features.
     vocabularies : tuple of Coding
         The columns that are strings or dates in the data and numbers in the rows of the operator.
+    ranges : ndarray of shape (2, n_prepared_columns) or None
+        The smallest and the largest number of each prepared column of the data, if it is known.
     """
 
     preparation: Preparation
     inner: Specification | None
     vocabularies: tuple[Coding, ...] = ()
+    ranges: NDArray[np.float64] | None = None
 
     @classmethod
     def of(
@@ -50,6 +54,7 @@ class PreparedSpecification(Specification):
         preparation: Preparation,
         inner: Specification | None = None,
         vocabularies: tuple[Coding, ...] = (),
+        ranges: NDArray[np.float64] | None = None,
     ) -> Self:
         """The specification of these parts."""
         made = cls(
@@ -60,6 +65,7 @@ class PreparedSpecification(Specification):
             preparation=preparation,
             inner=inner,
             vocabularies=vocabularies,
+            ranges=ranges,
         )
         made.check()
         return made
@@ -78,6 +84,27 @@ class PreparedSpecification(Specification):
             inner = inner.beyond
         return replace(self, preparation=self.preparation.beyond(), inner=inner)
 
+    def distances(self, rows: Any) -> tuple[Kernel, NDArray[np.float64]] | None:
+        """The kernel, and how far checked rows are from the box of the data, in length scales.
+
+        None if the ranges are not known, or the kernel is not one of distances.
+        """
+        if sp.issparse(rows) and self.preparation.keeps_zeros:
+            prepared = self.preparation.sparse_rows(rows).toarray()
+        else:
+            prepared = np.empty((rows.shape[0], self.preparation.n_outputs), dtype=rows.dtype)
+            self.preparation.operator(rows.dtype).write(rows, prepared)
+        if isinstance(self.inner, PreparedSpecification):
+            return self.inner.distances(prepared)
+        kernel = getattr(self.inner, "kernel", None)
+        if self.ranges is None or not isinstance(kernel, RadialKernel | Laplacian):
+            return None
+        low, high = self.ranges
+        outside = prepared.astype(np.float64) - np.clip(prepared, low, high)
+        if isinstance(kernel, Laplacian):
+            return kernel, np.abs(outside).sum(axis=1)
+        return kernel, np.linalg.norm(outside, axis=1)
+
     def cost(self) -> Cost:
         return Cost(0, 0)  # all parts are counted as objects of their own
 
@@ -94,6 +121,10 @@ class PreparedSpecification(Specification):
             raise ValueError(f"the inner map must have {n_outputs} columns.")
         if self.n_components != (n_outputs if self.inner is None else self.inner.n_components):
             raise ValueError("n_components must be those of the inner map.")
+        if self.ranges is not None:
+            check_numbers("ranges", self.ranges.ravel(), 2 * n_outputs)
+            if self.ranges.shape != (2, n_outputs) or np.any(self.ranges[0] > self.ranges[1]):
+                raise ValueError("ranges must have a smallest and a largest number per column.")
         if not all(isinstance(vocabulary, Coding) for vocabulary in self.vocabularies):
             raise ValueError("vocabularies must be codings of columns.")
         columns = [vocabulary.column for vocabulary in self.vocabularies]

@@ -132,11 +132,14 @@ class AutoMap(RowMap):
     "compressed" and "ranks" are piecewise linear functions between the smallest and the largest
     number of the sample, and constant beyond them, so that a new extreme number of a heavy tail is
     predicted like the largest one seen. The standard deviations of predictions do not trust that:
-    for them a number beyond the data by less than a quarter of their distance from the median is
+    for them a number beyond the data by less than a tenth of their distance from the median is
     near them, and further out the functions rise as fast as in "columns", for a thousand spreads.
-    So standard deviations far from the data return to that of the prior, unless only columns are
-    far away that the target hardly depends on, or the length scale is as large, for a target that
-    is nearly linear, or there are many more rows than features, which leave nothing unknown.
+    The ranges of the prepared columns of the sample are kept with the map. Beyond them the standard
+    deviation is at least that of a Gaussian process of this kernel (see
+    `kitchenette.learning.extrapolation`), so that it returns to that of the prior however many rows
+    there are, unless only columns are far away that the target hardly depends on, or the length
+    scale is as large, for a target that is nearly linear. Sparse rows of more than 256 columns have
+    no such ranges.
 
     A number that many rows have in a column, far from all others, such as 100 among strengths of
     signals between -100 and 0, often stands for a missing one. It is moved beside the smallest or

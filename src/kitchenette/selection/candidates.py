@@ -96,7 +96,11 @@ class FourierCandidate:
         preparation = self.scales.preparation(self.factors)
         if self.mixing is not None:
             preparation = Sequence.of(preparation, LinearColumns.of(self.mixing))
-        return PreparedSpecification.of(preparation, self.inner(n_components, seed, precision))
+        inner, rows = self.inner(n_components, seed, precision), self.prepared(None)
+        ranges = None
+        if not sp.issparse(rows):
+            ranges = np.array([rows.min(axis=0), rows.max(axis=0)], dtype=np.float64)
+        return PreparedSpecification.of(preparation, inner, ranges=ranges)
 
     def wider(self, factor: float) -> FourierCandidate:
         """The same with another width."""

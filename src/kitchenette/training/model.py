@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from kitchenette.data.rows import slices, take
-from kitchenette.learning.accumulation import MOST_ROWS, features_beyond
+from kitchenette.learning.accumulation import MOST_ROWS
+from kitchenette.learning.extrapolation import predictive_variance
 from kitchenette.learning.linear_model import LinearFunction
 from kitchenette.learning.partial import Partial
 from kitchenette.learning.solution import VARIANCE_ROWS, Solution
@@ -187,8 +188,6 @@ class Model:
         variance = np.empty((X.shape[0], posterior.rss.size))
         size = max(VARIANCE_ROWS, VARIANCE_NUMBERS // posterior.coef.shape[0])
         for part in slices(X.shape[0], size):
-            variance[part] = posterior.variance(
-                features_beyond(self.prepared.fitted, take(X, part))
-            )
+            variance[part] = predictive_variance(posterior, self.prepared.fitted, take(X, part))
         spread = self.solution.validation.spread
         return variance if spread is None else variance * np.square(spread)

@@ -114,8 +114,9 @@ class Prepared:
         coding, n_sampled = self.coding if coding is None else coding, self.validation_rows
 
         def accumulated(X: Any, targets: NDArray[Any], weights: Array | None) -> Any:
-            options = {"n_sampled": n_sampled, "title": title}
-            return accumulate(self.fitted, X, targets, coding, weights, **options)
+            return accumulate(
+                self.fitted, X, targets, coding, weights, n_sampled=n_sampled, title=title
+            )
 
         empty = self.empty(coding)
         if not is_balanced(self.class_weight):

@@ -102,7 +102,7 @@ class Problem:
             )
         if self.task == "classification":
             self._check_classes()
-        elif not isinstance(self.quantile, numbers.Real) or not 0 < self.quantile < 1:
+        elif not isinstance(self.quantile, numbers.Real) or not 0 < float(self.quantile) < 1:
             raise ValueError(f"quantile must be between 0 and 1; got {self.quantile!r}.")
 
     def _check_classes(self) -> None:

@@ -124,7 +124,7 @@ def _validated(owner: Any, X: Any, *, reset: bool, numeric: bool) -> Any:
 def _table_of_known_columns(prepared: Prepared, X: Any) -> Any:
     """A data frame with the columns of the first rows, as a table where the map wants one."""
     X = table_of(X) if isinstance(X, Mapping) else X
-    fitted, names = prepared.fitted, prepared.names
+    fitted, names = prepared.fitted, None if prepared.names is None else [*prepared.names]
     if isinstance(fitted, TableMap):
         return _not_empty(fitted.table(X), prepared.estimator)
     if is_plain_frame(X):
@@ -134,7 +134,7 @@ def _table_of_known_columns(prepared: Prepared, X: Any) -> Any:
         refuse_what_is_not_numbers(X)
     X = table_of(X)
     if isinstance(fitted, RowMap) and names is not None:
-        return _not_empty(selected(X, [*names]), prepared.estimator)  # the map converts blocks
+        return _not_empty(selected(X, names), prepared.estimator)  # the map converts blocks
     return _not_empty(plain_rows(X, names), prepared.estimator)
 
 
