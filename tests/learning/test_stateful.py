@@ -206,19 +206,25 @@ class ModelAndRows(RuleBasedStateMachine):
 
     # ------------------------------------------------------------ copies
 
-    @rule(through=st.sampled_from(["pickle", "file", "deepcopy"]))
-    def copy(self, through):
-        before = self.model
-        if through == "pickle":
-            self.model = pickle.loads(pickle.dumps(before))
-        elif through == "file":
-            with tempfile.TemporaryDirectory() as folder:
-                path = Path(folder) / "model.safetensors"
-                kitchenette.save(before, path)
-                self.model = kitchenette.load(path)
-        else:
-            self.model = deepcopy(before)
-        self.left_behind.append((before, list(self.rows)))
+    def go_on_with(self, copied):
+        """Change the copy from now on; the model itself must stay as it is."""
+        self.left_behind.append((self.model, list(self.rows)))
+        self.model = copied
+
+    @rule()
+    def pickled(self):
+        self.go_on_with(pickle.loads(pickle.dumps(self.model)))
+
+    @rule()
+    def copied(self):
+        self.go_on_with(deepcopy(self.model))
+
+    @rule()
+    def saved_and_loaded(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "model.safetensors"
+            kitchenette.save(self.model, path)
+            self.go_on_with(kitchenette.load(path))
 
     @rule()
     def solve(self):
@@ -247,6 +253,8 @@ class ModelAndRows(RuleBasedStateMachine):
     def teardown(self):
         if self.model is not None:
             self.compare(self.model, self.rows)
+            for model, rows in self.left_behind:
+                assert model.statistics_.n_rows == len(rows)
             for model, rows in self.left_behind[-2:]:
                 self.compare(model, rows)
 
@@ -262,6 +270,8 @@ class ModelAndRows(RuleBasedStateMachine):
         assert model.statistics_.n_rows == len(rows)
         whole = clone(self.estimator).fit(**self.arguments(rows))
         tolerance = TOLERANCE[self.precision]
+        if isinstance(self.estimator.alpha, str) and self.precision != "float64":
+            tolerance *= 100  # small penalties amplify rounding errors of float32 features
         assert model.observation_rule_ == whole.observation_rule_
         scores, *probabilities = self.predictions(model)
         expected, *expected_probabilities = self.predictions(whole)
@@ -293,7 +303,7 @@ def check(case, **options):
 
 @pytest.mark.parametrize("case", CASES)
 def test_any_sequence_of_changes_gives_the_model_of_the_rows_that_are_left(case):
-    check(case, max_examples=8, stateful_step_count=12)
+    check(case, max_examples=7, stateful_step_count=14)
 
 
 @pytest.mark.slow
