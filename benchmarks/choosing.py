@@ -23,7 +23,7 @@ from sklearn.frozen import FrozenEstimator
 
 from benchmarks.tables import Table, table
 from kitchenette import AutoMap, Fastfood, KernelClassifier, KernelRegressor
-from kitchenette.data.drawing import ARRAY_ROWS, Drawing
+from kitchenette.data.drawing import Drawing, sample_size
 from kitchenette.kernels import Gaussian
 
 CASES = (
@@ -101,7 +101,7 @@ def drawing() -> None:
 
 
 def drawing_line(X: NDArray[Any], y: NDArray[Any]) -> str:
-    drawn = shortest(lambda: Drawing(ARRAY_ROWS, 0).of_rows(X, y))
+    drawn = shortest(lambda: Drawing(sample_size(X.shape[1]), 0).of_rows(X, y))
     given = Fastfood(Gaussian(3.0), 1024, random_state=0).fit(X)
     learned = shortest(lambda: KernelRegressor(FrozenEstimator(given)).fit(X, y))
     return (

@@ -155,7 +155,7 @@ def found_on(spark: Any, address: str, folder: Path, n_kills: int) -> dict[str, 
 
     table = pa.table({"a": X[:, 0], "b": X[:, 1], "c": X[:, 2], "y": y})
     pq.write_table(table, folder / "rows.parquet")
-    files = kitchenette.data.source(folder / "rows.parquet", target="y", passes=2)
+    files = kitchenette.data.source(folder / "rows.parquet", target="y")
     with scheduled(files, address) as there:
         stored = kitchenette.KernelRegressor(plain.feature_map, random_state=0).fit(there)
     return {

@@ -194,7 +194,7 @@ def test_a_fit_of_files_is_that_of_one_machine(spark, backend, tmp_path):
     from kitchenette.jobs import FitSettings, fit_rows
 
     pq.write_table(a_table(9000).drop(["number"]), tmp_path / "rows.parquet")
-    files = kitchenette.data.source(tmp_path / "rows.parquet", target="label", passes=2)
+    files = kitchenette.data.source(tmp_path / "rows.parquet", target="label")
     settings = FitSettings(map="Fastfood", kernel="gaussian", components=64)
     rows = files.take(np.arange(100)).X
     with backend.over_files(files, "local[2]") as there:

@@ -216,7 +216,7 @@ def test_targets_of_any_kind_are_part_of_the_key():
         assert sorted(found.copies) == sorted(counts)
 
 
-def test_sources_in_memory_are_drawn_by_keys_and_files_by_place(tmp_path):
+def test_sources_are_sampled_by_keys_unless_one_pass_is_asked_for(tmp_path):
     order = np.random.default_rng(1).permutation(3000)
     for rows, other in ((NUMBERS, NUMBERS[order]), (WORDS, WORDS.iloc[order])):
         mine = source(rows, target=LABELS).drawn(0)

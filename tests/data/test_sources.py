@@ -244,7 +244,7 @@ def test_models_keep_the_names_of_targets_and_weights(tmp_path):
 def test_the_rules_of_columns_belong_to_the_fingerprint():
     prints = [
         source(FRAME, target="price", **options).fingerprint()
-        for options in ({}, {"missing": "refuse"}, {"passes": 2}, {"most_categories": 3})
+        for options in ({}, {"missing": "refuse"}, {"passes": 1}, {"most_categories": 3})
     ]
     assert len({*prints}) == 4
 
@@ -323,8 +323,8 @@ def test_wrong_names_and_values_get_a_sentence():
         source("nowhere/*.parquet")
     with pytest.raises(ValueError, match="missing must be one of 'median', 'refuse'"):
         source(FRAME, missing="mean")
-    with pytest.raises(ValueError, match="passes must be 1 or 2"):
-        source(FRAME, passes=3)
+    with pytest.raises(ValueError, match="passes must be 1, 2 or 3"):
+        source(FRAME, passes=4)
     with pytest.raises(ValueError, match="kind of 'size' must be one of"):
         source(FRAME, kinds={"size": "colour"})
     with pytest.raises(DataError, match=r"has no target"):

@@ -38,15 +38,14 @@ def rows(n_rows: int, seed: int = 0):
 
 @pytest.fixture
 def small_samples(monkeypatch):
-    """Samples of 500 rows instead of 8000, and of 700 rows of tables."""
+    """Samples of 700 rows instead of 20,000, of which 500 instead of 8000 are chosen on."""
     learning, sources, auto = (
         sys.modules[f"kitchenette.{name}"]  # `kitchenette.data.source` is also a function
         for name in ("training.feature_maps", "data.source", "selection.automap")
     )
     monkeypatch.setattr(auto, "PILOT_ROWS", 500)
     for module in (learning, sources):
-        monkeypatch.setattr(module, "ARRAY_ROWS", 500)
-        monkeypatch.setattr(module, "table_sample_rows", lambda n_columns: 700)
+        monkeypatch.setattr(module, "sample_size", lambda n_columns: 700)
 
 
 def small(estimator):

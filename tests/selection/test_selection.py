@@ -194,7 +194,7 @@ def test_transformed_columns_end_with_the_data_but_for_standard_deviations(name,
             prepared_rows(preparation, rows), prepared_rows(preparation.beyond(), rows)
         )
 
-        a_little, far = 0.2 * np.maximum(reach, spread), np.maximum(reach, 10 * spread)
+        a_little, far = 0.08 * np.maximum(reach, spread), np.maximum(reach, 10 * spread)
         near = distances(ends + a_little * [-1, 1])
         # As near as in "columns" at most, and a new extreme number of a heavy tail is near.
         assert (near > 0).all()

@@ -69,7 +69,7 @@ def source(
     dates: str = "refuse",
     kinds: Mapping[str, str] | None = None,
     precision: str | None = None,
-    passes: int = 1,
+    passes: int = 2,
     most_categories: int = 64,
 ) -> DaskSource:
     """The rows of a Dask collection, to be learned on its workers.

@@ -32,15 +32,15 @@ from kitchenette.data.schema import Schema
 from kitchenette.sketching.random import Stream
 
 MAP_ROWS = 1000  # of the sample from which a map chooses its parameters
-ARRAY_ROWS = 8000  # of the sample that estimators are prepared on; more hardly change a choice
-TABLE_ROWS, TABLE_NUMBERS = 20_000, 1 << 25  # more if categories are to be found in it
-LEAST_TABLE_ROWS = 2_000
+# Of the sample that estimators are prepared on, of which most choices take the first 8000 rows;
+# categories are found in all of it.
+MOST_ROWS, SAMPLED_NUMBERS, LEAST_ROWS = 20_000, 1 << 25, 2_000
 HASHED_ROWS, HASHED_NUMBERS = 1 << 16, 1 << 22  # that are hashed at a time
 
 
-def table_sample_rows(n_columns: int) -> int:
-    """The number of rows of a table that an estimator is prepared on."""
-    return min(TABLE_ROWS, max(LEAST_TABLE_ROWS, TABLE_NUMBERS // n_columns))
+def sample_size(n_columns: int) -> int:
+    """The number of rows that an estimator is prepared on, whatever kind of rows they are."""
+    return min(MOST_ROWS, max(LEAST_ROWS, SAMPLED_NUMBERS // max(1, n_columns)))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -346,8 +346,16 @@ class Drawing:
         return None if builder is None else builder.finish()
 
 
+@dataclass(frozen=True)
+class FirstRows:
+    """Rows of a sample in the order of their keys, of which maps choose on the first ones."""
+
+    X: Any
+    sample_weight: Array | None
+
+
 def sample_rows(
-    X: Any, seed: int, weights: Any = None, drawn: DrawnRows | None = None
+    X: Any, seed: int, weights: Any = None, drawn: DrawnRows | FirstRows | None = None
 ) -> tuple[Any, Any]:
     """Rows from which a map chooses its parameters, with their weights; all if there are few.
 
@@ -359,8 +367,8 @@ def sample_rows(
         The seed.
     weights : ndarray of shape (n_rows,), optional
         Weights; rows of weight zero are excluded.
-    drawn : DrawnRows, optional
-        Rows to take instead of X, of which there may be more than needed.
+    drawn : DrawnRows or FirstRows, optional
+        A sample in the order of its keys, whose first rows are taken instead of rows of X.
 
     Returns
     -------
@@ -370,7 +378,8 @@ def sample_rows(
         Their weights.
     """
     if drawn is not None:
-        X, weights = drawn.X, drawn.sample_weight
+        first = slice(0, MAP_ROWS)
+        return take(drawn.X, first), taken(drawn.sample_weight, first)
     counting = np.arange(X.shape[0]) if weights is None else np.flatnonzero(weights)
     if counting.size == 0 < X.shape[0]:
         raise ValueError("All weights are zero: there is no row to learn from.")

@@ -31,7 +31,7 @@ def source(
     dates: str = "refuse",
     kinds: Mapping[str, str] | None = None,
     precision: str | None = None,
-    passes: int = 1,
+    passes: int = 2,
     most_categories: int = 64,
     format: str | None = None,  # noqa: A002 - the word that users of files know
     array: str | None = None,
@@ -66,10 +66,11 @@ def source(
         type says something else, as for numbers that are codes.
     precision : {"float32", "float64"}, optional
         The precision of numbers; by default as they are stored.
-    passes : {1, 2}, default=1
-        Whether categories and missing values are those of the sample that a model is prepared on,
-        or those of all rows, found in a pass of their own. With 2, that sample does not depend on
-        the order of the rows of files either, for which all of them are read.
+    passes : {1, 2, 3}, default=2
+        How often rows of files are read. 2: first for the sample that a model is prepared on, which
+        is chosen by the values of the rows, so that the same rows give the same model whatever
+        their order and format. 1: the sample is chosen by the places of the rows. 3: categories and
+        missing values are looked up in all rows, instead of in the sample.
     most_categories : int, default=64
         The largest number of indicator columns of a column of categories.
     format : {"parquet", "arrow", "csv", "svmlight", "numpy"}, optional

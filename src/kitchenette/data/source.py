@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from kitchenette.comparison import digest
-from kitchenette.data.drawing import ARRAY_ROWS, Drawing, DrawnRows, table_sample_rows
+from kitchenette.data.drawing import Drawing, DrawnRows, sample_size
 from kitchenette.data.ranges import range_of
 from kitchenette.data.reader import Indices, Reader
 from kitchenette.data.reduction import Reduction, fold
@@ -112,8 +112,9 @@ class Source:
     rules : ColumnRules
         How columns become numbers.
     passes : int
-        2 if categories and missing values are looked up in all rows, before they are learned, and
-        not only in the sample, which then is drawn by the values of the rows.
+        1 if the sample on which an estimator is prepared is taken by the places of rows; 2 if it is
+        taken by their values, for which all of them are read; 3 if categories and missing values
+        are looked up in all rows as well, and not only in the sample.
     n_rows : int or None
         The number of rows; None until somebody has read them, if the format does not tell.
 
@@ -140,7 +141,7 @@ class Source:
         ignore: Sequence[str] = (),
         rules: ColumnRules | None = None,
         precision: str | None = None,
-        passes: int = 1,
+        passes: int = 2,
     ):
         self._reader = reader
         self.schema: Schema = reader.schema
@@ -150,8 +151,8 @@ class Source:
         self.precision, self.passes = precision, passes
         if precision is not None:
             check_choice("precision", precision, ("float32", "float64"))
-        if check_count("passes", passes) > 2:
-            raise ValueError(f"passes must be 1 or 2; got {passes}.")
+        if check_count("passes", passes) > 3:
+            raise ValueError(f"passes must be 1, 2 or 3; got {passes}.")
         self.target, self._y = _role("target", target, reader)
         self.weight, self._weight = _role("weight", weight, reader)
         if isinstance(self.weight, list):
@@ -526,9 +527,7 @@ class Source:
         sample : Block
             Its ``start`` is meaningless.
         """
-        size = check_count(
-            "n_rows", table_sample_rows(len(self.features)) if n_rows is None else n_rows
-        )
+        size = check_count("n_rows", sample_size(len(self.features)) if n_rows is None else n_rows)
         if self.n_rows is None:
             return self._sample_of_unknown(size, seed)
         if self.n_rows == 0:
@@ -557,11 +556,11 @@ class Source:
     def draws_by_keys(self) -> bool:
         """Whether estimators are prepared on rows that are drawn by their values.
 
-        Such a sample does not depend on the order of the rows, but all of them are read for it. So
-        it is taken of arrays and data frames in memory, and of files and queries with
-        ``passes=2``; else rows are drawn by their places, as in `sample`.
+        Such a sample does not depend on the order of the rows or the kind of the source, but all
+        rows are read for it. With ``passes=1``, those of files and queries are drawn by their
+        places instead, as in `sample`.
         """
-        return self._reader.in_memory or self.passes == 2
+        return self._reader.in_memory or self.passes > 1
 
     def drawn(self, seed: int) -> Block:
         """The sample on which an estimator is prepared.
@@ -599,10 +598,8 @@ class Source:
 
     def drawing(self, seed: int) -> Drawing:
         """How the sample of the distinct rows is drawn, for each part of the rows."""
-        if not self.is_table:
-            return Drawing(ARRAY_ROWS, seed)
-        size = table_sample_rows(len(self.features))
-        return Drawing(size, seed, self.schema.some(self.features))
+        schema = self.schema.some(self.features) if self.is_table else None
+        return Drawing(sample_size(len(self.features)), seed, schema)
 
     def fingerprint(self) -> str:
         """A text that changes if the rows or the meaning of their columns change.

@@ -360,7 +360,7 @@ def _chosen_map(source: Source, sample: Block, feature_map: Any) -> Any:
         source.schema.some(source.features),
         sample,
         rules=source.rules,
-        everything=source if source.passes == 2 else None,
+        everything=source if source.passes == 3 else None,
     )
     return FrozenEstimator(fitted)
 

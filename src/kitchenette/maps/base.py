@@ -14,7 +14,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clon
 from sklearn.utils import Tags, check_array
 
 from kitchenette.data.collections import as_rows, in_parts
-from kitchenette.data.drawing import DrawnRows, sample_rows
+from kitchenette.data.drawing import DrawnRows, FirstRows, sample_rows
 from kitchenette.data.reduction import ConvertedRows, Reducible
 from kitchenette.data.rows import (
     FLOATS,
@@ -83,7 +83,7 @@ class RowMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParameters,
         self,
         X: Any,
         sample_weight: NDArray[np.float64] | None = None,
-        drawn: DrawnRows | None = None,
+        drawn: DrawnRows | FirstRows | None = None,
         everything: Reducible | None = None,
     ) -> Self:
         """`fit` with sample weights, for parameters that are chosen from data.
@@ -94,7 +94,7 @@ class RowMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParameters,
             Rows.
         sample_weight : ndarray of shape (n_rows,), optional
             How often each row counts; rows of weight zero are ignored.
-        drawn : DrawnRows, optional
+        drawn : DrawnRows or FirstRows, optional
             The rows to choose on, which do not depend on the order of all rows. By default they are
             drawn by their places, so that the others need not be read.
         everything : Reducible, optional
@@ -119,7 +119,7 @@ class RowMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParameters,
         X: Any,
         sample_weight: NDArray[np.float64] | None,
         seed: int,
-        drawn: DrawnRows | None,
+        drawn: DrawnRows | FirstRows | None,
         everything: Reducible | None,
     ) -> None:
         """`fit_rows` for a table of rows of positive weight."""

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
-from kitchenette.data.drawing import DrawnRows, sample_rows
+from kitchenette.data.drawing import DrawnRows, FirstRows, sample_rows
 from kitchenette.data.reduction import Reducible
 from kitchenette.data.rows import validated
 from kitchenette.kernels import Kernel, ShiftInvariantKernel
@@ -45,7 +45,7 @@ class CompactMap(RowMap):
         X: Any,
         sample_weight: Any,
         seed: int,
-        drawn: DrawnRows | None,
+        drawn: DrawnRows | FirstRows | None,
         everything: Reducible | None,
     ) -> None:
         """Fit the inner map, then this map on its features."""

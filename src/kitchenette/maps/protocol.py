@@ -20,7 +20,7 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
 from kitchenette.comparison import first_difference
-from kitchenette.data.drawing import DrawnRows
+from kitchenette.data.drawing import DrawnRows, FirstRows
 from kitchenette.data.reduction import Reducible
 from kitchenette.data.rows import take
 from kitchenette.files.registry import Budget, checked_state, register
@@ -287,7 +287,7 @@ def fit_map(
     *,
     population: int | None = None,
     copies: Any = None,
-    drawn: DrawnRows | None = None,
+    drawn: DrawnRows | FirstRows | None = None,
     everything: Reducible | None = None,
 ) -> Any:
     """A fitted copy of a transformer; a frozen one is not fitted again.
@@ -307,7 +307,7 @@ def fit_map(
         The number of rows of which these are a sample, for ``fit_supervised``.
     copies : ndarray of shape (n_rows,), optional
         How often each row of such a sample was there.
-    drawn : DrawnRows, optional
+    drawn : DrawnRows or FirstRows, optional
         The rows to choose on, for transformers that have one of these methods.
     everything : Reducible, optional
         All rows, where ``X`` is a sample of them, for maps that look at all rows.
@@ -320,10 +320,12 @@ def fit_map(
     if is_frozen(made):
         return made
     if hasattr(made, "fit_supervised"):
-        if drawn is None:
+        if not isinstance(drawn, DrawnRows):
             return made.fit_supervised(X, y, sample_weight, population, copies)
         sample_weight, population = drawn.sample_weight, drawn.population
         return made.fit_supervised(drawn.X, drawn.y, sample_weight, population, drawn.copies)
+    if drawn is None and copies is not None:  # rows of a sample, in the order of their keys
+        drawn = FirstRows(X, sample_weight)
     if everything is not None and getattr(made, "observes", False):
         return made.fit_rows(X, sample_weight, drawn, everything)
     if hasattr(made, "fit_rows") and (sample_weight is not None or drawn is not None):

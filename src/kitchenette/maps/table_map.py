@@ -97,8 +97,8 @@ class TableMap(PreparedMap):
         rules : ColumnRules, optional
             How columns become numbers.
         everything : Source, optional
-            All rows, for maps that look at all of them. With two passes, categories and
-            missing values are looked up there instead of in the sample.
+            All rows, for maps that look at all of them. With three passes, categories
+            and missing values are looked up there instead of in the sample.
 
         Returns
         -------
@@ -111,7 +111,7 @@ class TableMap(PreparedMap):
                 f"A column of dates or times ({dated[0]!r}) is not a number. Leave it out, or use "
                 "kitchenette.data.source(..., dates='days')."
             )
-        counted = everything is not None and everything.passes == 2
+        counted = everything is not None and everything.passes == 3
         profile = profile_of(schema, sample.X, everything if counted else None, sample.copies)
         preparation, codings = prepared_columns(profile, rules)
         columns = PreparedSpecification.of(preparation, None, codings)

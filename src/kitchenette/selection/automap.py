@@ -113,7 +113,7 @@ class AutoMap(RowMap):
     The sample has at most 8000 distinct rows, those with the smallest hash values of columns and
     targets for this seed, with the weights of all their copies. So the choice depends neither on
     the order of the rows, nor on whether equal rows are repeated or weighted. Of a source of files
-    it is drawn by the places of the rows instead, unless ``passes=2``. Some of its rows are held
+    it is drawn by the places of the rows instead, with ``passes=1``. Some of its rows are held
     out (each row once, in folds, if there are less than 2000). A more elaborate candidate replaces
     a simpler one if its squared error on these rows is smaller by more than half a standard error
     of the difference (a whole one if there are less than 500 rows). Learned length scales are one

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kitchenette.data.drawing import ARRAY_ROWS
-
-PILOT_ROWS = ARRAY_ROWS
+PILOT_ROWS = 8000  # of the sample; more hardly change a choice
 SIZES = (4096, 2048, 1024, 768, 512, 384, 256, 192, 128, 96, 64, 32)
 LARGEST_SCREENING = 1024
 SCREENED, FINALISTS = 36, 6  # about as many candidates are tried with few and with more features

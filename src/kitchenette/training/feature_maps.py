@@ -12,13 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from kitchenette.data.drawing import (
-    ARRAY_ROWS,
-    MAP_ROWS,
-    Drawing,
-    DrawnRows,
-    table_sample_rows,
-)
+from kitchenette.data.drawing import Drawing, DrawnRows, sample_size
 from kitchenette.data.rows import has_missing, is_table
 from kitchenette.data.source import Block, Source, block_of
 from kitchenette.data.tables import schema_of
@@ -69,8 +63,7 @@ class MapFitting:
 
     def drawing(self, X: Any) -> Drawing:
         """How rows are sampled on which a map is chosen."""
-        size = table_sample_rows(X.num_columns) if is_table(X) else ARRAY_ROWS
-        return Drawing(size, self.sampling_seed)
+        return Drawing(sample_size(X.shape[1]), self.sampling_seed)
 
     def sampled(
         self, X: Any, y: Any, weights: Array | None, sample: Block | None
@@ -108,7 +101,7 @@ class MapFitting:
             feature_map = filled_map(feature_map, some, source)
             return feature_map, feature_map.for_inference()
         own = isinstance(thawed(feature_map), RowMap)
-        if sample is not None or not own or X.shape[0] <= MAP_ROWS:
+        if sample is not None or not own:
             drawn = None
         elif drawn is None:
             drawn = self.drawing(X).of_rows(X, y, weights)
