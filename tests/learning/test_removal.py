@@ -7,6 +7,7 @@ import pytest
 from sklearn.frozen import FrozenEstimator
 
 from kitchenette import Fastfood, KernelClassifier, KernelRegressor, LeastSquares
+from kitchenette.kernels import Gaussian
 
 
 def features(kind, n, D, rng):
@@ -137,3 +138,14 @@ def test_copies_of_rows_can_be_removed_one_by_one():
         model.downdate(X[:10], NUMBERS[:10])
     with pytest.raises(ValueError, match="those with the indices 0 were not learned"):
         model.downdate(X[:1], NUMBERS[:1])
+
+
+@pytest.mark.parametrize("class_weight", [None, "balanced"])
+def test_rows_may_be_removed_in_float32_that_were_added_in_float64(class_weight):
+    feature_map = Fastfood(Gaussian(2.0), 16, random_state=0)
+    for seed in range(20):
+        X = np.random.default_rng(seed).integers(-8, 9, size=(40, 3)) / 4.0  # exact in float32
+        y = (X[:, 0] > 0).astype(int)
+        model = KernelClassifier(feature_map, class_weight=class_weight, alpha=0.1).fit(X, y)
+        model.downdate(X[:10].astype(np.float32), y[:10])
+        assert model.statistics_.n_rows == 30

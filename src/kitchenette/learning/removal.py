@@ -90,7 +90,9 @@ def check_removable(
     before : Squares
         The largest sums of squares that the statistics have had.
     """
-    part = TOLERANCE["float32" if whole.has_float32 else whole.storage]
+    # The rows may have been added in another precision than that in which they are removed.
+    is_float32 = whole.has_float32 or Z.dtype == np.float32
+    part = TOLERANCE["float32" if is_float32 else whole.storage]
     with np.errstate(all="ignore"):  # of numbers at the ends of the range
         tolerance = part * before.centered + MEAN_TOLERANCE * before.means
         of_targets = part * before.targets + MEAN_TOLERANCE * before.target_means
