@@ -43,10 +43,10 @@ from kitchenette import (
     RandomMaclaurin,
     TensorSketch,
 )
+from kitchenette.columns.categories import Substitute
+from kitchenette.columns.preparation import LinearColumns, Sequence
 from kitchenette.kernels import Composition, Exponential, Gaussian, Polynomial, SphericalPolynomial
 from kitchenette.learning import OutputCode
-from kitchenette.maps.categories import Substitute
-from kitchenette.maps.preparation import LinearColumns, Sequence
 from kitchenette.maps.prepared import PreparedSpecification
 from kitchenette.maps.prepared_map import PreparedMap
 

@@ -18,9 +18,9 @@ from tables_of_all_formats import FEATURES, table
 
 import kitchenette
 from kitchenette import AutoMap, Fastfood, KernelClassifier, KernelPCA, KernelRegressor
+from kitchenette.columns.codings import Categories, Days, HashedWords
 from kitchenette.data import ColumnRules, DataError, source
 from kitchenette.files import Budget
-from kitchenette.maps.codings import Categories, Days, HashedWords
 from kitchenette.maps.table_map import TableMap
 
 FRAME = table()

@@ -27,6 +27,8 @@ from kitchenette import (
     load,
     save,
 )
+from kitchenette.columns.codings import HashedWords
+from kitchenette.columns.preparation import Columns, UnitRows
 from kitchenette.data import source
 from kitchenette.files import container, registry
 from kitchenette.files.codec import encode
@@ -42,11 +44,9 @@ from kitchenette.kernels import (
     Polynomial,
     VovkPolynomial,
 )
-from kitchenette.maps.codings import HashedWords
 from kitchenette.maps.craft import CRAFTSpecification
 from kitchenette.maps.fastfood import FastfoodSpecification
 from kitchenette.maps.kitchen_sinks import KitchenSinksSpecification
-from kitchenette.maps.preparation import Columns, UnitRows
 from kitchenette.maps.prepared import PreparedSpecification
 from kitchenette.maps.random_maclaurin import MaclaurinSpecification
 from kitchenette.maps.srht import SRHTSpecification

@@ -27,10 +27,9 @@ from sklearn.preprocessing import (
 )
 
 from kitchenette import TEFM, CRAFTMap, Fastfood, RandomMaclaurin, TensorSketch, _core
-from kitchenette.kernels import Polynomial
-from kitchenette.maps.categories import OneHot, Substitute
-from kitchenette.maps.codings import Vocabulary
-from kitchenette.maps.preparation import (
+from kitchenette.columns.categories import OneHot, Substitute
+from kitchenette.columns.codings import Vocabulary
+from kitchenette.columns.preparation import (
     ColumnAffine,
     Columns,
     LinearColumns,
@@ -38,6 +37,7 @@ from kitchenette.maps.preparation import (
     Sequence,
     UnitRows,
 )
+from kitchenette.kernels import Polynomial
 from kitchenette.maps.prepared import PreparedSpecification
 from kitchenette.maps.prepared_map import PreparedMap
 from kitchenette.maps.protocol import TransformerMap, fitted_map, specification_of

@@ -21,7 +21,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "sketching": {"comparison", "files", "parameters"},
 }
 MAY_IMPORT["data"] = {"kernels", "sketching"} | MAY_IMPORT["kernels"]
-MAY_IMPORT["maps"] = {"data"} | MAY_IMPORT["data"]
+MAY_IMPORT["columns"] = {"data"} | MAY_IMPORT["data"]
+MAY_IMPORT["maps"] = {"columns"} | MAY_IMPORT["columns"]
 MAY_IMPORT["bounds"] = {"maps"} | MAY_IMPORT["maps"]
 MAY_IMPORT["metrics"] = {"maps"} | MAY_IMPORT["maps"]
 MAY_IMPORT["learning"] = {"maps"} | MAY_IMPORT["maps"]

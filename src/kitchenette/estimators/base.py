@@ -14,6 +14,7 @@ from sklearn.base import clone
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from kitchenette.columns.preparation import check_numbers
 from kitchenette.data.collections import as_rows
 from kitchenette.data.schema import DataError, KnownColumn
 from kitchenette.data.source import Source
@@ -25,7 +26,6 @@ from kitchenette.learning.partial import Partial
 from kitchenette.learning.row_sample import RowSample
 from kitchenette.learning.target_coding import NoTargets
 from kitchenette.learning.warm_start import Earlier
-from kitchenette.maps.preparation import check_numbers
 from kitchenette.maps.protocol import FittedMap, is_frozen, map_difference, thawed
 from kitchenette.parameters import ValueParameters, shallow_copy
 from kitchenette.sketching.random import seed_from

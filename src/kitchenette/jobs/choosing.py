@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kitchenette.columns.table_columns import prepared_names
 from kitchenette.data import DataError, Source
 from kitchenette.maps import SRHT
-from kitchenette.maps.table_columns import prepared_names
 from kitchenette.maps.table_map import TableMap
 from kitchenette.selection import AutoMap
 from kitchenette.selection.choice import Choice

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kitchenette.columns.preparation import LinearColumns, Preparation, Sequence
 from kitchenette.data.rows import table, take
 from kitchenette.data.sampling import sampled_rows
 from kitchenette.data.source import Source
@@ -16,10 +17,9 @@ from kitchenette.learning.gradients import (
     squared_derivatives,
 )
 from kitchenette.learning.least_squares import LeastSquares
-from kitchenette.maps.preparation import LinearColumns, Preparation, Sequence
 from kitchenette.maps.prepared import PreparedSpecification
 from kitchenette.maps.protocol import FittedMap
-from kitchenette.maps.specification import Specification
+from kitchenette.sketching.specification import Specification
 
 Array = NDArray[np.float64]
 SPREAD_ROWS = 8000  # the rows from which spreads are computed

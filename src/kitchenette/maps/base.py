@@ -32,10 +32,10 @@ from kitchenette.data.source import Block, Source
 from kitchenette.data.tables import plain_rows
 from kitchenette.files.registry import Budget, checked_state, constructed, stored_parameters
 from kitchenette.kernels import Kernel
-from kitchenette.maps.specification import Specification
 from kitchenette.parameters import ValueParameters, check_count, replaced_at_once, shallow_copy
 from kitchenette.sketching.operators import Operator
 from kitchenette.sketching.random import seed_from
+from kitchenette.sketching.specification import Specification
 
 OBSERVED_NUMBERS = 1 << 22  # the size of the blocks of rows that `observe` gets
 FINGERPRINT_TOLERANCE = 1e-5  # float32 rounding may differ between machines

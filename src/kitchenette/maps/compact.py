@@ -17,9 +17,9 @@ from kitchenette.maps.prepared import PreparedSpecification
 from kitchenette.maps.prepared_map import PreparedMap
 from kitchenette.maps.protocol import fit_map, specification_of, thawed
 from kitchenette.maps.registry import make_map
-from kitchenette.maps.specification import Specification
 from kitchenette.parameters import check_count
 from kitchenette.sketching.random import Stream
+from kitchenette.sketching.specification import Specification
 
 
 class CompactMap(RowMap):

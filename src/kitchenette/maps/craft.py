@@ -13,11 +13,11 @@ from sklearn.base import clone
 from kitchenette.files.registry import storable
 from kitchenette.kernels import Polynomial
 from kitchenette.maps.compact import CompactMap, check_inner
-from kitchenette.maps.specification import Cost, Specification
 from kitchenette.maps.srht import SRHT, SRHTSpecification
 from kitchenette.sketching.dense import matrix_product
 from kitchenette.sketching.operators import Operator, chain
 from kitchenette.sketching.random import Stream, seed_from
+from kitchenette.sketching.specification import Cost, Specification
 
 UP_FACTOR = 8  # wide features per compact one, if `up` does not give their number
 

@@ -23,7 +23,6 @@ from kitchenette.kernels import (
 from kitchenette.maps.degrees import check_counts
 from kitchenette.maps.fourier import FourierMap, FourierSpecification
 from kitchenette.maps.registry import Offer, check_served, offer
-from kitchenette.maps.specification import PROBES, Cost
 from kitchenette.maps.spherical import (
     check_terms,
     check_unit_rows,
@@ -36,6 +35,7 @@ from kitchenette.maps.spherical import (
 from kitchenette.parameters import check_choice
 from kitchenette.sketching.operators import Operator
 from kitchenette.sketching.random import Stream
+from kitchenette.sketching.specification import PROBES, Cost
 from kitchenette.sketching.structured import (
     HadamardProjection,
     StructuredProjection,

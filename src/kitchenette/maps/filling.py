@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from kitchenette.columns.categories import Impute
 from kitchenette.data.keys import numbers_to_hash
 from kitchenette.data.profile import median_of
 from kitchenette.data.reduction import ConvertedRows
@@ -14,7 +15,6 @@ from kitchenette.data.rows import take
 from kitchenette.data.schema import ColumnRules, DataError
 from kitchenette.data.source import Block, Source
 from kitchenette.maps.base import RowMap
-from kitchenette.maps.categories import Impute
 from kitchenette.maps.prepared import PreparedSpecification
 from kitchenette.maps.prepared_map import PreparedMap
 from kitchenette.maps.protocol import fit_map, specification_of, thawed

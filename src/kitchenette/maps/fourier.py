@@ -12,9 +12,9 @@ from numpy.typing import DTypeLike, NDArray
 from kitchenette import _core
 from kitchenette.kernels import Kernel, Matern
 from kitchenette.maps.base import KernelMap, check_resolved
-from kitchenette.maps.specification import Specification
 from kitchenette.parameters import check_choice
 from kitchenette.sketching.random import Stream
+from kitchenette.sketching.specification import Specification
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

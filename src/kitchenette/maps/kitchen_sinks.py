@@ -16,12 +16,12 @@ from kitchenette.kernels import Gaussian, Kernel, ShiftInvariantKernel, Spectrum
 from kitchenette.kernels.spectra import chi
 from kitchenette.maps.fourier import FourierMap, FourierSpecification
 from kitchenette.maps.registry import Offer, check_served, offer
-from kitchenette.maps.specification import Cost
 from kitchenette.parameters import check_choice
 from kitchenette.sketching.dense import PANEL, dense_operator
 from kitchenette.sketching.operators import Operator
 from kitchenette.sketching.random import Stream
 from kitchenette.sketching.sobol import MOST_DIMENSIONS, scrambled_sobol
+from kitchenette.sketching.specification import Cost
 
 KINDS = ("independent", "orthogonal", "quasi")
 

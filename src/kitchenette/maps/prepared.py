@@ -11,11 +11,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from kitchenette.columns.codings import Coding
+from kitchenette.columns.preparation import Preparation, check_numbers
 from kitchenette.files.registry import storable
 from kitchenette.kernels import Kernel, Laplacian, RadialKernel
-from kitchenette.maps.codings import Coding
-from kitchenette.maps.preparation import Preparation, check_numbers
-from kitchenette.maps.specification import Cost, Specification
 from kitchenette.sketching.operators import (
     Chain,
     Linear,
@@ -24,6 +23,7 @@ from kitchenette.sketching.operators import (
     Operator,
     affine,
 )
+from kitchenette.sketching.specification import Cost, Specification
 
 
 @storable

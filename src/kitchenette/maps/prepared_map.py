@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_array, validate_data
 
+from kitchenette.columns.table_columns import known_columns
 from kitchenette.data.rows import FLOATS, is_table, refuse_what_is_not_numbers, without_missing
 from kitchenette.data.schema import KnownColumn
 from kitchenette.data.tables import plain_rows
@@ -16,7 +17,6 @@ from kitchenette.files.registry import storable
 from kitchenette.kernels.base import canonical, native_order
 from kitchenette.maps.base import RowMap
 from kitchenette.maps.prepared import Coder, PreparedSpecification
-from kitchenette.maps.table_columns import known_columns
 
 
 @storable

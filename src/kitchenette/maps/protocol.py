@@ -24,9 +24,9 @@ from kitchenette.data.drawing import DrawnRows, FirstRows
 from kitchenette.data.reduction import Reducible
 from kitchenette.data.rows import take
 from kitchenette.files.registry import Budget, checked_state, register
-from kitchenette.maps.specification import Cost, Specification
 from kitchenette.maps.translation import prepared_map
 from kitchenette.sketching.operators import Operator
+from kitchenette.sketching.specification import Cost, Specification
 
 
 @runtime_checkable

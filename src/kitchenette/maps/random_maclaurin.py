@@ -42,7 +42,6 @@ from kitchenette.maps.kitchen_sinks import RandomKitchenSinks
 from kitchenette.maps.protocol import fit_map, specification_of
 from kitchenette.maps.registry import Offer, check_served, offer
 from kitchenette.maps.series import PAIR_ROWS, SeriesMap, SeriesSpecification, check_range
-from kitchenette.maps.specification import PROBES, Cost, Specification
 from kitchenette.maps.tensor_sketch import TensorSketch
 from kitchenette.parameters import check_choice
 from kitchenette.sketching.combinations import ColumnProducts, concatenate, exact_columns
@@ -54,6 +53,7 @@ from kitchenette.sketching.products import (
     draw_rademacher_products,
 )
 from kitchenette.sketching.random import Stream
+from kitchenette.sketching.specification import PROBES, Cost, Specification
 from kitchenette.sketching.structured import padded_block, whole_tiles
 
 DRAW: dict[str, Any] = {

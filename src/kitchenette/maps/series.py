@@ -21,7 +21,7 @@ from kitchenette.maps.degrees import (
     missing_share,
     series_up_to,
 )
-from kitchenette.maps.specification import Specification
+from kitchenette.sketching.specification import Specification
 
 PAIR_ROWS = 256  # rows of a sample whose pairs estimate the variance of each degree
 ACCEPTED_SHARE = 1000 * TOLERANCE  # the truncation error above which longer rows are warned of

@@ -9,9 +9,9 @@ import numpy as np
 
 from kitchenette.files.registry import storable
 from kitchenette.maps.base import RowMap
-from kitchenette.maps.specification import Cost, Specification
 from kitchenette.sketching.operators import Operator
 from kitchenette.sketching.products import HadamardProducts, draw_hadamard_products
+from kitchenette.sketching.specification import Cost, Specification
 from kitchenette.sketching.structured import TILE, padded_block
 
 

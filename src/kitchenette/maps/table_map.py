@@ -9,6 +9,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from kitchenette.columns.codings import UNKNOWN_WORD, Categories, Days
+from kitchenette.columns.table_columns import (
+    column_summary,
+    missing_sentence,
+    prepared_columns,
+    profile_of,
+)
 from kitchenette.data.rows import FLOATS, is_table
 from kitchenette.data.schema import ColumnRules, DataError, Schema
 from kitchenette.data.source import Block, Source
@@ -24,16 +31,9 @@ from kitchenette.data.tables import (
     table_of,
 )
 from kitchenette.files.registry import storable
-from kitchenette.maps.codings import UNKNOWN_WORD, Categories, Days
 from kitchenette.maps.filling import with_map
 from kitchenette.maps.prepared import Coder, PreparedSpecification
 from kitchenette.maps.prepared_map import PreparedMap
-from kitchenette.maps.table_columns import (
-    column_summary,
-    missing_sentence,
-    prepared_columns,
-    profile_of,
-)
 
 LEAST_UNKNOWN = 10  # values of a column that are noted if the model knows none; fewer may be new
 

@@ -18,12 +18,12 @@ from kitchenette.data.source import Block
 from kitchenette.files.registry import Budget, from_fields, storable
 from kitchenette.kernels import Gaussian
 from kitchenette.maps.compact import CompactMap, check_inner
-from kitchenette.maps.specification import Cost, Specification
 from kitchenette.parameters import check_choice
 from kitchenette.sketching.dense import matrix_product
 from kitchenette.sketching.hadamard import fwht
 from kitchenette.sketching.operators import Operator, chain
 from kitchenette.sketching.random import Stream
+from kitchenette.sketching.specification import Cost, Specification
 from kitchenette.sketching.structured import padded_block
 
 BASE_FACTOR = 4  # base features per compact one, if `base` does not give their number

@@ -16,7 +16,6 @@ from kitchenette.kernels import DotProductKernel, Exponential, Gaussian, Kernel,
 from kitchenette.maps.degrees import Moments, cut_series, moments_of, optimal_counts
 from kitchenette.maps.registry import Offer, check_served, offer
 from kitchenette.maps.series import PAIR_ROWS, SeriesMap, SeriesSpecification, check_range
-from kitchenette.maps.specification import PROBES, Cost
 from kitchenette.parameters import check_choice, check_count
 from kitchenette.sketching.combinations import (
     GaussianRowFactor,
@@ -32,6 +31,7 @@ from kitchenette.sketching.count_sketch import (
 )
 from kitchenette.sketching.operators import Operator
 from kitchenette.sketching.random import Stream
+from kitchenette.sketching.specification import PROBES, Cost
 
 OUTPUTS = ("time", "frequency")
 

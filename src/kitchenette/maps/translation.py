@@ -22,12 +22,12 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
+from kitchenette.columns.codings import Vocabulary
+from kitchenette.columns.preparation import Columns, Sequence
+from kitchenette.columns.scalers import SCALERS, Column, NotTranslatedError, Translation
 from kitchenette.maps.base import RowMap
-from kitchenette.maps.codings import Vocabulary
-from kitchenette.maps.preparation import Columns, Sequence
 from kitchenette.maps.prepared import PreparedSpecification
 from kitchenette.maps.prepared_map import PreparedMap
-from kitchenette.maps.scalers import SCALERS, Column, NotTranslatedError, Translation
 
 TRANSLATED = (*SCALERS, ColumnTransformer, Pipeline)
 OF_NUMBERS = (

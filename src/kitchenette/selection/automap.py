@@ -12,8 +12,15 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import Tags, check_array, check_consistent_length
 
+from kitchenette.columns.preparation import (
+    ColumnAffine,
+    LinearColumns,
+    PiecewiseLinear,
+    Sequence,
+    UnitRows,
+)
 from kitchenette.data.collections import as_rows
-from kitchenette.data.drawing import Drawing, DrawnRows
+from kitchenette.data.drawing import Drawing, DrawnRows, FirstRows
 from kitchenette.data.keys import row_keys
 from kitchenette.data.rows import counting_rows, table, validated
 from kitchenette.data.source import Source
@@ -23,13 +30,6 @@ from kitchenette.kernels import Kernel, ShiftInvariantKernel
 from kitchenette.learning.checks import checked_weights
 from kitchenette.learning.threads import one_blas_thread
 from kitchenette.maps.base import RowMap
-from kitchenette.maps.preparation import (
-    ColumnAffine,
-    LinearColumns,
-    PiecewiseLinear,
-    Sequence,
-    UnitRows,
-)
 from kitchenette.maps.prepared import PreparedSpecification
 from kitchenette.parameters import check_choice, check_count, replaced_at_once
 from kitchenette.selection.choice import Choice
@@ -214,7 +214,7 @@ class AutoMap(RowMap):
         self,
         X: Any,
         sample_weight: NDArray[np.float64] | None = None,
-        drawn: DrawnRows | None = None,
+        drawn: DrawnRows | FirstRows | None = None,
         everything: Any = None,
     ) -> Self:
         """Not possible: this map needs targets; see `fit_supervised`."""

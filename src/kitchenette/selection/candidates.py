@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from kitchenette.columns.preparation import LinearColumns, Sequence, UnitRows
 from kitchenette.kernels import (
     Cauchy,
     Gaussian,
@@ -23,11 +24,10 @@ from kitchenette.kernels import (
 )
 from kitchenette.maps.fastfood import Fastfood
 from kitchenette.maps.kitchen_sinks import RandomKitchenSinks
-from kitchenette.maps.preparation import LinearColumns, Sequence, UnitRows
 from kitchenette.maps.prepared import PreparedSpecification
-from kitchenette.maps.specification import Specification
 from kitchenette.maps.tensor_sketch import TensorSketch
 from kitchenette.selection.columns import ColumnScales
+from kitchenette.sketching.specification import Specification
 
 Array = NDArray[np.float64]
 KERNELS: dict[str, ShiftInvariantKernel] = {

@@ -9,8 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from kitchenette.maps.categories import Substitute
-from kitchenette.maps.preparation import ColumnAffine, PiecewiseLinear, Preparation, Sequence
+from kitchenette.columns.categories import Substitute
+from kitchenette.columns.preparation import ColumnAffine, PiecewiseLinear, Preparation, Sequence
 
 Array = NDArray[np.float64]
 SCALES = ("common", "columns", "compressed", "ranks")

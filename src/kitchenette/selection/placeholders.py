@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from kitchenette.maps.categories import Substitute
+from kitchenette.columns.categories import Substitute
 
 Array = NDArray[np.float64]
 LEAST_SHARE, LEAST_ROWS = 0.01, 5  # of the rows that have a placeholder in a column

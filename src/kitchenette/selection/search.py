@@ -10,9 +10,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from kitchenette.columns.categories import Substitute
 from kitchenette.kernels import Matern, ShiftInvariantKernel
 from kitchenette.kernels.spectra import ProductCauchy, ProductLaplace
-from kitchenette.maps.categories import Substitute
 from kitchenette.selection.candidates import (
     KERNELS,
     LINEAR_WIDTH,

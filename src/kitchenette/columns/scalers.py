@@ -20,9 +20,9 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
-from kitchenette.maps.categories import Impute, OneHot
-from kitchenette.maps.codings import NO_WORD
-from kitchenette.maps.preparation import (
+from kitchenette.columns.categories import Impute, OneHot
+from kitchenette.columns.codings import NO_WORD
+from kitchenette.columns.preparation import (
     ColumnAffine,
     PiecewiseLinear,
     Preparation,

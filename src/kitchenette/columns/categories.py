@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kitchenette.files.registry import storable
-from kitchenette.maps.preparation import (
+from kitchenette.columns.preparation import (
     Indices,
     Numbers,
     Preparation,
@@ -20,6 +19,7 @@ from kitchenette.maps.preparation import (
     check_starts,
     with_data,
 )
+from kitchenette.files.registry import storable
 from kitchenette.sketching.columns import Item, Kind, mapped_columns
 from kitchenette.sketching.operators import Operator
 

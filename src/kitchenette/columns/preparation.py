@@ -18,7 +18,6 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from kitchenette.files.registry import Budget, from_fields, storable
-from kitchenette.maps.specification import FrozenValue
 from kitchenette.parameters import check_choice, check_count
 from kitchenette.sketching.columns import (
     Item,
@@ -31,6 +30,7 @@ from kitchenette.sketching.columns import (
 from kitchenette.sketching.combinations import concatenate
 from kitchenette.sketching.dense import PANEL, matrix_product
 from kitchenette.sketching.operators import Operator, chain
+from kitchenette.sketching.specification import FrozenValue
 
 Numbers = NDArray[np.float64]
 Indices = NDArray[np.int64]

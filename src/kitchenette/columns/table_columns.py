@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from kitchenette.columns.categories import Impute, OneHot
+from kitchenette.columns.codings import Categories, Coding, Days, HashedWords, Texts, Vocabulary
+from kitchenette.columns.preparation import Columns, Preparation, Sequence
 from kitchenette.data.csv_errors import NULLS
 from kitchenette.data.profile import ColumnProfile, ProfileOf
 from kitchenette.data.reduction import Reducible
 from kitchenette.data.schema import ColumnRules, DataError, KnownColumn, Schema
-from kitchenette.maps.categories import Impute, OneHot
-from kitchenette.maps.codings import Categories, Coding, Days, HashedWords, Texts, Vocabulary
-from kitchenette.maps.preparation import Columns, Preparation, Sequence
 
 REFUSED, NOTHING = -2, -1  # targets of `OneHot`
 
