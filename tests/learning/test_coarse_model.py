@@ -9,8 +9,8 @@ from sklearn.base import clone
 from kitchenette import Fastfood, KernelClassifier
 from kitchenette.data import source
 from kitchenette.kernels import Gaussian
-from kitchenette.learning import coarse_model, learner, squared_learner
-from kitchenette.learning.learner import Settings
+from kitchenette.learning import coarse_model, iterative_solver, squared_solver
+from kitchenette.learning.iterative_solver import Settings
 from kitchenette.learning.passes import FeatureRows
 from kitchenette.learning.source_rows import SourceRows
 from kitchenette.learning.target_coding import NumberCoding
@@ -38,13 +38,13 @@ def feature_rows(X, y, weights=None):
 def few_features(monkeypatch):
     """A coarse model of few features, and a pilot of few rows."""
     monkeypatch.setattr(coarse_model, "COARSE_FEATURES", 128)
-    monkeypatch.setattr(learner, "PILOT_ROWS", 64)
+    monkeypatch.setattr(iterative_solver, "PILOT_ROWS", 64)
 
 
 def test_the_first_penalty_is_near_the_best_where_few_rows_choose_a_far_larger_one(few_features):
     X, y = wavy_data()
     rows = feature_rows(X, y)
-    many_passes = squared_learner.SquaredLearner(rows, "squared", SETTINGS, 0.5, None)
+    many_passes = squared_solver.SquaredSolver(rows, "squared", SETTINGS, 0.5, None)
     best = rows.statistics(np.arange(rows.n_features)).solve("gcv").alpha
     assert many_passes.first_guess()[0] > 100 * best
     assert best / 8 < many_passes._first_penalties()[0] < 8 * best
@@ -80,7 +80,7 @@ def test_the_solver_begins_with_the_coarse_model_unless_there_is_another_start(f
     X, y = wavy_data()
     rows, other = feature_rows(X, y), (np.ones((512, 1)), np.zeros(1))
     for start in (None, other):
-        many_passes = squared_learner.SquaredLearner(rows, "squared", SETTINGS, 0.5, start)
+        many_passes = squared_solver.SquaredSolver(rows, "squared", SETTINGS, 0.5, start)
         many_passes._first_penalties()
         assert np.count_nonzero(many_passes.start[0]) == (128 if start is None else 512)
 
@@ -109,13 +109,13 @@ def test_statistics_of_a_source_are_those_of_its_rows():
 
 
 def test_a_path_of_penalties_ends_where_they_differ_little():
-    assert squared_learner.beyond({4.0: 0.1001, 1.0: 0.1}) == []
-    assert squared_learner.beyond({4.0: 0.101, 1.0: 0.1}) == [0.25]
+    assert squared_solver.beyond({4.0: 0.1001, 1.0: 0.1}) == []
+    assert squared_solver.beyond({4.0: 0.101, 1.0: 0.1}) == [0.25]
 
 
 def test_improvements_are_averaged_where_the_model_changes_slowly():
     errors = np.cumprod(np.tile([0.999, 0.999, 0.999, 0.99, 0.999], 4))
-    patience = learner.Patience()
+    patience = iterative_solver.EarlyStopping()
     ended = []
     for error in errors:
         patience.improved(error)

@@ -23,10 +23,10 @@ from kitchenette import Fastfood, KernelClassifier, KernelRegressor, TensorSketc
 from kitchenette.kernels import Gaussian, Polynomial
 from kitchenette.learning import (
     conjugate_gradients,
-    learner,
+    iterative_solver,
     passes,
     preconditioner,
-    squared_learner,
+    squared_solver,
 )
 from kitchenette.learning.passes import FeatureRows
 from kitchenette.learning.pilot import Pilot
@@ -324,12 +324,12 @@ def test_the_best_of_several_penalties_is_taken():
 
 
 def test_penalties_beyond_the_best_one_come_to_an_end():
-    assert squared_learner.beyond({1.0: 0.1}) == [4.0, 0.25]
-    assert squared_learner.beyond({4.0: 0.4, 1.0: 0.1}) == [0.25]
-    assert squared_learner.beyond({4.0: 0.1, 1.0: 0.4}) == [16.0]
-    assert squared_learner.beyond({4.0: 0.2, 1.0: 0.1, 0.25: 0.2}) == []
-    many = {4.0**i: float(i) for i in range(learner.MOST_PENALTIES)}
-    assert squared_learner.beyond(many) == []
+    assert squared_solver.beyond({1.0: 0.1}) == [4.0, 0.25]
+    assert squared_solver.beyond({4.0: 0.4, 1.0: 0.1}) == [0.25]
+    assert squared_solver.beyond({4.0: 0.1, 1.0: 0.4}) == [16.0]
+    assert squared_solver.beyond({4.0: 0.2, 1.0: 0.1, 0.25: 0.2}) == []
+    many = {4.0**i: float(i) for i in range(iterative_solver.MOST_PENALTIES)}
+    assert squared_solver.beyond(many) == []
 
 
 def test_the_pilot_penalty_has_the_least_leave_one_out_error():

@@ -8,13 +8,13 @@ import pytest
 from kitchenette import Fastfood, KernelRegressor, TensorSketch
 from kitchenette.data import source
 from kitchenette.kernels import Gaussian, Polynomial
-from kitchenette.learning import learner, leverage, preconditioner
-from kitchenette.learning.learner import Settings
+from kitchenette.learning import iterative_solver, leverage, preconditioner
+from kitchenette.learning.iterative_solver import Settings
 from kitchenette.learning.leverage import chances, leverage_scores, systematic_sample
 from kitchenette.learning.passes import FeatureRows
 from kitchenette.learning.preconditioner import Preconditioner
 from kitchenette.learning.source_rows import SourceRows
-from kitchenette.learning.squared_learner import SquaredLearner
+from kitchenette.learning.squared_solver import SquaredSolver
 from kitchenette.learning.target_coding import NumberCoding
 
 SETTINGS = Settings(None, True, 100, 1e-3, 0)
@@ -160,11 +160,11 @@ def test_a_sample_by_leverage_misses_no_direction(monkeypatch):
     by_leverage, even = [], []
     for seed in range(5):
         rows = rare_rows(seed=seed)
-        learning = SquaredLearner(rows, "squared", SETTINGS, 0.5, None)
+        learning = SquaredSolver(rows, "squared", SETTINGS, 0.5, None)
         mean = rows.moments().mean
         by_leverage.append(spread_of_eigenvalues(rows, learning.sampled_rows(mean), 1e-4))
         with monkeypatch.context() as patch:
-            patch.setattr(learner, "leverage_scores", lambda *_: None)
+            patch.setattr(iterative_solver, "leverage_scores", lambda *_: None)
             even.append(spread_of_eigenvalues(rows, learning.sampled_rows(mean), 1e-4))
     assert max(by_leverage) < min(even) / 3
 
@@ -175,7 +175,7 @@ def test_a_row_of_weight_two_is_two_rows(monkeypatch):
     twice = np.repeat(np.arange(500), 2)
     found = []
     for made in (rows.weighted(np.full(500, 2.0)), rows.some(twice).weighted(np.ones(1000))):
-        learning = SquaredLearner(made, "squared", SETTINGS, 0.5, None)
+        learning = SquaredSolver(made, "squared", SETTINGS, 0.5, None)
         sample, unit = learning.sampled_rows(rows.moments().mean), learning.weight_unit
         found.append(Preconditioner(sample, 0.1 / unit)(np.eye(64)) / unit)
     assert np.allclose(*found)

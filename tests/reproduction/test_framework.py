@@ -9,7 +9,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from kitchenette import Fastfood, KernelRegressor
-from kitchenette.learning.squared_learner import SquaredLearner
+from kitchenette.learning.squared_solver import SquaredSolver
 
 pytest.importorskip("matplotlib", reason="pictures of the experiments need matplotlib")
 
@@ -109,7 +109,7 @@ def test_what_an_interrupted_fit_has_learned_is_not_stored(squares, tmp_path, mo
         model = KernelRegressor(Fastfood(n_components=32), alpha=1e-6, solver="iterative", tol=1e-9)
         return {"square": model.fit(X, X[:, 0] ** 2).score(X, X[:, 0] ** 2)}
 
-    monkeypatch.setattr(SquaredLearner, "report", interrupt_at_third)
+    monkeypatch.setattr(SquaredSolver, "report", interrupt_at_third)
     monkeypatch.setattr(squares, "run", run)
     with pytest.raises(ConvergenceWarning, match="Interrupted after"):
         runner.run(squares, "quick", tmp_path)

@@ -14,7 +14,7 @@ from kitchenette.files.registry import Budget
 from kitchenette.kernels import Kernel
 from kitchenette.learning.memory import check_memory, in_words
 from kitchenette.maps.degrees import MOST_TERMS
-from kitchenette.maps.registry import check_served, default_map, make_map
+from kitchenette.maps.registry import check_supported, default_map, make_map
 from kitchenette.parameters import check_choice, check_count
 from kitchenette.selection import AutoMap
 from kitchenette.selection.sizes import OPERATIONS_PER_SECOND
@@ -96,7 +96,7 @@ class FitSettings:
         check_choice("map", self.map, MAPS)
         check_choice("kernel", self.kernel, ("auto", *KERNELS))
         if self.map != "auto" and self.kernel != "auto":
-            check_served(self.map, KERNELS[self.kernel]())
+            check_supported(self.map, KERNELS[self.kernel]())
         self._check_estimators()
         if self.components is not None:
             check_count("components", self.components)

@@ -15,17 +15,17 @@ from __future__ import annotations
 from typing import Any
 
 from kitchenette.learning.coarse_model import coarse_bytes
-from kitchenette.learning.learner import Learned, Settings
+from kitchenette.learning.iterative_solver import Settings, SolverResult
 from kitchenette.learning.memory import check_memory
 from kitchenette.learning.passes import FeatureRows
 from kitchenette.learning.preconditioner import FEATURE_BYTES, preconditioner_bytes
-from kitchenette.learning.smooth_learner import SmoothLearner
-from kitchenette.learning.squared_learner import COLUMNS, PENALTIES, SquaredLearner
+from kitchenette.learning.smooth_solver import SmoothSolver
+from kitchenette.learning.squared_solver import COLUMNS, PENALTIES, SquaredSolver
 
 
 def learn(
     rows: FeatureRows, loss: str, settings: Settings, *, level: float = 0.5, start: Any = None
-) -> Learned:
+) -> SolverResult:
     """Learn a model in passes over rows.
 
     Parameters
@@ -43,11 +43,11 @@ def learn(
 
     Returns
     -------
-    learned : Learned
+    learned : SolverResult
     """
     rows.check_targets()
-    learner = SquaredLearner if loss == "squared" else SmoothLearner
-    return learner(rows, loss, settings, level, start).run()
+    solver = SquaredSolver if loss == "squared" else SmoothSolver
+    return solver(rows, loss, settings, level, start).run()
 
 
 def check_iterative_memory(n_rows: int, n_features: int, n_targets: int, loss: str) -> None:

@@ -22,7 +22,7 @@ from kitchenette.kernels import (
 )
 from kitchenette.maps.degrees import check_counts
 from kitchenette.maps.fourier import FourierMap, FourierSpecification
-from kitchenette.maps.registry import Offer, check_served, offer
+from kitchenette.maps.registry import Capability, check_supported, register_map
 from kitchenette.maps.spherical import (
     check_terms,
     check_unit_rows,
@@ -121,7 +121,7 @@ class FastfoodSpecification(FourierSpecification):
         if not isinstance(spectrum, RadialSpectrum):
             raise ValueError(
                 f"Fastfood needs a kernel whose spectrum is a RadialSpectrum; that of "
-                f"{self.kernel!r} is {spectrum!r}. RandomKitchenSinks serves it."
+                f"{self.kernel!r} is {spectrum!r}. RandomKitchenSinks supports it."
             )
         n, n_columns = self.n_frequencies, self.n_columns
         padded = directions.block if isinstance(directions, HadamardProjection) else n_columns
@@ -419,7 +419,7 @@ class Fastfood(FourierMap):
 def check_options(kernel: Kernel, projection: str, features: str) -> None:
     """Refuse options that cannot be combined."""
     check_choice("projection", projection, tuple(DRAW))
-    check_served("Fastfood", kernel)
+    check_supported("Fastfood", kernel)
     uniform = "needs directions that are uniform on the sphere, which projection='fourier' has not"
     if isinstance(kernel, DotProductKernel | SphericalPolynomial):
         if projection == "fourier":
@@ -473,10 +473,10 @@ def _cost(kernel: Kernel, n_columns: int, n_components: int) -> float:
     return max(n_components, block) * (2.0 * np.log2(block) + 4 + of_tail)
 
 
-offer(
-    Offer(
+register_map(
+    Capability(
         map_name="Fastfood",
-        serves=_reason,
+        supports=_reason,
         cost=_cost,
         variance="about (1 - exp(-v^2))^2 / n_components less v^4 exp(-v^2) / n_components for the "
         "Gaussian kernel and v = |x - y| / length_scale (orthogonal)",

@@ -15,7 +15,7 @@ from kitchenette.files.registry import storable
 from kitchenette.kernels import Gaussian, Kernel, ShiftInvariantKernel, Spectrum
 from kitchenette.kernels.spectra import chi
 from kitchenette.maps.fourier import FourierMap, FourierSpecification
-from kitchenette.maps.registry import Offer, check_served, offer
+from kitchenette.maps.registry import Capability, check_supported, register_map
 from kitchenette.parameters import check_choice
 from kitchenette.sketching.dense import PANEL, dense_operator
 from kitchenette.sketching.operators import Operator
@@ -70,7 +70,7 @@ class KitchenSinksSpecification(FourierSpecification):
 
     def check(self) -> None:
         super().check()
-        check_served("RandomKitchenSinks", self.kernel)
+        check_supported("RandomKitchenSinks", self.kernel)
         check_choice("kind", self.kind, KINDS)
         check_choice("features", self.features, ("sincos", "offset"))
 
@@ -190,7 +190,7 @@ class RandomKitchenSinks(FourierMap):
 
     def check_parameters(self) -> None:
         super().check_parameters()
-        check_served("RandomKitchenSinks", self.kernel)
+        check_supported("RandomKitchenSinks", self.kernel)
         check_choice("frequencies", self.frequencies, KINDS)
 
     def choose(
@@ -256,10 +256,10 @@ def _quasi(
         yield spectrum.frequencies(special.ndtri(points[:, :n_columns]), points[:, n_columns:])
 
 
-offer(
-    Offer(
+register_map(
+    Capability(
         map_name="RandomKitchenSinks",
-        serves=lambda kernel: (
+        supports=lambda kernel: (
             None
             if isinstance(kernel, ShiftInvariantKernel)
             else "is not a kernel of the difference x - y of two rows"

@@ -40,7 +40,7 @@ from kitchenette.maps.fastfood import Fastfood
 from kitchenette.maps.fourier import FourierMap
 from kitchenette.maps.kitchen_sinks import RandomKitchenSinks
 from kitchenette.maps.protocol import fit_map, specification_of
-from kitchenette.maps.registry import Offer, check_served, offer
+from kitchenette.maps.registry import Capability, check_supported, register_map
 from kitchenette.maps.series import PAIR_ROWS, SeriesMap, SeriesSpecification, check_range
 from kitchenette.maps.tensor_sketch import TensorSketch
 from kitchenette.parameters import check_choice
@@ -212,7 +212,7 @@ class MaclaurinSpecification(SeriesSpecification):
         super().check()
         check_options(self.kernel, self.h01, self.projection, self.degrees, self.base)
         if not self.inner_maps:
-            check_served("RandomMaclaurin", self.kernel)
+            check_supported("RandomMaclaurin", self.kernel)
         self.check_series()
         series, n_random = self.random_part()
         check_room(self)
@@ -371,7 +371,7 @@ class RandomMaclaurin(SeriesMap):
         super().check_parameters()
         check_options(self.kernel, self.h01, self.projection, self.degrees, self.base)
         if self.inner_map is None:
-            check_served("RandomMaclaurin", self.kernel)
+            check_supported("RandomMaclaurin", self.kernel)
         else:
             check_inner_map(self.inner_map, self.kernel)
 
@@ -583,10 +583,10 @@ def _cost(kernel: Kernel, n_columns: int, n_components: int) -> float:
     return degree * (n_components + block * np.log2(2 * block))
 
 
-offer(
-    Offer(
+register_map(
+    Capability(
         map_name="RandomMaclaurin",
-        serves=_reason,
+        supports=_reason,
         cost=_cost,
         variance="the sum of a_n^2 (m^n - <x, y>^(2 n)) / c_n over the degrees n, of which c_n "
         "features are, with m = |x|^2 |y|^2 + 2 (<x, y>^2 - sum of x_i^2 y_i^2)",

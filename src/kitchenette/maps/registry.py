@@ -1,6 +1,6 @@
-"""Which maps serve which kernels, at what cost and with what variance.
+"""Which maps support which kernels, at what cost and with what variance.
 
-The module of every map registers an `Offer`. Error messages and defaults are derived from these.
+The module of every map registers a `Capability`, from which error messages and defaults follow.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from kitchenette.kernels import Kernel
 
 
 @dataclass(frozen=True)
-class Offer:
-    """The kernels that a map serves, its cost and its variance.
+class Capability:
+    """The kernels that a map supports, its cost and its variance.
 
     Attributes
     ----------
     map_name : str
         The name of the class.
-    serves : callable
-        ``serves(kernel)`` is None if the map serves the kernel, else the reason why not, as the
+    supports : callable
+        ``supports(kernel)`` is None if the map supports the kernel, else the reason why not, as the
         predicate of a sentence whose subject is the kernel.
     cost : callable
         ``cost(kernel, n_columns, n_components)``: multiplications and additions for one dense row.
@@ -30,27 +30,27 @@ class Offer:
     make : callable
         ``make(kernel, n_components, random_state)`` returns the map, not fitted.
     rank : int
-        Of several maps that serve a kernel, the one with the lowest rank is recommended.
+        Of several maps that support a kernel, the one with the lowest rank is recommended.
     """
 
     map_name: str
-    serves: Callable[[Kernel], str | None]
+    supports: Callable[[Kernel], str | None]
     cost: Callable[[Kernel, int, int], float]
     variance: str
     make: Callable[..., Any]
     rank: int
 
 
-_OFFERS: dict[str, Offer] = {}
+_CAPABILITIES: dict[str, Capability] = {}
 
 
-def offer(entry: Offer) -> None:
+def register_map(entry: Capability) -> None:
     """Register a map."""
-    _OFFERS[entry.map_name] = entry
+    _CAPABILITIES[entry.map_name] = entry
 
 
-def offers_for(kernel: Kernel) -> list[Offer]:
-    """The maps that serve a kernel.
+def capabilities_for(kernel: Kernel) -> list[Capability]:
+    """The maps that support a kernel.
 
     Parameters
     ----------
@@ -59,31 +59,31 @@ def offers_for(kernel: Kernel) -> list[Offer]:
 
     Returns
     -------
-    offers : list of Offer
+    capabilities : list of Capability
         In ascending order of rank: the first is recommended.
     """
-    serving = (entry for entry in _OFFERS.values() if entry.serves(kernel) is None)
+    serving = (entry for entry in _CAPABILITIES.values() if entry.supports(kernel) is None)
     return sorted(serving, key=lambda entry: entry.rank)
 
 
 def default_map(kernel: Kernel, n_components: int, random_state: Any = None) -> Any:
     """The recommended map for a kernel, not fitted."""
-    offers = offers_for(kernel)
-    if not offers:
-        raise ValueError(f"No map serves {kernel!r}.")
-    return offers[0].make(kernel, n_components, random_state)
+    found = capabilities_for(kernel)
+    if not found:
+        raise ValueError(f"No map supports {kernel!r}.")
+    return found[0].make(kernel, n_components, random_state)
 
 
 def make_map(map_name: str, kernel: Kernel, n_components: int, random_state: Any = None) -> Any:
     """The map of this name for a kernel, not fitted."""
-    return _OFFERS[map_name].make(kernel, n_components, random_state)
+    return _CAPABILITIES[map_name].make(kernel, n_components, random_state)
 
 
-def check_served(map_name: str, kernel: Kernel) -> None:
-    """Refuse a kernel that a map does not serve, and name the maps that do."""
-    reason = _OFFERS[map_name].serves(kernel)
+def check_supported(map_name: str, kernel: Kernel) -> None:
+    """Refuse a kernel that a map does not support, and name the maps that do."""
+    reason = _CAPABILITIES[map_name].supports(kernel)
     if reason is None:
         return
-    others = [entry.map_name for entry in offers_for(kernel)]
-    advice = f" {' and '.join(others)} can serve it." if others else ""
-    raise ValueError(f"{map_name} cannot serve {kernel!r}, which {reason}.{advice}")
+    others = [entry.map_name for entry in capabilities_for(kernel)]
+    advice = f" {' and '.join(others)} support it." if others else ""
+    raise ValueError(f"{map_name} does not support {kernel!r}, which {reason}.{advice}")

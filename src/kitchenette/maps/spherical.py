@@ -88,8 +88,8 @@ def check_unit_rows(kernel: Any, X: Any) -> None:
     if np.abs(squares - 1).max() > UNIT_TOLERANCE:
         low, high = np.sqrt([squares.min(), squares.max()])
         raise ValueError(
-            f"Fastfood serves {kernel!r} for rows of norm 1 only; these have norms from {low:g} to "
-            f"{high:g}. Normalise them, as sklearn.preprocessing.normalize does, or use "
+            f"Fastfood supports {kernel!r} for rows of norm 1 only; these have norms from {low:g} "
+            f"to {high:g}. Normalize them, as sklearn.preprocessing.normalize does, or use "
             "RandomMaclaurin."
         )
 

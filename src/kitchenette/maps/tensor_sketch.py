@@ -14,7 +14,7 @@ from sklearn.utils.extmath import row_norms, safe_sparse_dot
 from kitchenette.files.registry import storable
 from kitchenette.kernels import DotProductKernel, Exponential, Gaussian, Kernel, Polynomial
 from kitchenette.maps.degrees import Moments, cut_series, moments_of, optimal_counts
-from kitchenette.maps.registry import Offer, check_served, offer
+from kitchenette.maps.registry import Capability, check_supported, register_map
 from kitchenette.maps.series import PAIR_ROWS, SeriesMap, SeriesSpecification, check_range
 from kitchenette.parameters import check_choice, check_count
 from kitchenette.sketching.combinations import (
@@ -174,7 +174,7 @@ class TensorSketchSpecification(SeriesSpecification):
 
     def check(self) -> None:
         super().check()
-        check_served("TensorSketch", self.kernel)
+        check_supported("TensorSketch", self.kernel)
         check_options(self.n_components, self.output, self.n_sketches)
         if isinstance(self.kernel, Polynomial):
             if self.last_degree != self.kernel.degree:
@@ -319,7 +319,7 @@ class TensorSketch(SeriesMap):
     def check_parameters(self) -> None:
         super().check_parameters()
         check_options(self.n_components, self.output, self.n_sketches)
-        check_served("TensorSketch", self.kernel)
+        check_supported("TensorSketch", self.kernel)
         if isinstance(self.kernel, Polynomial):
             check_room(self.n_components, self.n_sketches)
 
@@ -448,10 +448,10 @@ def _cost(kernel: Kernel, n_columns: int, n_components: int) -> float:
     return degree * (n_columns + 2.5 * n_components * np.log2(2 * n_components))
 
 
-offer(
-    Offer(
+register_map(
+    Capability(
         map_name="TensorSketch",
-        serves=lambda kernel: (
+        supports=lambda kernel: (
             None
             if isinstance(kernel, DotProductKernel | Gaussian)
             else "is neither a kernel of inner products nor Gaussian"

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from kitchenette.learning.checks import checked_alpha, checked_penalties
 from kitchenette.learning.codes import DECODINGS, OutputCode
-from kitchenette.learning.learner import Settings
+from kitchenette.learning.iterative_solver import Settings
 from kitchenette.learning.leave_one_out import LeaveOneOut
 from kitchenette.learning.linear_model import LinearModel, Validation
 from kitchenette.learning.partial import Partial

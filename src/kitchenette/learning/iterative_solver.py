@@ -73,7 +73,7 @@ class Settings:
 
 
 @dataclass
-class Learned:
+class SolverResult:
     """A linear model of features, and how it was found.
 
     Attributes
@@ -116,10 +116,10 @@ class Learned:
     log_marginal_likelihood: float = np.nan
 
 
-class Learner(ABC):
+class IterativeSolver(ABC):
     """The parts that all losses have in common."""
 
-    best: Learned | None = None  # the best model so far, for the case of an interrupt
+    best: SolverResult | None = None  # the best model so far, for the case of an interrupt
 
     def __init__(self, rows: FeatureRows, loss: str, settings: Settings, level: float, start: Any):
         # Weights near one cannot overflow in what follows. A power of two is exact.
@@ -181,7 +181,7 @@ class Learner(ABC):
         some = self.training.some(self.distinct[:count])
         return some.weighted(self.distinct_weights[:count])
 
-    def run(self) -> Learned:
+    def run(self) -> SolverResult:
         """The model with its penalty in the unit of the given weights."""
         found = self._learned_or_best()
         if found.held_out.size:
@@ -189,7 +189,7 @@ class Learner(ABC):
             found = replace(found, held_counts=self.held_counts, held_weights=weights)
         return replace(found, alpha=found.alpha * self.weight_unit)
 
-    def _learned_or_best(self) -> Learned:
+    def _learned_or_best(self) -> SolverResult:
         try:
             return self.learned()
         except KeyboardInterrupt:
@@ -203,7 +203,7 @@ class Learner(ABC):
             return replace(self.best, n_iter=self.n_steps, interrupted=True)
 
     @abstractmethod
-    def learned(self) -> Learned:
+    def learned(self) -> SolverResult:
         """The model of all rows, with the penalty in the unit of the scaled weights."""
 
     def report(self, residual: float, error: float | None, alpha: float) -> None:
@@ -261,7 +261,7 @@ class Learner(ABC):
         return alpha * whole.trend(alpha, self.distinct.size), errors
 
 
-class Patience:
+class EarlyStopping:
     """Remembers the best error, and ends after some steps that did not improve it.
 
     Parameters

@@ -15,16 +15,16 @@ from numpy.typing import NDArray
 
 from kitchenette.learning.coarse_model import coarse_model, drawn_features
 from kitchenette.learning.conjugate_gradients import SMALLEST, ConjugateGradients
-from kitchenette.learning.lanczos_evidence import choose_by_evidence
-from kitchenette.learning.learner import (
+from kitchenette.learning.iterative_solver import (
     IMPROVEMENT,
     MOST_PENALTIES,
     RATIO,
-    Learned,
-    Learner,
-    Patience,
+    EarlyStopping,
+    IterativeSolver,
+    SolverResult,
     warn_of_steps,
 )
+from kitchenette.learning.lanczos_evidence import choose_by_evidence
 from kitchenette.learning.passes import FeatureRows, Moments
 from kitchenette.learning.preconditioner import Preconditioner, SampledRows
 
@@ -37,10 +37,10 @@ SETTLED = 0.02
 COLUMNS = 64  # the largest number of targets times penalties in the same passes
 
 
-class SquaredLearner(Learner):
+class SquaredSolver(IterativeSolver):
     """Conjugate gradients, for a guess of the penalty and then for others beside it."""
 
-    def learned(self) -> Learned:
+    def learned(self) -> SolverResult:
         if not isinstance(self.settings.alpha, str):
             return self._learned()
         alpha, likelihood = self._by_evidence()
@@ -66,14 +66,14 @@ class SquaredLearner(Learner):
             report=report,
         )
 
-    def _learned(self) -> Learned:
+    def _learned(self) -> SolverResult:
         moments = self._moments(self.training)
         sample = self.sampled_rows(moments.mean)
         if self.held_rows is None:
             coef = np.zeros_like(moments.cross) if self.start is None else self.start[0]
             given = self.settings.alpha is not None
             alpha = self.only_penalty() if given else self.first_guess()[0]
-            start = Learned(coef, moments.target_mean, alpha)
+            start = SolverResult(coef, moments.target_mean, alpha)
             goal = max(self.settings.tol, SMALLEST)
             return self._solve(moments, sample, start, self.settings.max_iter, goal)
         chosen = self._chosen(moments, sample)
@@ -86,7 +86,7 @@ class SquaredLearner(Learner):
         moments = rows.moments()
         return moments if self.settings.fit_intercept else moments.uncentred()
 
-    def _chosen(self, moments: Moments, sample: SampledRows) -> Learned:
+    def _chosen(self, moments: Moments, sample: SampledRows) -> SolverResult:
         """The best model of the held-out rows, among all penalties and steps."""
         errors: dict[float, float] = {}
         together = max(1, min(PENALTIES, COLUMNS // moments.cross.shape[1]))
@@ -109,9 +109,9 @@ class SquaredLearner(Learner):
         alphas: list[float],
         moments: Moments,
         sample: SampledRows,
-        found: Learned | None,
+        found: SolverResult | None,
         others: dict[float, float],
-    ) -> tuple[Learned | None, dict[float, float], bool]:
+    ) -> tuple[SolverResult | None, dict[float, float], bool]:
         """The best model with one of some penalties if it is the best of all.
 
         Also the least errors of all steps for every penalty, and whether the steps have converged.
@@ -130,7 +130,7 @@ class SquaredLearner(Learner):
         targets, weights = self.held_rows.columns(), self.held_rows.weights
         spreads = np.where(moments.target_squares > 0, moments.target_squares / moments.count, 1.0)
         least = dict.fromkeys(alphas, np.inf)
-        best, patience = None, Patience(min(others.values(), default=np.inf))
+        best, patience = None, EarlyStopping(min(others.values(), default=np.inf))
         far = SETTLED if found is None else np.inf
         n_steps, residual = 0, np.inf
         while n_steps < self.settings.max_iter:
@@ -147,7 +147,7 @@ class SquaredLearner(Learner):
             winner, residuals = int(errors.argmin()), solver.residuals
             residual = float(residuals[winner])
             if patience.improved(float(errors[winner])):
-                best = self.best = Learned(
+                best = self.best = SolverResult(
                     solver.coef[winner].copy(),
                     moments.target_mean - moments.mean @ solver.coef[winner],
                     alphas[winner],
@@ -171,8 +171,8 @@ class SquaredLearner(Learner):
         return best, least, residual <= SETTLED
 
     def _solve(
-        self, moments: Moments, sample: SampledRows, start: Learned, most: int, goal: float
-    ) -> Learned:
+        self, moments: Moments, sample: SampledRows, start: SolverResult, most: int, goal: float
+    ) -> SolverResult:
         """The model of all rows with the penalty of another model, to a residual."""
         solver = ConjugateGradients(
             self.rows,
@@ -184,7 +184,7 @@ class SquaredLearner(Learner):
             start.coef,
         )
 
-        def model() -> Learned:
+        def model() -> SolverResult:
             return replace(
                 start,
                 coef=solver.coef[0].copy(),

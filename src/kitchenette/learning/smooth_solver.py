@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kitchenette.learning.learner import (
+from kitchenette.learning.iterative_solver import (
     IMPROVEMENT,
     MOST_PENALTIES,
     PILOT_ROWS,
     RATIO,
-    Learned,
-    Learner,
-    Patience,
+    EarlyStopping,
+    IterativeSolver,
+    SolverResult,
     warn_of_steps,
 )
 from kitchenette.learning.losses import Huber, Logistic, Loss, Quantile, SquaredHinge
@@ -55,10 +55,10 @@ class ScaledTargets:
         return self.coding.target_numbers(targets)
 
 
-class SmoothLearner(Learner):
+class SmoothSolver(IterativeSolver):
     """Preconditioned L-BFGS, from large penalties to small ones."""
 
-    def learned(self) -> Learned:
+    def learned(self) -> SolverResult:
         alpha = self.settings.alpha
         guess, errors = 1.0, np.empty((0, 0))
         if alpha is None or self.loss_name not in CLASS_LOSSES:
@@ -114,7 +114,7 @@ class SmoothLearner(Learner):
             self.held_rows = self.rows_held_out()
         return scales
 
-    def _in_units(self, found: Learned) -> Learned:
+    def _in_units(self, found: SolverResult) -> SolverResult:
         return replace(
             found,
             coef=found.coef * self.units,
@@ -122,7 +122,7 @@ class SmoothLearner(Learner):
             outputs=found.outputs * self.units,
         )
 
-    def _origin(self, moments: Moments) -> Learned:
+    def _origin(self, moments: Moments) -> SolverResult:
         """The model to begin with: a constant and no weights."""
         shares = moments.target_mean
         if self.loss.of_labels:
@@ -138,9 +138,9 @@ class SmoothLearner(Learner):
             constant = np.quantile(columns, self.level, axis=0)
         constant = constant if self.settings.fit_intercept else np.zeros_like(constant)
         nothing = np.zeros((self.rows.n_features, constant.size))
-        return Learned(nothing, constant, 0.0, outputs=nothing[:0])
+        return SolverResult(nothing, constant, 0.0, outputs=nothing[:0])
 
-    def _slope(self, model: Learned) -> float:
+    def _slope(self, model: SolverResult) -> float:
         """The norm of the gradient of the loss at a model."""
         found = self.training.gradient(self.loss, model.coef, model.intercept)
         weights = found.weights - np.outer(self.mean, found.intercept)
@@ -149,7 +149,7 @@ class SmoothLearner(Learner):
 
     # ------------------------------------------------------------ penalties
 
-    def _among(self, alphas: Array, start: Learned) -> Learned:
+    def _among(self, alphas: Array, start: SolverResult) -> SolverResult:
         """The best of some penalties, each beginning with the model of the next larger one."""
         best, least = start, np.inf
         for alpha in sorted(alphas.tolist(), reverse=True):
@@ -158,7 +158,7 @@ class SmoothLearner(Learner):
                 best, least = start, error
         return best
 
-    def _along_the_path(self, alpha: float, start: Learned) -> Learned:
+    def _along_the_path(self, alpha: float, start: SolverResult) -> SolverResult:
         """Smaller penalties while they are better; larger ones if the first is not."""
         best, least = self._held_out_best(alpha * RATIO, start)
         other, error = self._held_out_best(alpha, best)
@@ -173,7 +173,7 @@ class SmoothLearner(Learner):
             best, least = other, error
         return best
 
-    def _held_out_best(self, alpha: float, start: Learned) -> tuple[Learned, float]:
+    def _held_out_best(self, alpha: float, start: SolverResult) -> tuple[SolverResult, float]:
         return self._solve(self.training, alpha, start, self.is_held_out, self.settings.tol)
 
     # ------------------------------------------------------------ steps
@@ -182,13 +182,13 @@ class SmoothLearner(Learner):
         self,
         rows: FeatureRows,
         alpha: float,
-        start: Learned,
+        start: SolverResult,
         watched: NDArray[np.bool_] | None,
         goal: float,
-    ) -> tuple[Learned, float]:
+    ) -> tuple[SolverResult, float]:
         """A model of some rows: the last one, or the best one of watched rows, and its error."""
         solver = self._solver(rows, alpha, start.coef, self._centred(start), watched)
-        best, patience, n_steps, going = start, Patience(), 0, True
+        best, patience, n_steps, going = start, EarlyStopping(), 0, True
         while going and n_steps < self.settings.max_iter:
             if n_steps == REFRESHED_STEPS:
                 solver = self._solver(rows, alpha, solver.coef, solver.intercept, watched)
@@ -211,20 +211,20 @@ class SmoothLearner(Learner):
             warn_of_steps(self.settings.max_iter, solver.residual, self.settings.tol)
         return best, patience.least
 
-    def _keep(self, model: Learned, error: float | None) -> None:
+    def _keep(self, model: SolverResult, error: float | None) -> None:
         """Remember a model for an interrupt, if it predicts the held-out rows best so far."""
         if error is None or error < self.least:
             self.best = self._in_units(model)
             self.least = np.inf if error is None else error
 
-    def _centred(self, model: Learned) -> Array:
+    def _centred(self, model: SolverResult) -> Array:
         """The intercept of a model for centred features."""
         return model.intercept + self.mean @ model.coef
 
-    def _model_of(self, solver: QuasiNewton, alpha: float, start: Learned) -> Learned:
+    def _model_of(self, solver: QuasiNewton, alpha: float, start: SolverResult) -> SolverResult:
         """The model of a solver, with outputs for held-out rows that it has not seen."""
         watches = solver.outputs.shape[0] > 0
-        return Learned(
+        return SolverResult(
             solver.coef.copy(),
             solver.intercept - self.mean @ solver.coef,
             alpha,
