@@ -385,7 +385,7 @@ def test_files_of_every_format_are_learned_by_the_command(tmp_path, name):
         (
             ["fit", "TABLE", *NUMBERS, "--out", "m", "--map", "TensorSketch", "--kernel", "cauchy"],
             ExitCode.USAGE,
-            "TensorSketch cannot serve Cauchy",
+            "TensorSketch does not support Cauchy",
         ),
         (
             ["fit", "TABLE", *NUMBERS, "--out", "m", "--loss", "logistic"],

@@ -347,7 +347,7 @@ def test_tefm_has_less_error_than_random_features_of_its_size():
         (CRAFTMap("poly"), "CRAFTMap needs a feature map.*got 'poly'"),
         (CRAFTMap(SRHT(3), 4), "n_components must be at most 3; got 4"),
         (CRAFTMap(n_components=2.5), "n_components must be a whole number"),
-        (CRAFTMap(RandomMaclaurin(Gaussian())), "RandomMaclaurin cannot serve Gaussian"),
+        (CRAFTMap(RandomMaclaurin(Gaussian())), "RandomMaclaurin does not support Gaussian"),
         (TEFM(RandomKitchenSinks(n_components=8), 9), "must be at most 8; got 9"),
         (TEFM(method="qr"), "method must be one of 'gaussian', 'srht'"),
         (TEFM(power_iterations=-1), "power_iterations must be a whole number of at least 0"),

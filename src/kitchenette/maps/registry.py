@@ -85,5 +85,6 @@ def check_supported(map_name: str, kernel: Kernel) -> None:
     if reason is None:
         return
     others = [entry.map_name for entry in capabilities_for(kernel)]
-    advice = f" {' and '.join(others)} support it." if others else ""
+    verb = "supports" if len(others) == 1 else "support"
+    advice = f" {' and '.join(others)} {verb} it." if others else ""
     raise ValueError(f"{map_name} does not support {kernel!r}, which {reason}.{advice}")
