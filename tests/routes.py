@@ -66,22 +66,24 @@ class Rows:
 def numbers(n_rows: int, seed: int, gaps: float = 0.0) -> Rows:
     """Columns of numbers, many of them zero, and some rows repeated; some values may be missing."""
     rng = np.random.default_rng(seed)
-    X = np.where(rng.random((n_rows, 4)) < 0.3, 0.0, rng.normal(size=(n_rows, 4)))
+    X = np.where(rng.random((n_rows, 4)) < [0, 0.3, 0.3, 0.6], 0.0, rng.normal(size=(n_rows, 4)))
     frame = pd.DataFrame(X, columns=[*"abcd"])
     frame[FOLDER] = rng.integers(3, size=n_rows)
     y = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + frame[FOLDER].to_numpy()
     y += 0.3 * rng.normal(size=n_rows)
-    frame = frame.mask(rng.random(frame.shape) < [gaps] * 4 + [0]) if gaps else frame
+    frame = frame.mask(rng.random(frame.shape) < [0, *[gaps] * 3, 0]) if gaps else frame
     return Rows(frame, y).part(repeated(n_rows, rng))
 
 
 def strings(n_rows: int, seed: int) -> Rows:
     """Columns of numbers, strings and booleans, with missing values, and some rows repeated."""
     rng = np.random.default_rng(seed)
+    price = rng.lognormal(size=n_rows)
     size, color = rng.normal(size=n_rows), rng.integers(4, size=n_rows)
     region = rng.integers(3, size=n_rows)
     frame = pd.DataFrame(
         {
+            "price": price,
             "size": np.where(rng.random(n_rows) < 0.1, np.nan, size),
             "count": rng.integers(9, size=n_rows),
             "color": np.where(
@@ -91,9 +93,15 @@ def strings(n_rows: int, seed: int) -> Rows:
             FOLDER: np.array(["north", "south", "west"])[region],
         }
     )
-    y = np.sin(2 * size) + color + region * frame["wet"] + 0.1 * frame["count"]
+    y = np.sin(2 * size) + np.log(price) + color + region * frame["wet"] + 0.1 * frame["count"]
     y = y.to_numpy() + 0.3 * rng.normal(size=n_rows)
     return Rows(frame, y).part(repeated(n_rows, rng))
+
+
+def categories(n_rows: int, seed: int) -> Rows:
+    """Strings and whole numbers alone, rows of which repeat by nature, and three classes."""
+    rows = strings(n_rows, seed)
+    return with_labels(replace(rows, frame=rows.frame.drop(columns=["price", "size"])))
 
 
 def repeated(n_rows: int, rng: np.random.Generator) -> np.ndarray:
