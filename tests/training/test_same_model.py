@@ -28,6 +28,7 @@ from routes import categories, numbers, strings, with_labels, with_weights
 from sklearn.base import clone
 
 from kitchenette import (
+    TEFM,
     AutoMap,
     Fastfood,
     KernelClassifier,
@@ -35,7 +36,7 @@ from kitchenette import (
     RandomKitchenSinks,
     RandomMaclaurin,
 )
-from kitchenette.kernels import Gaussian, Matern, Polynomial
+from kitchenette.kernels import Exponential, Gaussian, Matern, Polynomial
 from kitchenette.maps.protocol import thawed
 
 dask = pytest.importorskip("dask")
@@ -110,6 +111,9 @@ OPTIONS = {
         21,
     ),
     "categories": Case(classifier(AutoMap(64), 13), categories, 23),
+    "a map of all rows": Case(regressor(RandomMaclaurin(Polynomial(2), 64), 14), strings, 24),
+    "a map of all filled rows": Case(regressor(RandomMaclaurin(Exponential(), 64), 15), gaps, 25),
+    "a map of a map": Case(regressor(TEFM(Fastfood(n_components=128), 64), 16), strings, 26),
     "output code": Case(
         classifier(Fastfood(n_components=64), 12, code="hadamard", fit_intercept=False),
         labels(strings),
@@ -294,16 +298,20 @@ def test_dask_workers_give_the_same_model(n_workers, kills, tmp_path):
     assert len(killed) == kills
 
 
+@pytest.fixture(scope="module")
+def spark():
+    session = spark_sessions.session("local[2]")
+    yield session
+    session.stop()
+
+
+SPARK_CASES = {**LARGE, **DEFAULTS}
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(spark_sessions.why_not() is not None, reason=spark_sessions.why_not() or "")
 @pytest.mark.filterwarnings("default")  # pyspark has warnings of its own
-def test_spark_gives_the_same_model(tmp_path):
-    session = spark_sessions.session("local[2]")
-    try:
-        for name, case in {**LARGE, **DEFAULTS}.items():
-            for number, route in enumerate(routes.SPARK.values()):
-                folder = tmp_path / f"{name}-{number}"
-                folder.mkdir()
-                check(case, MANY, route, folder)
-    finally:
-        session.stop()
+@pytest.mark.parametrize("case", SPARK_CASES.values(), ids=SPARK_CASES)
+@pytest.mark.parametrize("route", routes.SPARK)
+def test_spark_gives_the_same_model(spark, case, route, tmp_path):
+    check(case, MANY, routes.SPARK[route], tmp_path)
