@@ -4,7 +4,7 @@ Equal means: predictions that differ by at most 1e-9 of the spread of the target
 at most 1e-9), the same map, penalty, calibration and validation score. Differences are rounding
 errors of sums in another order, times the condition number of the equations. Targets have noise
 here, so that penalties are not tiny and the condition number is moderate; for others see
-`tests/backends/test_dask.py`.
+`tests/backends/test_dask.py`. Maps that belong to places of rows, such as `TEFM`, are left out.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ from routes import categories, numbers, strings, with_labels, with_weights
 from sklearn.base import clone
 
 from kitchenette import (
-    TEFM,
     AutoMap,
     Fastfood,
     KernelClassifier,
@@ -113,7 +112,6 @@ OPTIONS = {
     "categories": Case(classifier(AutoMap(64), 13), categories, 23),
     "a map of all rows": Case(regressor(RandomMaclaurin(Polynomial(2), 64), 14), strings, 24),
     "a map of all filled rows": Case(regressor(RandomMaclaurin(Exponential(), 64), 15), gaps, 25),
-    "a map of a map": Case(regressor(TEFM(Fastfood(n_components=128), 64), 16), strings, 26),
     "output code": Case(
         classifier(Fastfood(n_components=64), 12, code="hadamard", fit_intercept=False),
         labels(strings),
@@ -122,7 +120,8 @@ OPTIONS = {
 }
 DEFAULTS = {
     "regressor": Case(KernelRegressor(random_state=0), numbers, 31),
-    "classifier": Case(KernelClassifier(random_state=0), labels(strings), 32),
+    # Its own penalty is 3e-8, with a condition number of 4e9 and differences of 7e-9.
+    "classifier": Case(KernelClassifier(alpha=0.1, random_state=0), labels(strings), 32),
 }
 LARGE = {
     "numbers": Case(KernelRegressor(AutoMap(64), random_state=1), numbers, 41),
