@@ -94,6 +94,23 @@ def block_of(drawn: DrawnRows) -> Block:
     return Block(drawn.X, drawn.y, drawn.sample_weight, 0, drawn.copies, drawn.population)
 
 
+@dataclass(frozen=True)
+class RowsInMemory:
+    """Rows in memory as one block, of which reductions are computed.
+
+    Attributes
+    ----------
+    X : array, sparse matrix or table
+        The rows.
+    """
+
+    X: Any
+
+    def reduced(self, reduction: Reduction) -> Any:
+        """The result for all rows."""
+        return reduction.of(Block(self.X, None, None, 0))
+
+
 class Source:
     """Rows that can be read several times, in blocks; `kitchenette.data.source` makes one.
 

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils.extmath import row_norms, safe_sparse_dot
+from sklearn.utils.extmath import safe_sparse_dot
 
 from kitchenette.kernels import Composition, DotProductKernel, Kernel, ShiftInvariantKernel
 from kitchenette.maps.degrees import Moments, cut_series, geometric_probabilities, moments_of
+from kitchenette.sketching.combinations import largest_squared_norm
 
 
 def parts(kernel: Kernel) -> tuple[DotProductKernel, Kernel | None]:
@@ -32,7 +33,7 @@ def largest_innermost(kernel: Kernel, rows: Any) -> float:
     if isinstance(core, ShiftInvariantKernel):
         return 1.0
     if isinstance(core, DotProductKernel):
-        return float(row_norms(rows, squared=True).max(initial=0.0))
+        return largest_squared_norm(rows)
     blocks = (core(rows[start : start + 16]) for start in range(0, rows.shape[0], 16))
     return max(float(np.diag(block).max()) for block in blocks)
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from kitchenette.columns.categories import Impute
 from kitchenette.data.keys import numbers_to_hash
 from kitchenette.data.profile import median_of
-from kitchenette.data.reduction import ConvertedRows
+from kitchenette.data.reduction import ConvertedRows, Reducible
 from kitchenette.data.rows import take
 from kitchenette.data.schema import ColumnRules, DataError
 from kitchenette.data.source import Block, Source
@@ -24,7 +24,7 @@ MEDIAN_ROWS, MEDIAN_NUMBERS = 1000, 1 << 22  # of which medians are found in a f
 
 
 def with_map(
-    columns: Prepared, feature_map: Any, sample: Block, everything: Source | None = None
+    columns: Prepared, feature_map: Any, sample: Block, everything: Reducible | None = None
 ) -> Prepared:
     """A preparation of columns followed by a map, which is fitted on prepared rows.
 
@@ -36,7 +36,7 @@ def with_map(
         The map of the prepared columns; it is not changed.
     sample : Block
         A sample of the rows, with targets and weights if there are any.
-    everything : Source, optional
+    everything : Reducible, optional
         All rows, for maps that look at all of them.
 
     Returns
@@ -64,7 +64,7 @@ def with_map(
     return columns.of(specification, inner if own else None, names, by_name=columns.by_name_)
 
 
-def filled_map(feature_map: Any, sample: Block, everything: Source | None = None) -> PreparedMap:
+def filled_map(feature_map: Any, sample: Block, everything: Reducible | None = None) -> PreparedMap:
     """A map of an array with missing values, which are filled as those of a table are.
 
     Parameters
@@ -73,14 +73,14 @@ def filled_map(feature_map: Any, sample: Block, everything: Source | None = None
         The map of the filled columns and of indicator columns; it is not changed.
     sample : Block
         A sample of the rows, with targets and weights if there are any.
-    everything : Source, optional
+    everything : Reducible, optional
         All rows, for maps that look at all of them.
 
     Returns
     -------
     fitted : PreparedMap
     """
-    if everything is not None:
+    if isinstance(everything, Source):
         check_missing_allowed(everything.rules)
     flags = np.flatnonzero(np.isnan(sample.X).any(axis=0))
     filled = Impute(

@@ -16,6 +16,7 @@ from kitchenette.columns.table_columns import (
     prepared_columns,
     profile_of,
 )
+from kitchenette.data.reduction import Reducible
 from kitchenette.data.rows import FLOATS, is_table
 from kitchenette.data.schema import ColumnRules, DataError, Schema
 from kitchenette.data.source import Block, Source
@@ -82,7 +83,7 @@ class TableMap(PreparedMap):
         sample: Block,
         *,
         rules: ColumnRules | None = None,
-        everything: Source | None = None,
+        everything: Reducible | None = None,
     ) -> Self:
         """The map fitted on a sample of a table.
 
@@ -96,8 +97,8 @@ class TableMap(PreparedMap):
             A sample of the rows, as a table, with targets and weights if there are any.
         rules : ColumnRules, optional
             How columns become numbers.
-        everything : Source, optional
-            All rows, for maps that look at all of them. With three passes, categories
+        everything : Reducible, optional
+            All rows, for maps that look at all of them. In a source of three passes, categories
             and missing values are looked up there instead of in the sample.
 
         Returns
@@ -111,7 +112,7 @@ class TableMap(PreparedMap):
                 f"A column of dates or times ({dated[0]!r}) is not a number. Leave it out, or use "
                 "kitchenette.data.source(..., dates='days')."
             )
-        counted = everything is not None and everything.passes == 3
+        counted = isinstance(everything, Source) and everything.passes == 3
         profile = profile_of(schema, sample.X, everything if counted else None, sample.copies)
         preparation, codings = prepared_columns(profile, rules)
         columns = PreparedSpecification.of(preparation, None, codings)

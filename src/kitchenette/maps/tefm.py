@@ -14,7 +14,7 @@ from scipy.linalg import lapack
 
 from kitchenette.data.reduction import Reducible
 from kitchenette.data.rows import slices, table, take, validated
-from kitchenette.data.source import Block
+from kitchenette.data.source import Block, RowsInMemory
 from kitchenette.files.registry import Budget, from_fields, storable
 from kitchenette.kernels import Gaussian
 from kitchenette.maps.compact import CompactMap, check_inner
@@ -250,7 +250,7 @@ class TEFM(CompactMap):
 
     def specify(self, inner: Specification, seed: int, X: Any, dtype: Any) -> dict[str, Any]:
         n = int(self.n_components)
-        rows: Reducible = X if hasattr(X, "reduced") else _InMemory(X)
+        rows: Reducible = X if hasattr(X, "reduced") else RowsInMemory(X)
         found = rows.reduced(RangeOf(self, inner, seed, n))
         basis = _orthonormal_basis(found.sums)
         for _ in range(self.power_iterations):
@@ -356,16 +356,6 @@ def _check_matrix(name: str, matrix: Any, shape: tuple[int, ...]) -> None:
 
 
 # ---------------------------------------------------------------- sums over rows
-
-
-@dataclass(frozen=True)
-class _InMemory:
-    """Rows in memory as one block."""
-
-    X: Any
-
-    def reduced(self, reduction: Any) -> Any:
-        return reduction.of(Block(self.X, None, None, 0))
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils.extmath import row_norms, safe_sparse_dot
+from sklearn.utils.extmath import safe_sparse_dot
 
 from kitchenette.files.registry import storable
 from kitchenette.kernels import DotProductKernel, Exponential, Gaussian, Kernel, Polynomial
@@ -21,6 +21,7 @@ from kitchenette.sketching.combinations import (
     GaussianRowFactor,
     concatenate,
     exact_columns,
+    largest_squared_norm,
     squared_norms,
 )
 from kitchenette.sketching.count_sketch import (
@@ -74,7 +75,7 @@ class TensorSketchSpecification(SeriesSpecification):
     def largest_argument(self, rows: Any) -> float:
         scales = self.inverse_scales()
         if (scales == 1).all():
-            return float(row_norms(rows, squared=True).max(initial=0.0))
+            return largest_squared_norm(rows)
         return float(squared_norms(rows, scales).max(initial=0.0))
 
     def inverse_scales(self) -> NDArray[np.float64]:
@@ -346,7 +347,7 @@ class TensorSketch(SeriesMap):
         """The largest |x|^2; if a Gaussian has several length scales, of the scaled rows."""
         scale = getattr(self.kernel, "length_scale", 1.0)
         if isinstance(scale, str) or np.ndim(scale) == 0:
-            return float(row_norms(rows, squared=True).max(initial=0.0))
+            return largest_squared_norm(rows)
         inverse = np.broadcast_to(1 / np.asarray(scale, dtype=np.float64), rows.shape[1])
         return float(squared_norms(rows, inverse).max(initial=0.0))
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import DTypeLike, NDArray
+from sklearn.utils.extmath import row_norms
 
 from kitchenette import _core
 from kitchenette.sketching.operators import NativeOperator, Operator, affine
@@ -147,3 +148,17 @@ def squared_norms(rows: Any, column_scales: NDArray[np.float64]) -> NDArray[np.f
         # bincount adds sequentially, so zeros do not change the rounding.
         norms[part] = np.bincount(owners, scaled**2, n)
     return norms
+
+
+def largest_squared_norm(rows: Any) -> float:
+    """The largest |x|^2, bitwise equal for dense and sparse rows of any memory layout.
+
+    Only rows whose rounded norm may be the largest are summed in a fixed order.
+    """
+    norms = row_norms(rows, squared=True)
+    largest = norms.max(initial=0.0)
+    if not 0 < largest < np.inf:
+        return float(largest)
+    slack = 2 * rows.shape[1] * np.finfo(norms.dtype).eps
+    near = rows[np.flatnonzero(norms >= (1 - slack) * largest)]
+    return float(squared_norms(near, np.ones(rows.shape[1])).max())

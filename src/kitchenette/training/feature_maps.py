@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from kitchenette.data.drawing import Drawing, DrawnRows, sample_size
+from kitchenette.data.reduction import Reducible
 from kitchenette.data.rows import has_missing, is_table
-from kitchenette.data.source import Block, Source, block_of
+from kitchenette.data.source import Block, RowsInMemory, Source, block_of
 from kitchenette.data.tables import schema_of
 from kitchenette.learning.gram_storage import check_learning_memory
 from kitchenette.maps.base import RowMap
@@ -91,14 +92,15 @@ class MapFitting:
         """
         feature_map = with_context(self.feature_map, self.seed, self.task)
         self._check_size(feature_map, X.shape[0])
+        everything = RowsInMemory(X) if source is None else source  # for maps that look at all rows
         if is_table(X) and not isinstance(thawed(feature_map), TableMap):
             some = self._some(X, y, weights, sample, drawn)
-            feature_map = _map_of_table(feature_map, some, source)
+            feature_map = _map_of_table(feature_map, some, source, everything)
             return feature_map, feature_map.for_inference()
         fills = fills_missing(feature_map) and not sp.issparse(X)
         if fills and isinstance(X, np.ndarray) and has_missing(X) and not is_frozen(feature_map):
             some = self._some(X, y, weights, sample, drawn)
-            feature_map = filled_map(feature_map, some, source)
+            feature_map = filled_map(feature_map, some, everything)
             return feature_map, feature_map.for_inference()
         own = isinstance(thawed(feature_map), RowMap)
         if sample is not None or not own:
@@ -182,13 +184,15 @@ def _is_inside_map(path: str, feature_map: Any, given: dict[str, Any]) -> bool:
     return any(isinstance(given[one] if one else feature_map, RowMap) for one in above)
 
 
-def _map_of_table(feature_map: Any, sample: Block, source: Source | None) -> TableMap:
+def _map_of_table(
+    feature_map: Any, sample: Block, source: Source | None, everything: Reducible
+) -> TableMap:
     """A map of the prepared columns of a table."""
     if source is None:
         schema, rules = schema_of(sample.X.schema, {}), None
     else:
         schema, rules = source.schema.some(source.features), source.rules
-    return TableMap.fitted_on(feature_map, schema, sample, rules=rules, everything=source)
+    return TableMap.fitted_on(feature_map, schema, sample, rules=rules, everything=everything)
 
 
 def fills_missing(feature_map: Any) -> bool:
