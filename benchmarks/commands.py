@@ -29,8 +29,8 @@ from threadpoolctl import threadpool_limits
 from benchmarks.outofthebox import markdown, names
 from benchmarks.tables import given, seeded
 from benchmarks.timing import command
+from kitchenette.baselines import error_of
 from kitchenette.report.boosting import boosted, installed
-from kitchenette.report.measuring import error_of
 from reproduction.data import load
 
 Frames = tuple[pd.DataFrame, pd.DataFrame, list[str]]  # to learn, to test, and the targets

@@ -13,6 +13,7 @@ from browser import CHROMIUM, opened
 from programs import printed_by
 from sklearn.datasets import load_diabetes, load_digits
 
+from kitchenette.baselines import error_of, linear
 from kitchenette.report import (
     ColumnSummary,
     Comparison,
@@ -26,8 +27,6 @@ from kitchenette.report import (
 )
 from kitchenette.report.advice import recommended
 from kitchenette.report.comparing import extrapolation, reliability
-from kitchenette.report.contestants import linear
-from kitchenette.report.measuring import error_of
 from kitchenette.report.pictures import Axis
 
 VOID = {"meta", "br", "line", "rect", "circle", "polygon", "polyline", "link", "img"}

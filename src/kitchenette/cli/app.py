@@ -100,13 +100,14 @@ def fit(
     ] = None,
     task: Task = None,
     test: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="FILE|SHARE",
-            help="Rows that are not learned but measure the error: a share of the data, at most "
-            "20,000 rows, or other files.",
+            help="Rows that are not learned, to measure the error: other files, or a share of the "
+            "data, at most 20,000 rows. By default all rows are learned, and the error is that of "
+            "validation rows, each predicted by a model without it.",
         ),
-    ] = "0.1",
+    ] = None,
     feature_map: Annotated[
         str,
         typer.Option(
@@ -181,7 +182,7 @@ def fit(
         from kitchenette.jobs import FitSettings
         from kitchenette.jobs.settings import MAPS
 
-        share = _number(test)
+        share = 0.0 if test is None else _number(test)
         with as_usage():
             settings = FitSettings(
                 task=task,
@@ -202,14 +203,17 @@ def fit(
             model = None if like is None else predicting(like)
             rows = options.opened(data, target, weight=weight, passes=passes, like=model)
             if clusters.statistics_only:
-                write_shard(rows, out, settings, clusters, share is not None, Terminal(as_json))
+                write_shard(rows, out, settings, clusters, Terminal(as_json))
                 return
+            others = None
+            if test is not None and share is None:
+                others = options.opened([test], target, like=model)
             with clusters.placed(rows) as placed:
                 fit_files(
                     placed,
                     out,
                     settings,
-                    options.opened([test], target, like=model) if share is None else None,
+                    others,
                     model,
                     resume,
                     not small,
