@@ -231,7 +231,7 @@ def _simple_models(task: str, X: Any) -> dict[str, Any]:
     """A linear model, if there are not too many columns, and a trivial one."""
     found = {}
     if isinstance(X, np.ndarray) and X.shape[1] <= MOST_COLUMNS_OF_LINEAR:
-        filled = SimpleImputer(strategy="median", keep_empty_features=True)
+        filled = SimpleImputer(keep_empty_features=True)
         found["linear"] = Pipeline([("filled", filled), *linear(task).steps])
     found["trivial"] = trivial(task)
     return found
