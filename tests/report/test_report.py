@@ -186,7 +186,7 @@ def test_errors_of_classes_and_numbers():
     assert error == pytest.approx(0.5, abs=0.02)
     assert standard is not None
     assert 0 < standard < 0.02
-    assert error_of(np.zeros(3), np.ones(3), "regression") == (1.0, None)
+    assert error_of(np.zeros(3), np.ones(3), "regression") == (1.0, 0.0)
 
 
 @pytest.mark.parametrize("n_targets", [1, 2])
