@@ -29,8 +29,8 @@ from threadpoolctl import threadpool_limits
 from benchmarks.outofthebox import markdown, names
 from benchmarks.tables import given, seeded
 from benchmarks.timing import command
+from kitchenette.baselines import error_of
 from kitchenette.report.boosting import boosted, installed
-from kitchenette.report.measuring import error_of
 from reproduction.data import load
 
 Frames = tuple[pd.DataFrame, pd.DataFrame, list[str]]  # to learn, to test, and the targets
@@ -114,7 +114,7 @@ def ours(name: str, ending: str, frames: Frames, folder: Path) -> tuple[str, str
     learned = written(train, folder / f"{name}-train.{ending}")
     tested = written(test, folder / f"{name}-test.{ending}")
     model = folder / f"{name}-{ending}.safetensors"
-    ran = command("fit", learned, *roles, "--test", "0", "--out", model, "--threads", 1)
+    ran = command("fit", learned, *roles, "--out", model, "--threads", 1)
     error = command("evaluate", model, tested).document["error"]
     peak = ran.document["peak_bytes"] / 1e6
     return f"{error:.4f}", f"{ran.processor_seconds:.0f} s", f"{peak:.0f} MB"

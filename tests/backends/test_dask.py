@@ -437,6 +437,14 @@ def test_files_are_cut_into_partitions_of_bounded_size():
     assert all(n / parts <= 2**18 for n, parts in sizes.items())
 
 
+def test_weights_of_the_client_are_those_of_the_same_rows_in_every_partition():
+    weights = (np.arange(900) % 7).astype(float)
+    rows = source(chunked(X), target=chunked(NUMBERS)).with_weights(weights)
+    expected = KernelRegressor(fastfood()).fit(X, NUMBERS, weights)
+    found = KernelRegressor(fastfood()).fit(rows)
+    assert_allclose(found.predict(X), expected.predict(X), rtol=1e-9, atol=1e-9)
+
+
 # ------------------------------------------------------------ maps of all rows
 
 

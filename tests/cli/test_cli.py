@@ -312,7 +312,7 @@ def test_inspect_of_a_shard_says_what_it_is(tmp_path):
     assert (found["kind"], found["shard"], found["shards"]) == ("Checkpoint", 2, 3)
     assert (found["estimator"], found["task"]) == ("KernelRegressor", "regression")
     assert (found["rows_of_the_source"], found["rows_read"]) == (1000, 666)
-    assert 250 < found["rows_learned"] < 333
+    assert found["rows_learned"] == 333
     assert (found["columns"], found["features"]) == (2, 16)
     printed = CliRunner(env={"COLUMNS": "200"}).invoke(app, ["inspect", str(tmp_path / "shard")])
     assert printed.exit_code == 0

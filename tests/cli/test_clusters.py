@@ -36,17 +36,20 @@ def done(*arguments):
 
 
 @pytest.mark.slow
-def test_a_cluster_and_shards_give_the_model_of_one_machine(data, tmp_path):
+@pytest.mark.parametrize("test", [(), ("--test", "0.1")], ids=["all rows", "test rows"])
+def test_a_cluster_and_shards_give_the_model_of_one_machine(data, tmp_path, test):
     pytest.importorskip("distributed")
-    whole = done("fit", data, *QUICK, "--out", tmp_path / "whole")
+    options = (*QUICK, *test)
+    whole = done("fit", data, *options, "--out", tmp_path / "whole")
+    assert (whole["n_rows"], whole["n_test_rows"]) == ((8100, 900) if test else (9000, 0))
     local = "local-processes=2"
-    there = done("fit", data, *QUICK, "--out", tmp_path / "there", "--scheduler", local)
-    for name in ("task", "n_rows", "n_test_rows", "n_columns", "choice"):
+    there = done("fit", data, *options, "--out", tmp_path / "there", "--scheduler", local)
+    for name in ("task", "n_rows", "n_test_rows", "n_validation_rows", "choice"):
         assert there[name] == whole[name]
     assert there["errors"] == pytest.approx(whole["errors"], rel=1e-6)
     for part in ("1/2", "2/2"):
         out = tmp_path / f"{part[0]}.shard"
-        done("fit", data, *QUICK, "--out", out, "--shard", part, "--statistics-only")
+        done("fit", data, *options, "--out", out, "--shard", part, "--statistics-only")
     shards = [tmp_path / "1.shard", tmp_path / "2.shard"]
     done("merge", *shards, "--out", tmp_path / "merged", "--json")
     rows = pd.read_parquet(data)

@@ -75,7 +75,9 @@ def test_classes_from_file_to_predictions_and_evaluation(folder, tmp_path, endin
     found = fit(data, out, *CLASSES, "--components", "256", "--json")
     assert found["task"] == "classification"
     assert "words" in found["why_task"]
-    assert (found["n_rows"], found["n_test_rows"], found["n_columns"]) == (2700, 300, 5)
+    assert (found["n_rows"], found["n_test_rows"], found["n_columns"]) == (3000, 0, 5)
+    assert found["n_validation_rows"] == 2000
+    assert found["errors"]["model"] == pytest.approx(1 - found["validation_score"])
     assert found["errors"]["model"] < 0.7 * found["errors"]["linear"]
     assert found["errors"]["linear"] < found["errors"]["trivial"]
     assert found["model_bytes"] == out.stat().st_size
@@ -136,13 +138,16 @@ def test_the_summary_for_people(folder, tmp_path):
     assert done.returncode == 0
     assert done.stderr == ""  # no bars, as it is not a terminal
     assert "\x1b[" not in done.stdout
-    for text in ("Regression, because", "Fastfood", "linear model", "trivial model", "rows/s"):
+    for text in (
+        *("Regression, because", "Fastfood", "linear model", "trivial model", "rows/s"),
+        *("3,000 rows learned", "Validation score (R^2): ", "2,000 validation rows"),
+    ):
         assert text in done.stdout
 
 
 @pytest.mark.slow
 def test_progress_is_shown_on_a_terminal(many, tmp_path):
-    options = (*CLASSES, *QUICK[:-1], "--test", "0")
+    options = (*CLASSES, *QUICK[:-1])
     shown = run_in_a_terminal(
         MODULE, "fit", str(many / "data"), "--out", str(tmp_path / "m"), *options
     )
@@ -173,9 +178,15 @@ def test_choose_and_compare(folder, tmp_path):
 @pytest.mark.slow
 def test_other_losses_hold_the_same_rows_out(folder, tmp_path):
     out = tmp_path / "model.safetensors"
-    found = fit(folder / "table.csv", out, *CLASSES, *QUICK, "--loss", "logistic")
+    options = (*CLASSES, *QUICK, "--loss", "logistic")
+    found = fit(folder / "table.csv", out, *options, "--test", "0.1")
     assert (found["loss"], found["solver"], found["n_test_rows"]) == ("logistic", "iterative", 300)
     assert found["errors"]["model"] < found["errors"]["trivial"]
+    found = fit(folder / "table.csv", out, *options)
+    assert (found["n_rows"], found["n_test_rows"]) == (3000, 0)
+    assert found["errors"]["model"] == pytest.approx(1 - found["validation_score"])
+    assert found["errors"]["model"] < found["errors"]["linear"] < found["errors"]["trivial"]
+    assert found["not_beaten"] == []
 
 
 @pytest.mark.slow
@@ -196,7 +207,7 @@ def test_weights_count_rows(tmp_path):
     table["weight"] = (table["id"] % 2).astype(float)
     table.to_parquet(tmp_path / "weighted.parquet")
     out = tmp_path / "model.safetensors"
-    fit(tmp_path / "weighted.parquet", out, *NUMBERS, *QUICK, "--weight", "weight", "--test", "0")
+    fit(tmp_path / "weighted.parquet", out, *NUMBERS, *QUICK, "--weight", "weight")
     model = kitchenette.load(out)
     assert model.statistics_.n_rows == 1000
     assert (model.target_names_.tolist(), model.weight_name_) == (["height"], "weight")
@@ -207,7 +218,7 @@ def test_models_that_are_fitted_alike_can_be_merged(folder, tmp_path):
     table = frame(3000)
     for name, rows in (("a", slice(0, 1400)), ("b", slice(1400, None))):
         table[rows].to_csv(tmp_path / f"{name}.csv", index=False)
-    options = (*CLASSES, *QUICK, "--test", "0")
+    options = (*CLASSES, *QUICK)
     a, b, merged = (tmp_path / name for name in ("a", "b", "merged"))
     fit(tmp_path / "a.csv", a, *options)
     fit(tmp_path / "b.csv", b, *options)
@@ -215,11 +226,11 @@ def test_models_that_are_fitted_alike_can_be_merged(folder, tmp_path):
     assert done.returncode == ExitCode.MODEL
     assert f"--like {a}" in done.stderr
     # The columns are those of the other model, so that none has to be ignored.
-    found = fit(tmp_path / "b.csv", b, "--target", "kind", *QUICK, "--test", "0", "--like", a)
+    found = fit(tmp_path / "b.csv", b, "--target", "kind", *QUICK, "--like", a)
     assert (found["n_columns"], found["n_components"]) == (5, 64)
     assert run(MODULE, "merge", a, b, "--out", merged).returncode == 0
     whole = tmp_path / "whole"
-    fit(folder / "table.csv", whole, "--target", "kind", *QUICK, "--test", "0", "--like", a)
+    fit(folder / "table.csv", whole, "--target", "kind", *QUICK, "--like", a)
     models = [kitchenette.load(path) for path in (merged, whole)]
     assert [model.statistics_.n_rows for model in models] == [3000, 3000]
     probabilities = [model.predict_proba(table) for model in models]
@@ -324,7 +335,7 @@ def test_unusual_csv_files_are_learned(tmp_path, name):
     path = tmp_path / "a.csv"
     path.write_bytes(text.encode())
     target = "f1" if name == "no header" else "height"
-    found = fit(path, tmp_path / "m", "--target", target, "--test", "0", *QUICK, *options)
+    found = fit(path, tmp_path / "m", "--target", target, *QUICK, *options)
     assert (found["n_rows"], found["n_columns"], found["task"]) == (80, 2, "classification")
     model = kitchenette.load(tmp_path / "m")
     assert model.classes_.tolist() == [*range(7)]
@@ -356,7 +367,8 @@ def test_files_of_every_format_are_learned_by_the_command(tmp_path, name):
         options, n_columns = ("--ignore", "label", "--weight", "weight"), 4
         options += ("--decimal", ",") if "decimal" in keywords else ()
     found = fit(data, tmp_path / "m", "--target", target, *QUICK, *options)
-    assert (found["n_rows"], found["n_test_rows"]) == (360, 40)
+    assert (found["n_rows"], found["n_test_rows"]) == (400, 0)
+    assert {*found["errors"]} >= {"model", "trivial"}
     assert (found["n_columns"], found["task"]) == (n_columns, "regression")
     assert found["errors"]["model"] < found["errors"]["trivial"]
 
@@ -472,7 +484,7 @@ def test_arrays_with_targets_and_narrower_svmlight_files_are_predicted(tmp_path)
     bad[3, 1] = np.inf
     np.save(tmp_path / "gaps.npy", bad)
     gaps = ["fit", tmp_path / "gaps.npy", "--target", "x4", "--out", tmp_path / "n", *QUICK]
-    done = run(MODULE, *gaps, "--test", "0")
+    done = run(MODULE, *gaps)
     assert done.returncode == ExitCode.DATA
     assert "infinit" in done.stderr
     assert "supervised" not in done.stderr
@@ -517,14 +529,14 @@ def test_values_of_no_use_are_refused_also_in_test_rows(
     tmp_path, changes, options, sentence, held_out
 ):
     table = frame(300)[["a", "b", "height"]].assign(w=1.0)
-    tested = rows_held_out(len(table), FitSettings())
+    tested = rows_held_out(len(table), FitSettings(test=0.1))
     row = int(tested[0]) if held_out else int(np.setdiff1d(np.arange(300), tested)[0])
     for name, value in changes.items():
         table.loc[row, name] = value
     table.to_csv(tmp_path / "bad.csv", index=False)
     ignored = () if options else ("--ignore", "w")
     command = ["fit", tmp_path / "bad.csv", "--target", "height", "--out", tmp_path / "model"]
-    done = run(MODULE, *command, *QUICK, *options, *ignored)
+    done = run(MODULE, *command, *QUICK, *options, *ignored, "--test", "0.1")
     assert done.returncode == ExitCode.DATA, done.stdout
     assert sentence + (str(row) if "row" in sentence else "") in done.stderr
     assert not (tmp_path / "model").exists()
@@ -734,4 +746,4 @@ def test_files_larger_than_the_memory_that_the_process_may_use(tmp_path):
         )
         assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["rows"] == n_links * n_rows
-    assert kitchenette.load(out).statistics_.n_rows == n_links * n_rows - 20_000
+    assert kitchenette.load(out).statistics_.n_rows == n_links * n_rows

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import mutations
 import numpy as np
@@ -48,16 +49,16 @@ def test_an_interrupt_while_it_solves_leaves_all_rows_in_the_checkpoint(tmp_path
     assert not out.exists()
     assert load(checkpoint_path(out)).stop == 600
     fitted = fit_rows(rows(), out, SETTINGS, resume=True)
-    assert (fitted.resumed_at, fitted.n_rows, fitted.n_test_rows) == (600, 540, 60)
+    assert (fitted.resumed_at, fitted.n_rows, fitted.n_test_rows) == (600, 600, 0)
     assert out.read_bytes() == expected.read_bytes()
     assert not checkpoint_path(out).exists()
 
 
-def test_errors_do_not_depend_on_a_resumption(tmp_path, monkeypatch):
-    """Test rows are kept while rows are learned, or read again if some were learned before."""
-    narrow = source(X, target=np.sin(X[:, 0]))
+@pytest.mark.parametrize("share", [0.0, 0.1])
+def test_errors_do_not_depend_on_a_resumption(tmp_path, monkeypatch, share):
+    narrow, settings = source(X, target=np.sin(X[:, 0])), replace(SETTINGS, test=share)
     monkeypatch.setattr(type(narrow), "block_rows", lambda self: 100)
-    whole = fit_rows(narrow, tmp_path / "whole", SETTINGS)
+    whole = fit_rows(narrow, tmp_path / "whole", settings)
     after = checkpoint.Checkpoint.after
 
     def stopped(self, part, stop):
@@ -68,9 +69,10 @@ def test_errors_do_not_depend_on_a_resumption(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(checkpoint.Checkpoint, "after", stopped)
         with pytest.raises(KeyboardInterrupt, match="300 of 600"):
-            fit_rows(narrow, tmp_path / "model", SETTINGS)
-    resumed = fit_rows(narrow, tmp_path / "model", SETTINGS, resume=True)
+            fit_rows(narrow, tmp_path / "model", settings)
+    resumed = fit_rows(narrow, tmp_path / "model", settings, resume=True)
     assert resumed.resumed_at == 300
+    assert (resumed.n_rows, resumed.n_test_rows) == ((540, 60) if share else (600, 0))
     assert resumed.errors == whole.errors
     assert {*resumed.errors} == {"model", "linear", "trivial"}
 
@@ -78,7 +80,7 @@ def test_errors_do_not_depend_on_a_resumption(tmp_path, monkeypatch):
 def interrupted_fit(out, settings, like=None, data=None):
     """A checkpoint before the first row, as an early interrupt leaves it."""
     data = rows() if data is None else data
-    state, _ = fitting.begun(data, settings, data.fingerprint(), like, held_out=True)
+    state, _ = fitting.begun(data, data, settings, data.fingerprint(), like)
     save(state, checkpoint_path(out))
 
 
@@ -131,7 +133,7 @@ def test_a_fit_like_another_has_its_map(tmp_path):
     first = fit_rows(rows(slice(0, 300)), tmp_path / "a", SETTINGS).model
     second = fit_rows(rows(slice(300, None)), tmp_path / "b", SETTINGS, like=first).model
     assert second.feature_map_.estimator.specification_ == first.feature_map_.specification_
-    assert first.merge(second).statistics_.n_rows == 540
+    assert first.merge(second).statistics_.n_rows == 600
 
 
 def test_a_fit_like_a_model_of_other_targets_is_refused(tmp_path):

@@ -368,7 +368,9 @@ class DaskSource(PartitionedSource):
         return made
 
     def reduced(self, reduction: Reduction) -> Any:
-        starts = self.starts() if needs_numbers(reduction) else [0] * self.n_partitions
+        given = any(values is not None for values in self.given_values())
+        numbered = needs_numbers(reduction) or given
+        starts = self.starts() if numbered else [0] * self.n_partitions
         with _listening(self.progress) as topic:
             shared = _literal(Shared(reduction, self.layout, topic))
             slots = _slots()

@@ -57,7 +57,11 @@ KnownTarget = Annotated[
 ]
 Passes = Annotated[
     int,
-    typer.Option(min=1, max=2, help="2 looks up categories in all rows first, not in a sample."),
+    typer.Option(
+        min=1,
+        max=3,
+        help="1 samples by place, in one pass over the files; 3 looks up categories in all rows.",
+    ),
 ]
 Task = Annotated[
     str | None,
@@ -100,13 +104,14 @@ def fit(
     ] = None,
     task: Task = None,
     test: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="FILE|SHARE",
-            help="Rows that are not learned but measure the error: a share of the data, at most "
-            "20,000 rows, or other files.",
+            help="Rows that are not learned, to measure the error: other files, or a share of the "
+            "data, at most 20,000 rows. By default all rows are learned, and the error is that of "
+            "validation rows, each predicted by a model without it.",
         ),
-    ] = "0.1",
+    ] = None,
     feature_map: Annotated[
         str,
         typer.Option(
@@ -146,7 +151,7 @@ def fit(
     time: Time = None,
     threads: Threads = None,
     options: RowOptions = RowOptions(),
-    passes: Passes = 1,
+    passes: Passes = 2,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on from the checkpoint of the same command.")
     ] = False,
@@ -181,7 +186,7 @@ def fit(
         from kitchenette.jobs import FitSettings
         from kitchenette.jobs.settings import MAPS
 
-        share = _number(test)
+        share = 0.0 if test is None else _number(test)
         with as_usage():
             settings = FitSettings(
                 task=task,
@@ -202,14 +207,17 @@ def fit(
             model = None if like is None else predicting(like)
             rows = options.opened(data, target, weight=weight, passes=passes, like=model)
             if clusters.statistics_only:
-                write_shard(rows, out, settings, clusters, share is not None, Terminal(as_json))
+                write_shard(rows, out, settings, clusters, Terminal(as_json))
                 return
+            others = None
+            if test is not None and share is None:
+                others = options.opened([test], target, like=model)
             with clusters.placed(rows) as placed:
                 fit_files(
                     placed,
                     out,
                     settings,
-                    options.opened([test], target, like=model) if share is None else None,
+                    others,
                     model,
                     resume,
                     not small,

@@ -93,7 +93,6 @@ def write_shard(
     out: Path,
     settings: FitSettings,
     options: ClusterOptions,
-    held_out: bool,
     terminal: Terminal,
 ) -> None:
     """Learn a shard and print what it is."""
@@ -106,7 +105,6 @@ def write_shard(
             out,
             settings,
             shard=options.part(),
-            held_out=held_out,
             prepared=options.prepared,
             progress=progress,
         )

@@ -20,14 +20,16 @@ from numpy.typing import NDArray
 from sklearn.frozen import FrozenEstimator
 from sklearn.svm import SVC
 
+from kitchenette.baselines import error_of
 from kitchenette.cli.terminal import Terminal, Watch, checked_output
 from kitchenette.cli.using import write_page
 from kitchenette.estimators import KernelClassifier, KernelRegressor
+from kitchenette.quantities import of_bytes, of_seconds
 from kitchenette.report import Comparison, Measurement, compare
 from kitchenette.report.boosting import ROUNDS, boosted, installed
 from kitchenette.report.comparing import extrapolation
-from kitchenette.report.measuring import Cost, cost_of, error_of, stored_size
-from kitchenette.report.words import of_bytes, of_error, of_seconds
+from kitchenette.report.comparison import of_error
+from kitchenette.report.measuring import Cost, cost_of, stored_size
 from kitchenette.selection import AutoMap
 
 N_COLUMNS, N_RELEVANT = 12, 4

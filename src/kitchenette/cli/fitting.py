@@ -10,7 +10,7 @@ from kitchenette.data import Source
 from kitchenette.estimators import KernelClassifier, KernelRegressor
 from kitchenette.jobs import FitSettings, Fitted, fit_rows
 from kitchenette.jobs.checkpoint import checkpoint_path
-from kitchenette.report.words import of_bytes, of_seconds, of_share
+from kitchenette.quantities import of_bytes, of_seconds, of_share
 
 MOST_NAMES, MOST_LINES = 12, 40  # of columns that are printed
 
@@ -19,6 +19,7 @@ MODELS = {
     "linear": "linear model of a sample",
     "trivial": "trivial model",
 }
+SCORES = {"classification": "accuracy", "regression": "R^2"}
 
 
 def fit_files(
@@ -63,11 +64,15 @@ def print_summary(fitted: Fitted, terminal: Terminal) -> None:
     print_columns(fitted.column_summary, terminal)
     terminal.line(f"Chosen: {fitted.choice}")
     terminal.line(f"Penalty {fitted.alpha:.3g}, {fitted.loss} loss, solver {fitted.solver}.")
+    if fitted.validation_score is not None:
+        terminal.line(f"Validation score ({SCORES[fitted.task]}): {fitted.validation_score:.4f}.")
     if fitted.errors:
         rows = [
             [MODELS[name], of_share(value, fitted.task)] for name, value in fitted.errors.items()
         ]
-        title = f"Error on {fitted.n_test_rows:,} rows that were not learned"
+        title = f"Error on {fitted.n_test_rows:,} test rows, which were not learned"
+        if fitted.n_test_rows == 0:
+            title = f"Error on {fitted.n_validation_rows:,} validation rows, by models without them"
         terminal.table(("model", fitted.error_name), rows, title=title)
         print_verdict(fitted, terminal)
     peak = "" if fitted.peak_bytes is None else f", {of_bytes(fitted.peak_bytes)} of memory at most"

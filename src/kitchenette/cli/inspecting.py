@@ -17,7 +17,7 @@ from kitchenette.files import ModelFileError
 from kitchenette.jobs import Checkpoint
 from kitchenette.jobs.fitting import column_summary
 from kitchenette.maps.protocol import thawed
-from kitchenette.report.words import of_bytes
+from kitchenette.quantities import of_bytes
 from kitchenette.training import Partial
 
 MOST_BARS = 20

@@ -22,8 +22,9 @@ from kitchenette.jobs import (
 )
 from kitchenette.jobs.outputs import refuse_input
 from kitchenette.jobs.prediction import check_wanted
+from kitchenette.quantities import of_bytes, of_seconds, of_share
 from kitchenette.report import Comparison, compare, page
-from kitchenette.report.words import of_bytes, of_error, of_seconds, of_share
+from kitchenette.report.comparison import of_error
 
 MOST_CLASSES = 12  # whose confusions are printed
 

@@ -1,9 +1,10 @@
-"""`fit_rows`: from a source of rows to a model file, with checkpoints and an honest error."""
+"""`fit_rows`: from a source of rows to a model file, with checkpoints and an error of new rows."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
@@ -13,18 +14,23 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.frozen import FrozenEstimator
 
-from kitchenette.data import Block, DataError, Source, sampled_rows
+from kitchenette.data import Block, DataError, Source
 from kitchenette.data.schema import KnownColumn
 from kitchenette.estimators.supervised import KernelEstimator
 from kitchenette.files import save
 from kitchenette.files.container import remove_leftovers
 from kitchenette.jobs.checkpoint import Checkpoint, Keeper, checkpoint_path
-from kitchenette.jobs.held_out import HeldOut, Without, test_rows, without
+from kitchenette.jobs.held_out import (
+    errors_on_test_rows,
+    errors_on_validation_rows,
+    rows_to_learn,
+    tested_rows,
+)
 from kitchenette.jobs.outputs import refuse_input
 from kitchenette.jobs.settings import FitSettings, limits_of_map, refuse_too_much
+from kitchenette.learning.memory import resident
 from kitchenette.maps.protocol import thawed
 from kitchenette.maps.table_map import TableMap
-from kitchenette.report.measuring import resident
 from kitchenette.selection.targets import likely_task
 from kitchenette.training import finish, partial, prepare
 from kitchenette.training.train import PartialOf
@@ -44,17 +50,23 @@ class Fitted:
         The model file.
     task, why_task : str
         "classification" or "regression", and how that was decided.
-    n_rows, n_test_rows, n_columns : int
-        The number of rows learned, of rows held out, and of columns.
+    n_rows, n_columns : int
+        The number of rows learned, and of columns.
+    n_test_rows, n_validation_rows : int
+        The number of rows on which errors were measured: test rows, or validation rows if there
+        are no test rows.
     column_summary : dict
         What became of each column of a table, in words; nothing for arrays.
     n_components : int
         The number of features.
     choice : str
         What was chosen, and why.
+    validation_score : float or None
+        The ``validation_score_`` of the model: accuracy or R^2 of models without the validation
+        rows on these rows.
     errors : dict
-        The error on the rows held out of the model, of the linear and of the trivial model; the
-        latter two learned from a sample.
+        The error of the model, of a linear and of a trivial model on test rows; or on validation
+        rows, each predicted by models without it. The latter two learn from a sample.
     not_beaten : list of str
         Which of the linear and the trivial model have errors that this model does not improve by
         more than chance: two standard errors of the difference on the same rows.
@@ -90,7 +102,7 @@ class Fitted:
     >>> rows, out = source(X, target=np.sin(X[:, 0])), Path(tempfile.mkdtemp(), "model.safetensors")
     >>> fitted = fit_rows(rows, out, FitSettings(components=64))
     >>> fitted.task, fitted.n_rows, fitted.errors["model"] < fitted.errors["linear"]
-    ('regression', 450, True)
+    ('regression', 500, True)
     """
 
     model: KernelEstimator = field(repr=False)
@@ -98,11 +110,13 @@ class Fitted:
     task: str
     why_task: str
     n_rows: int
-    n_test_rows: int
     n_columns: int
+    n_test_rows: int
+    n_validation_rows: int
     column_summary: dict[str, str]
     n_components: int
     choice: str
+    validation_score: float | None
     errors: dict[str, float]
     not_beaten: list[str]
     error_name: str
@@ -136,7 +150,8 @@ def fit_rows(
 ) -> Fitted:
     """Learn all rows of a source and write the model to a file.
 
-    The feature map is chosen on a sample, and the rows are learned in one pass, in blocks. From
+    The model is the one that ``fit`` of the estimator gives: the feature map is chosen on a sample,
+    and the rows are learned in one pass, in blocks. From
     time to time a checkpoint is written beside the model, which takes at most a twentieth of the
     time. A fit that was killed and is resumed gives the same bits as one that was not.
 
@@ -150,7 +165,8 @@ def fit_rows(
     settings : FitSettings, optional
         How to learn.
     test : Source, optional
-        Other rows to measure the error on, instead of some that are held out.
+        Other rows to measure the error on. Without them, and without a share of the rows for
+        a test (``settings.test``), all rows are learned, and the error is that of validation rows.
     like : KernelClassifier or KernelRegressor, optional
         A fitted model whose map and columns are taken, instead of choosing a map, so that both
         models can be merged.
@@ -200,6 +216,8 @@ def fit_rows(
     start, out = perf_counter(), Path(out)
     settings = FitSettings() if settings is None else settings
     settings.check()
+    if test is not None and settings.test:
+        raise ValueError("Give rows to test on, or a share of the rows (test), but not both.")
     for path in (out, checkpoint_path(out)):
         refuse_input(path, [*source.paths, *(() if test is None else test.paths)])
     if like is not None:
@@ -214,27 +232,25 @@ def fit_rows(
     keeper = Keeper(checkpoint_path(out), checkpoint_every)
     remove_leftovers(out)
     inputs = source.fingerprint()
-    state, sample = None, None
-    if resume:
-        state = keeper.loaded(limits_of(source, settings, like))
+    tested = tested_rows(source, test, settings)
+    learned = rows_to_learn(source, settings)
+    state = keeper.loaded(limits_of(source, settings, like)) if resume else None
+    sample = None
     if state is not None:
         state.check_belongs(inputs, described(settings, like), keeper.path)
     else:
         show("choosing a map", 0, source.n_rows or 0)
-        state, sample = begun(source, settings, inputs, like, held_out=test is None)
+        state, sample = begun(source, learned, settings, inputs, like)
     resumed_at = state.stop
-    tests = HeldOut(source, test, state, settings)
-    tests.check_others()
-    tests.fit_others(sample)
-    del sample
     if state.facts["iterates"]:
-        model: Any = _iterated(source, state, tests.rows)
+        model: Any = state.prepared.fit(learned)
+        model.remember_names(source)
         save(model, out, statistics=statistics)
     else:
-        if source.in_parts:
-            state = _learned_in_parts(source, state, show, tests)
+        if learned.in_parts:
+            state = _learned_in_parts(learned, state, show)
         else:
-            state = _learned(source, state, keeper, show, tests)
+            state = _learned(learned, state, keeper, show)
         assert state.summary is not None
         show("solving", state.n_rows, state.n_rows)
         try:
@@ -245,21 +261,28 @@ def fit_rows(
     keeper.remove()
     show("testing", state.n_rows, state.n_rows)
     facts = state.facts
-    errors, not_beaten, n_test_rows = tests.errors(model)
+    sample = learned.drawn(settings.seed) if sample is None else sample
+    if tested is not None:
+        errors = errors_on_test_rows(model, sample, tested)
+    else:
+        errors = errors_on_validation_rows(model, sample)
+    n_held_back = tested.n_rows if tested is not None and test is None else 0
     seconds = perf_counter() - start
     return Fitted(
         model,
         str(out),
         facts["task"],
         facts["why_task"],
-        state.n_rows - (n_test_rows if test is None else 0),
-        n_test_rows,
+        state.n_rows - n_held_back,
         len(source.features),
+        0 if tested is None else errors.n_rows,
+        errors.n_rows if tested is None else 0,
         column_summary(model),
         int(thawed(model.feature_map_).n_features_out_),
-        facts["choice"],
-        errors,
-        not_beaten,
+        _choice(model.feature_map_),
+        getattr(model, "validation_score_", None),
+        errors.by_model,
+        errors.not_beaten,
         ERROR_NAMES[facts["task"]],
         float(model.alpha_),
         model.loss_,
@@ -303,66 +326,46 @@ def limits_of(
 
 def begun(
     source: Source,
+    learned: Source,
     settings: FitSettings,
     inputs: str,
     like: KernelEstimator | None,
-    *,
-    held_out: bool,
 ) -> tuple[Checkpoint, Block]:
-    """The state of a fit that has chosen its map and learned no rows, and its sample."""
-    whole = source.sample(seed=settings.seed)
-    n_rows = source.n_rows
-    assert n_rows is not None  # known after a sample was taken
-    if whole.y is None:
+    """The state of a fit that has chosen its map and learned no rows, and its sample.
+
+    In ``learned``, rows that are held back for a test have no weight.
+    """
+    sample, n_rows = learned.drawn(settings.seed), learned.count()
+    y = sample.counting().y
+    if y is None:
         raise DataError("Name the column to be predicted, as target.")
-    numbers = sampled_rows(n_rows, whole.n_rows, settings.seed)
-    tested = test_rows(n_rows, settings) if held_out else np.empty(0, np.int64)
-    sample = without(whole, np.isin(numbers, tested, assume_unique=True))
-    if sample.n_rows == 0 or sample.y is None:
-        raise DataError(f"{n_rows} rows are too few: none is left after holding some out.")
-    task, why = _task_of(sample.y, settings, like)
-    _check_targets(sample.y, task)
+    if y.shape[0] == 0:
+        raise DataError(f"None of {n_rows} rows is left to learn from.")
+    task, why = _task_of(y, settings, like)
+    _check_targets(y, task)
     settings.check_task(task)
     if like is None:
         n_components = settings.n_components(n_rows)
-        refuse_too_much(n_components)
-        feature_map = _chosen_map(source, sample, settings.feature_map(task, n_components))
+        feature_map = settings.feature_map(task, n_components)
     else:
         feature_map = FrozenEstimator(thawed(like.feature_map_))
         n_components = int(thawed(feature_map).n_features_out_)
-        refuse_too_much(n_components)
-    estimator = settings.estimator(task, feature_map)
-    iterates = estimator.problem().iterates(n_components)
-    if iterates:
-        prepared: Any = estimator
-    else:
+    refuse_too_much(n_components)
+    prepared: Any = settings.estimator(task, feature_map)
+    iterates = prepared.problem().iterates(n_components)
+    if not iterates:
         classes = None if like is None else getattr(like, "classes_", None)
-        prepared = prepare(estimator, sample.X, sample.y, sample.weight, classes=classes)
+        prepared = prepare(prepared, _with_sample(learned, sample), classes=classes)
         prepared.remember_names(source)
-        feature_map = prepared.feature_map_
-    facts = {
-        "task": task,
-        "why_task": why,
-        "choice": _choice(feature_map),
-        "iterates": iterates,
-        "held_out": held_out,
-        "n_sample": whole.n_rows,
-    }
+    facts = {"task": task, "why_task": why, "iterates": iterates}
     return Checkpoint(inputs, described(settings, like), prepared, facts, n_rows), sample
 
 
-def _chosen_map(source: Source, sample: Block, feature_map: Any) -> Any:
-    """A map for the columns of a source; those of a table are prepared first."""
-    if not source.is_table:
-        return feature_map
-    fitted = TableMap.fitted_on(
-        feature_map,
-        source.schema.some(source.features),
-        sample,
-        rules=source.rules,
-        everything=source if source.passes == 3 else None,
-    )
-    return FrozenEstimator(fitted)
+def _with_sample(source: Source, sample: Block) -> Source:
+    """The same rows, whose sample is known and not drawn again."""
+    made = copy(source)
+    made.drawn = lambda seed: sample  # type: ignore[method-assign]
+    return made
 
 
 def _check_targets_of(like: KernelEstimator, source: Source) -> None:
@@ -375,17 +378,15 @@ def _check_targets_of(like: KernelEstimator, source: Source) -> None:
         )
 
 
-def _learned(
-    source: Source, state: Checkpoint, keeper: Keeper, show: Progress, tests: HeldOut
-) -> Checkpoint:
+def _learned(source: Source, state: Checkpoint, keeper: Keeper, show: Progress) -> Checkpoint:
     """The state after all rows."""
     show("learning", state.stop, state.n_rows)
     try:
         for block in source.blocks(start=state.stop):
-            stop, rows = block.stop, tests.keep_some(block)
-            state = state.after(partial(state.prepared, rows.X, rows.y, rows.weight), stop)
-            show("learning", stop, state.n_rows)
-            if stop < state.n_rows:
+            part = partial(state.prepared, block.X, block.y, block.weight)
+            state = state.after(part, block.stop)
+            show("learning", block.stop, state.n_rows)
+            if block.stop < state.n_rows:
                 keeper.maybe(state)
     except KeyboardInterrupt:
         raise _interrupted(state, keeper) from None
@@ -399,7 +400,7 @@ def _learned(
     return state
 
 
-def _learned_in_parts(source: Any, state: Checkpoint, show: Progress, tests: HeldOut) -> Checkpoint:
+def _learned_in_parts(source: Any, state: Checkpoint, show: Progress) -> Checkpoint:
     """The state after all rows of a `PartitionedSource`, for which there are no checkpoints."""
     done: set[int] = set()
     lengths = source.lengths()
@@ -411,7 +412,7 @@ def _learned_in_parts(source: Any, state: Checkpoint, show: Progress, tests: Hel
     show("learning", 0, state.n_rows)
     source.progress = part_is_done
     try:
-        summary = source.reduced(Without(PartialOf(state.prepared.prepared), tests.rows))
+        summary = source.reduced(PartialOf(state.prepared.prepared))
     finally:
         source.progress = None
     if summary is None or summary.n_rows == 0:
@@ -426,16 +427,6 @@ def _interrupted(state: Checkpoint, keeper: Keeper) -> KeyboardInterrupt:
         f"Interrupted after {state.stop:,} of {state.n_rows:,} rows, which are kept in "
         f"{keeper.path}: run the same command with --resume to go on."
     )
-
-
-def _iterated(source: Source, state: Checkpoint, tested: NDArray[np.int64]) -> KernelEstimator:
-    """The model of an iterative solver, which goes through the rows many times."""
-    if tested.size:
-        weights = source.targets()[1]
-        weights = np.ones(state.n_rows) if weights is None else weights.copy()
-        weights[tested] = 0.0
-        source = source.with_weights(weights)
-    return state.prepared.fit(source)
 
 
 def _task_of(

@@ -1,4 +1,10 @@
-"""Rows that a fit does not learn, and its error on them beside those of simple models."""
+"""The error of a fit on rows that it has not learned, beside the errors of simple models.
+
+Test rows are not learned at all. Without them, errors are those of validation rows: rows of the
+sample on which the estimator was prepared, those with the smallest keys, as in the estimator
+itself. Each is predicted by a model without it (`LeaveOneOut`), and the simple models predict
+a third of the sample from the others.
+"""
 
 from __future__ import annotations
 
@@ -9,176 +15,264 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.impute import SimpleImputer
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline
 
+from kitchenette.baselines import CHANCE, error_of, is_better, linear, relative_errors, trivial
 from kitchenette.data import Block, DataError, Source, sampled_rows
-from kitchenette.data.rows import take
-from kitchenette.jobs.checkpoint import Checkpoint
+from kitchenette.data.drawing import DrawnRows
+from kitchenette.data.keys import LARGEST_KEY
+from kitchenette.data.rows import is_table, slices, take
+from kitchenette.data.tables import kind_of, numbers_of
 from kitchenette.jobs.settings import FitSettings
-from kitchenette.maps.protocol import thawed
-from kitchenette.report.contestants import linear, trivial
-from kitchenette.report.measuring import error_of
+from kitchenette.learning.leave_one_out import LeaveOneOut
+from kitchenette.learning.row_sample import RowSample
+from kitchenette.maps.table_map import TableMap
+from kitchenette.training.model import Model
+from kitchenette.training.prepared import Prepared
+from kitchenette.training.rows import checked_rows, encoded_rows
 
+Array = NDArray[np.float64]
 MOST_TEST_ROWS = 20_000
 TEST_SEED = 1  # added to the seed, so that test rows are not those of the sample
 MOST_COLUMNS_OF_LINEAR = 2000
-CHANCE = 2.0  # standard errors
+N_FOLDS = 3  # parts of the sample
+BLOCK_ROWS = 4096  # rows whose keys are computed at a time
 
 
-class HeldOut:
-    """Rows that are not learned, and simple models to compare the errors on them with.
-
-    Parameters
-    ----------
-    source : Source
-        The rows of the fit.
-    test : Source or None
-        Other rows to test on.
-    state : Checkpoint
-        The fit.
-    settings : FitSettings
-        Its settings.
+@dataclass(frozen=True)
+class Errors:
+    """The errors of a model and of simple models on the same rows.
 
     Attributes
     ----------
-    rows : ndarray of int
-        The numbers of the rows of the source that are held out.
+    by_model : dict
+        The error of "model", "linear" and "trivial", those that could be computed.
+    not_beaten : list of str
+        The simple models that the model does not beat by more than chance.
+    n_rows : int
+        The number of rows.
     """
 
-    def __init__(
-        self, source: Source, test: Source | None, state: Checkpoint, settings: FitSettings
-    ):
-        self._source, self._test, self._state, self._settings = source, test, state, settings
-        held_out = state.facts["held_out"]
-        self.rows = test_rows(state.n_rows, settings) if held_out else np.empty(0, np.int64)
-        self._kept: list[Block] = []
-        self._others: dict[str, Any] = {}
-
-    def fit_others(self, sample: Block | None) -> None:
-        """Fit a linear and a trivial model on the sample, which is drawn again if it is None."""
-        if self._test is None and self.rows.size == 0:
-            return
-        state, task = self._state, self._state.facts["task"]
-        if sample is None:
-            numbers = sampled_rows(state.n_rows, state.facts["n_sample"], self._settings.seed)
-            sample = self._source.take(np.setdiff1d(numbers, self.rows))
-        rows = self._prepared(sample.X)
-        narrow = isinstance(rows, np.ndarray) and rows.shape[1] <= MOST_COLUMNS_OF_LINEAR
-        if narrow:
-            filled = SimpleImputer(strategy="median", keep_empty_features=True)
-            self._others["linear"] = make_pipeline(filled, linear(task)).fit(rows, sample.y)
-        self._others["trivial"] = trivial(task).fit(rows, sample.y)
-
-    def keep_some(self, block: Block) -> Block:
-        """The rows of a block that are to be learned; the others are kept for the test."""
-        mask = is_among(self.rows, block)
-        if mask.any():
-            kept = without(block, ~mask)
-            self._check(kept)
-            self._kept.append(kept)
-        return without(block, mask)
-
-    def check_others(self) -> None:
-        """Refuse other test rows that cannot be used, before the work of a fit is done."""
-        if self._test is not None:
-            for block in self._blocks():
-                self._check(block)
-
-    def _check(self, block: Block) -> None:
-        """Refuse rows that no model can predict, which a test would find too late."""
-        if block.y is None:
-            raise DataError("The test rows have no target.")
-        X = self._prepared(block.X)
-        if np.isinf(X.data if sp.issparse(X) else X).any():
-            raise DataError("The rows to test on have infinite numbers.")
-
-    def errors(self, model: Any) -> tuple[dict[str, float], list[str], int]:
-        """Errors on the rows that were not learned, and the number of these rows.
-
-        Also the names of the simple models that the model does not beat by more than chance.
-        """
-        blocks = self._blocks()
-        if not blocks:
-            return {}, [], 0
-        y, task = np.concatenate([block.y for block in blocks]), self._state.facts["task"]
-        predicted = {"model": np.concatenate([model.predict(block.X) for block in blocks])}
-        for name, other in self._others.items():
-            found = [other.predict(self._prepared(block.X)) for block in blocks]
-            predicted[name] = np.concatenate(found)
-        errors = {name: error_of(part, y, task)[0] for name, part in predicted.items()}
-        own = predicted.pop("model")
-        equal = [name for name, part in predicted.items() if not beats(own, part, y, task)]
-        return errors, equal, len(y)
-
-    def _blocks(self) -> list[Block]:
-        if self._test is not None:
-            return [self._test.sample(MOST_TEST_ROWS, self._settings.seed)]
-        if sum(block.n_rows for block in self._kept) == self.rows.size:
-            return self._kept
-        return [self._source.take(self.rows)]  # some were read before the fit was resumed
-
-    def _prepared(self, X: Any) -> Any:
-        """Rows as numbers; those of tables are prepared as for the map."""
-        if not self._source.is_table:
-            return X
-        return thawed(self._state.prepared.feature_map).prepared_rows(X)
+    by_model: dict[str, float]
+    not_beaten: list[str]
+    n_rows: int
 
 
-def beats(predicted: NDArray[Any], others: NDArray[Any], targets: NDArray[Any], task: str) -> bool:
-    """Whether predictions are better than others by more than chance.
+NO_ERRORS = Errors({}, [], 0)
 
-    Chance is two standard errors of the mean difference between the squared errors of the same
-    rows, or between wrong labels.
-    """
-    n_rows = targets.shape[0]
-    if task == "classification":
-        gains = (others != targets).astype(float) - (predicted != targets)
-    else:
-        targets = targets.reshape(n_rows, -1).astype(float)
-        spreads = targets.std(axis=0)
-        own, other = (
-            np.square((targets - part.reshape(n_rows, -1)) / np.where(spreads > 0, spreads, 1.0))
-            for part in (predicted, others)
-        )
-        gains = (other - own).mean(axis=1)
-    return bool(gains.mean() > CHANCE * gains.std() / np.sqrt(n_rows))
+# ---------------------------------------------------------------- test rows
 
 
 def test_rows(n_rows: int, settings: FitSettings) -> NDArray[np.int64]:
-    """The numbers of the rows that are held out."""
+    """The numbers of the rows that are held back for a test."""
     size = min(MOST_TEST_ROWS, int(settings.test * n_rows))
     if size == 0:
         return np.empty(0, np.int64)
     return sampled_rows(n_rows, size, settings.seed + TEST_SEED)
 
 
-def is_among(rows: NDArray[np.int64], block: Block) -> NDArray[np.bool_]:
-    """Which rows of a block are among those of some increasing numbers."""
-    mask = np.zeros(block.n_rows, bool)
-    low, high = np.searchsorted(rows, [block.start, block.stop])
-    mask[rows[low:high] - block.start] = True
-    return mask
+def rows_to_learn(source: Source, settings: FitSettings) -> Source:
+    """A source in which rows that are held back for a test have no weight."""
+    if not settings.test:
+        return source
+    weights = source.given_values()[1]
+    if isinstance(source.weight, str):
+        weights = source.targets()[1]
+    weights = np.ones(source.count()) if weights is None else weights.copy()
+    weights[test_rows(source.count(), settings)] = 0.0
+    return source.with_weights(weights)
 
 
-@dataclass(frozen=True)
-class Without:
-    """A reduction of a source that leaves out some rows, given by increasing numbers."""
+def tested_rows(source: Source, test: Source | None, settings: FitSettings) -> Block | None:
+    """The rows to test on, if there are any; rows that cannot be used are refused."""
+    if test is not None:
+        block = test.sample(MOST_TEST_ROWS, settings.seed)
+    elif settings.test:
+        numbers = test_rows(source.count(), settings)
+        if numbers.size == 0:
+            raise DataError(f"{source.count()} rows are too few to hold some back for a test.")
+        block = source.take(numbers)
+    else:
+        return None
+    if block.y is None:
+        raise DataError("The test rows have no target.")
+    _refuse_infinite(block.X)
+    return block
 
-    reduction: Any
-    rows: NDArray[np.int64]
-    numbered = True
 
-    def of(self, block: Block) -> Any:
-        return self.reduction.of(without(block, is_among(self.rows, block)))
+def _refuse_infinite(X: Any) -> None:
+    """Refuse rows that no model can predict, before the work of a fit is done."""
+    if not is_table(X):
+        if np.isinf(X.data if sp.issparse(X) else X).any():
+            raise DataError("The rows to test on have infinite numbers.")
+        return
+    for name, values in zip(X.column_names, X.columns, strict=True):
+        if kind_of(values.type) == "number" and np.isinf(numbers_of(values, "number", name)).any():
+            raise DataError(f"The column {name!r} has infinite numbers in the rows to test on.")
 
-    def combined(self, a: Any, b: Any) -> Any:
-        return self.reduction.combined(a, b)
+
+def errors_on_test_rows(model: Any, sample: Block, tested: Block) -> Errors:
+    """Errors on test rows, of the model and of simple models of the sample."""
+    task, prepared = model.task, model.prepared
+    assert tested.y is not None
+    predicted = {"model": model.predict(tested.X)}
+    some = sample.counting()
+    columns = _columns(prepared, checked_rows(prepared, some.X))
+    new = _columns(prepared, checked_rows(prepared, tested.X))
+    for name, other in _simple_models(task, columns).items():
+        predicted[name] = _fitted(other, columns, some.y, some.weight).predict(new)
+    return _compared(predicted, tested.y, task)
 
 
-def without(block: Block, left_out: NDArray[np.bool_]) -> Block:
-    """A block without some of its rows."""
-    if not left_out.any():
-        return block
-    kept = np.flatnonzero(~left_out)
-    y, weight = (None if part is None else part[kept] for part in (block.y, block.weight))
-    return Block(take(block.X, kept), y, weight, block.start)
+# ---------------------------------------------------------------- validation rows
+
+
+def errors_on_validation_rows(model: Any, sample: Block) -> Errors:
+    """Errors on rows of the sample, each predicted by models without it; none if they are few."""
+    task, prepared = model.task, model.prepared
+    coding = prepared.coding.with_labels_of(sample.y)
+    coding, X, targets, weights = encoded_rows(prepared, coding, sample.X, sample.y, sample.weight)
+    y = coding.decoded(targets)
+    keys = _keys(prepared, X, targets)
+    others = _predicted_by_simple_models(task, _columns(prepared, X), y, weights, keys)
+    if model.model_.partial is None:
+        return _compared_by_score(model, others, y, weights)
+    copies = sample.copies
+    if copies is None or copies.size != keys.size:
+        copies = np.ones(keys.size, np.int64)
+    found = DrawnRows(
+        size=prepared.validation_rows,
+        last_key=LARGEST_KEY,
+        keys=keys,
+        weights=np.ones(keys.size) if weights is None else weights,
+        copies=copies,
+        X=np.arange(keys.size),
+        y=None,
+    ).distinct()
+    held_out = _held_out(model.model_, found, X, targets)
+    if not held_out.enough:
+        return NO_ERRORS
+    rows, weights, outputs = held_out.without_folds(model.model_.posterior)
+    places = found.X[rows]
+    predicted = {name: part[places] for name, part in others.items()}
+    predicted["model"] = _decoded(model.model_, outputs)
+    return _compared(predicted, y[places], task, weights)
+
+
+def _keys(prepared: Prepared, X: Any, targets: NDArray[Any]) -> NDArray[np.uint64]:
+    """The keys of rows by which the estimator chooses its validation rows."""
+    found = [
+        row_keys
+        for part in slices(X.shape[0], BLOCK_ROWS)
+        if (row_keys := prepared.batch(take(X, part), targets[part], None).keys) is not None
+    ]
+    return np.concatenate(found)
+
+
+def _held_out(model: Model, found: DrawnRows, X: Any, targets: NDArray[Any]) -> LeaveOneOut:
+    """Rows with the statistics of all rows, by which they are predicted without themselves."""
+    prepared, partial, problem = model.prepared, model.partial, model.problem
+    assert partial is not None
+    assert partial.statistics is not None
+    batch = prepared.batch(take(X, found.X), targets[found.X], None)
+    rows = RowSample(
+        size=found.size,
+        last_key=found.last_key,
+        keys=found.keys,
+        weights=found.weights,
+        copies=found.copies,
+        features=batch.Z,
+        targets=batch.Y,
+    )
+    n_observations = problem.n_observations(prepared, partial)
+    equations = partial.statistics.equations(problem.fit_intercept, n_observations)
+    return LeaveOneOut(equations, rows, rows.counts(prepared.rule))
+
+
+def _decoded(model: Model, outputs: Array) -> NDArray[Any]:
+    """Predictions as users see them."""
+    coding, problem = model.prepared.coding, model.problem
+    if problem.task == "regression":
+        return np.asarray(coding.decoded(outputs))
+    scores = coding.scores("squared", problem.decoding).of_all_classes(outputs)
+    return np.asarray(coding.decoded(scores.argmax(axis=1)))
+
+
+def _compared_by_score(
+    model: Any, others: dict[str, NDArray[Any]], y: NDArray[Any], weights: Array | None
+) -> Errors:
+    """The same for an iterative solver, of whose validation rows the score alone is known."""
+    validation, task = model.model_.solution.validation, model.task
+    if validation.score is None:
+        return NO_ERRORS
+    own = 1.0 - validation.score
+    errors = {"model": own if task == "classification" else float(np.sqrt(max(0.0, own)))}
+    not_beaten = []
+    n_validation = min(model.validation_rows, y.shape[0])
+    for name, predicted in others.items():
+        errors[name] = error_of(predicted, y, task, weights)[0]
+        relative = relative_errors(predicted, y, task, weights).mean(axis=1)
+        deviation = float(np.sqrt(relative.var() * (1 / relative.size + 1 / n_validation)))
+        if not np.average(relative, weights=weights) - own > CHANCE * deviation:
+            not_beaten.append(name)
+    return Errors(errors, not_beaten, n_validation)
+
+
+# ---------------------------------------------------------------- simple models
+
+
+def _columns(prepared: Prepared, X: Any) -> Any:
+    """Checked rows as numbers; those of tables are prepared as for the map."""
+    fitted: Any = prepared.fitted
+    return fitted.prepared_rows(X) if isinstance(fitted, TableMap) else fitted.rows(X)
+
+
+def _simple_models(task: str, X: Any) -> dict[str, Any]:
+    """A linear model, if there are not too many columns, and a trivial one."""
+    found = {}
+    if isinstance(X, np.ndarray) and X.shape[1] <= MOST_COLUMNS_OF_LINEAR:
+        filled = SimpleImputer(keep_empty_features=True)
+        found["linear"] = Pipeline([("filled", filled), *linear(task).steps])
+    found["trivial"] = trivial(task)
+    return found
+
+
+def _fitted(model: Any, X: Any, y: Any, weights: Array | None) -> Any:
+    if weights is None:
+        return model.fit(X, y)
+    if isinstance(model, Pipeline):
+        return model.fit(X, y, **{f"{model.steps[-1][0]}__sample_weight": weights})
+    return model.fit(X, y, weights)
+
+
+def _predicted_by_simple_models(
+    task: str, X: Any, y: NDArray[Any], weights: Array | None, keys: NDArray[np.uint64]
+) -> dict[str, NDArray[Any]]:
+    """Predictions of all rows, a third of them at a time from the others."""
+    # Equal rows are in the same fold; keys are random, and so are the folds.
+    fold = np.unique(keys, return_inverse=True)[1] % N_FOLDS
+    found: dict[str, NDArray[Any]] = {}
+    if np.unique(fold).size < N_FOLDS:
+        return found
+    for name, model in _simple_models(task, X).items():
+        found[name] = np.empty(y.shape, y.dtype if task == "classification" else np.float64)
+        for number in range(N_FOLDS):
+            learned, left_out = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
+            some = None if weights is None else weights[learned]
+            fitted = _fitted(model, X[learned], y[learned], some)
+            found[name][left_out] = fitted.predict(X[left_out])
+    return found
+
+
+def _compared(
+    predicted: dict[str, NDArray[Any]], y: NDArray[Any], task: str, weights: Array | None = None
+) -> Errors:
+    """The errors of the model and of others on the same rows."""
+    order = ["model", "linear", "trivial"]
+    names = sorted(predicted, key=order.index)
+    errors = {name: error_of(predicted[name], y, task, weights)[0] for name in names}
+    by_row = {name: relative_errors(predicted[name], y, task, weights) for name in names}
+    not_beaten = [
+        name for name in names[1:] if not is_better(by_row["model"], by_row[name], weights)
+    ]
+    return Errors(errors, not_beaten, len(y))

@@ -59,7 +59,7 @@ class FitSettings:
     loss, solver : str
         As in the estimators.
     test : float
-        The share of the rows that is held out to measure the error; at most 20,000 rows.
+        The share of the rows that is not learned, to measure the error; at most 20,000 rows.
     memory : float or None
         The bytes that the fit may take.
     seconds : float or None
@@ -84,7 +84,7 @@ class FitSettings:
     alpha: float | str = "auto"
     loss: str = "squared"
     solver: str = "auto"
-    test: float = 0.1
+    test: float = 0.0
     memory: float | None = None
     seconds: float | None = None
     seed: int = 0

@@ -14,15 +14,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from kitchenette.backends.plan import tree
 from kitchenette.data import DataError, Source
 from kitchenette.estimators.supervised import KernelEstimator
 from kitchenette.files import ModelFileError, load, save
 from kitchenette.jobs.checkpoint import Checkpoint, CheckpointError
 from kitchenette.jobs.fitting import Progress, begun, check_folder, described, limits_of
-from kitchenette.jobs.held_out import Without, test_rows
+from kitchenette.jobs.held_out import rows_to_learn
 from kitchenette.jobs.outputs import refuse_input
 from kitchenette.jobs.settings import FitSettings
 from kitchenette.training import finish
@@ -35,7 +33,6 @@ def learn_shard(
     settings: FitSettings | None = None,
     *,
     shard: tuple[int, int] = (1, 1),
-    held_out: bool = True,
     prepared: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> Checkpoint:
@@ -51,8 +48,6 @@ def learn_shard(
         How to learn, the same for all shards.
     shard : pair of int, default=(1, 1)
         Which shard this is, counted from one, and how many there are.
-    held_out : bool, default=True
-        Whether some rows are not learned, so that the error can be measured on them.
     prepared : str or path-like, optional
         The statistics of another shard, whose map is taken instead of choosing it again, and as
         which columns are read. Both ways give the same map.
@@ -77,7 +72,7 @@ def learn_shard(
     >>> for number in (1, 2, 3):
     ...     _ = learn_shard(rows, folder / f"{number}.shard", shard=(number, 3))
     >>> merge_shards(sorted(folder.glob("*.shard"))).statistics_.n_rows
-    900
+    1000
     """
     settings = FitSettings() if settings is None else settings
     settings.check()
@@ -89,13 +84,15 @@ def learn_shard(
     check_folder(out)
     if prepared is None:
         show("choosing a map", 0, source.n_rows or 0)
-        state, _ = begun(source, settings, source.fingerprint(), None, held_out=held_out)
+        learned = rows_to_learn(source, settings)
+        state, _ = begun(source, learned, settings, source.fingerprint(), None)
     else:
         state = loaded_statistics(prepared, limits_of(source, settings, None))
         source = source.read_as(state.prepared.known_columns())
         options = described(settings, None)
         state.check_belongs(source.fingerprint(), options, Path(prepared))
         state = replace(state, summary=None, stop=0)
+        learned = rows_to_learn(source, settings)
     if state.facts["iterates"]:
         raise ValueError(
             "A shard has the statistics of one pass, which exist for loss='squared' and "
@@ -103,15 +100,14 @@ def learn_shard(
         )
     if source.count() != state.n_rows:
         raise DataError(f"There are {source.count():,} rows, but {state.n_rows:,} were expected.")
-    rows = test_rows(state.n_rows, settings) if state.facts["held_out"] else np.empty(0, np.int64)
-    reduction = Without(PartialOf(state.prepared.prepared), rows)
+    reduction = PartialOf(state.prepared.prepared)
     start, stop = (state.n_rows * part // n_shards for part in (number - 1, number))
-    given = (None if array is None else array[start:stop] for array in source.given_values())
-    part = source.with_reader(source.readers(n_shards)[number - 1], *given)
+    given = (None if array is None else array[start:stop] for array in learned.given_values())
+    part = learned.with_reader(learned.readers(n_shards)[number - 1], *given)
     summary = None
     for block in part.blocks():
-        learned = reduction.of(replace(block, start=start + block.start))
-        summary = learned if summary is None else reduction.combined(summary, learned)
+        more = reduction.of(block)
+        summary = more if summary is None else reduction.combined(summary, more)
         show("learning", block.stop, stop - start)
     if summary is None:
         summary = state.prepared.prepared.empty()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 MEMBERSHIP = Path("/proc/self/cgroup")
 MOUNT = Path("/sys/fs/cgroup")
+STATUS = Path("/proc/self/status")
 
 
 def check_memory(what: str, needed: Mapping[str, int], advice: str) -> None:
@@ -101,3 +102,13 @@ def _number_in(path: Path) -> int | None:
         return int(path.read_text())
     except (OSError, ValueError):  # no such file, or the word "max"
         return None
+
+
+def resident(entry: str) -> int | None:
+    """The resident memory of this process, now ("VmRSS") or at most ("VmHWM"), on Linux."""
+    try:
+        lines = STATUS.read_text(encoding="ascii").splitlines()
+    except OSError:
+        return None
+    found = dict(line.split(":", 1) for line in lines).get(entry)
+    return None if found is None else int(found.split()[0]) * 1024

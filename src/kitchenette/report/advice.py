@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kitchenette.report.comparison import Measurement
-from kitchenette.report.words import of_bytes, of_error, of_seconds
+from kitchenette.quantities import of_bytes, of_seconds
+from kitchenette.report.comparison import Measurement, of_error
 
 CLOSE = 1.0  # standard errors within which errors count as equal
 OTHERS = ("linear", "trees", "exact kernel")  # families that maps are compared with

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array, check_consistent_length
 from threadpoolctl import threadpool_limits
 
+from kitchenette.baselines import error_of, linear, trivial
 from kitchenette.data.rows import table, take
 from kitchenette.data.targets import array_of_targets
 from kitchenette.parameters import check_choice
@@ -29,16 +30,13 @@ from kitchenette.report.comparison import (
 from kitchenette.report.contestants import (
     MAPS,
     exact,
-    linear,
     map_error,
-    trivial,
     with_map,
 )
 from kitchenette.report.data import described_columns, described_data
 from kitchenette.report.measuring import (
     PREDICTED_ROWS,
     cost_of,
-    error_of,
     prediction_seconds,
     stored_size,
 )

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
+from kitchenette.quantities import of_share
+
 
 @dataclass(frozen=True)
 class Measurement:
@@ -269,3 +271,8 @@ class Comparison:
 def _immutable(value: Any) -> Any:
     """Lists as tuples, at every depth."""
     return tuple(map(_immutable, value)) if isinstance(value, list | tuple) else value
+
+
+def of_error(row: Measurement, task: str) -> str:
+    """An error: a percentage of wrong classes, or a number."""
+    return "unknown" if row.error is None else of_share(row.error, task)

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.dummy import DummyClassifier, DummyRegressor
-from sklearn.linear_model import Ridge, RidgeClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
 
+from kitchenette.baselines import column_scaler
 from kitchenette.estimators import KernelClassifier, KernelRegressor
 from kitchenette.kernels import Gaussian, Polynomial
 from kitchenette.maps import (
@@ -32,19 +31,14 @@ PENALTY_OF_SUPPORT_VECTORS = 10.0  # the parameter C
 
 def _of_distances(make: Callable[[int, int], Any]) -> Callable[[str, int, int, bool], Any]:
     """Maps of kernels of distances, for columns of equal spread."""
-    return lambda task, size, seed, sparse: make_pipeline(_scaler(sparse), make(size, seed))
+    return lambda task, size, seed, sparse: make_pipeline(column_scaler(sparse), make(size, seed))
 
 
 def _of_products(make: Callable[[int, int], Any]) -> Callable[[str, int, int, bool], Any]:
     """Maps of kernels of inner products, for rows of unit length."""
     return lambda task, size, seed, sparse: make_pipeline(
-        _scaler(sparse), Normalizer(), make(size, seed)
+        column_scaler(sparse), Normalizer(), make(size, seed)
     )
-
-
-def _scaler(sparse: bool) -> StandardScaler:
-    """Columns of unit spread; those of sparse rows are not centred, and so stay sparse."""
-    return StandardScaler(with_mean=not sparse)
 
 
 # By name: a function of the task, the number of features, the seed and whether rows are sparse.
@@ -83,22 +77,6 @@ def with_map(task: str, name: str, size: int, seed: int, sparse: bool = False) -
     return estimator(MAPS[name](task, size, seed, sparse), random_state=seed)
 
 
-def trivial(task: str) -> Any:
-    """The most frequent class, or the mean."""
-    return DummyClassifier() if task == "classification" else DummyRegressor()
-
-
-def linear(task: str, sparse: bool = False) -> Any:
-    """Least squares of the columns themselves."""
-    from sklearn.compose import TransformedTargetRegressor
-
-    if task == "classification":
-        return make_pipeline(_scaler(sparse), RidgeClassifier())
-    # Rows in float32 would round targets that are far from zero, unless these are centred before.
-    model = TransformedTargetRegressor(Ridge(), transformer=StandardScaler(), check_inverse=False)
-    return make_pipeline(_scaler(sparse), model)
-
-
 def exact(task: str, n_targets: int, sparse: bool = False) -> Any:
     """A support vector machine with the exact Gaussian kernel."""
     from sklearn.compose import TransformedTargetRegressor
@@ -106,12 +84,12 @@ def exact(task: str, n_targets: int, sparse: bool = False) -> Any:
     from sklearn.svm import SVC, SVR
 
     if task == "classification":
-        return make_pipeline(_scaler(sparse), SVC(C=PENALTY_OF_SUPPORT_VECTORS))
+        return make_pipeline(column_scaler(sparse), SVC(C=PENALTY_OF_SUPPORT_VECTORS))
     machine: Any = SVR(C=PENALTY_OF_SUPPORT_VECTORS)
     if n_targets > 1:
         machine = MultiOutputRegressor(machine)
     scaled = TransformedTargetRegressor(machine, transformer=StandardScaler())
-    return make_pipeline(_scaler(sparse), scaled)
+    return make_pipeline(column_scaler(sparse), scaled)
 
 
 def map_error(feature_map: Any, X: NDArray[Any]) -> float | None:

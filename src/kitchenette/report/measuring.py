@@ -10,12 +10,9 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from kitchenette.files import ModelFileError, save
+from kitchenette.learning.memory import resident
 
-STATUS = Path("/proc/self/status")
 CLEAR = Path("/proc/self/clear_refs")
 RESET_PEAK = "5"  # written to `CLEAR`, it sets the peak of the resident memory to its present size
 PREDICTED_ROWS = 2000
@@ -37,16 +34,6 @@ def cost_of(action: Callable[[], object]) -> Cost:
     seconds = perf_counter() - start
     peak = None if before is None else resident("VmHWM")
     return Cost(seconds, None if before is None or peak is None else max(0, peak - before))
-
-
-def resident(entry: str) -> int | None:
-    """The resident memory of this process, now ("VmRSS") or at most ("VmHWM"), on Linux."""
-    try:
-        lines = STATUS.read_text(encoding="ascii").splitlines()
-    except OSError:
-        return None
-    found = dict(line.split(":", 1) for line in lines).get(entry)
-    return None if found is None else int(found.split()[0]) * 1024
 
 
 def _reset_peak() -> int | None:
@@ -73,29 +60,3 @@ def stored_size(model: Any) -> int:
         except ModelFileError:
             return len(pickle.dumps(model))
         return os.path.getsize(path)
-
-
-def error_of(
-    predicted: NDArray[Any], targets: NDArray[Any], task: str
-) -> tuple[float, float | None]:
-    """The error of predictions, and its standard error.
-
-    For classes it is the share of wrong ones. For numbers it is the root of the mean square error
-    over the standard deviation of the targets, averaged over the targets if there are several.
-    """
-    n_rows = targets.shape[0]
-    if task == "classification":
-        wrong = float(np.mean(predicted != targets))
-        return wrong, float(np.sqrt(wrong * (1 - wrong) / n_rows))
-    targets, predicted = targets.reshape(n_rows, -1), predicted.reshape(n_rows, -1)
-    squares = np.square(targets - predicted)
-    spreads = targets.std(axis=0)
-    varying = spreads > 0
-    if not varying.any():
-        return float(np.sqrt(squares.mean())), None
-    relative = squares[:, varying] / np.square(spreads[varying])
-    errors = np.sqrt(relative.mean(axis=0))
-    # The standard error of a root is that of the mean square over twice the root.
-    of_squares = relative.std(axis=0) / np.sqrt(n_rows)
-    standard = np.divide(of_squares, 2 * errors, out=np.zeros_like(errors), where=errors > 0)
-    return float(errors.mean()), float(standard.mean())

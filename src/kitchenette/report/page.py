@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from html import escape
 from importlib.resources import files
 
+from kitchenette.quantities import of_bytes, of_seconds, of_share
 from kitchenette.report.advice import OTHERS
 from kitchenette.report.boosting import LEAF_PENALTY, ROUNDS
-from kitchenette.report.comparison import Comparison, Measurement
+from kitchenette.report.comparison import Comparison, Measurement, of_error
 from kitchenette.report.pictures import Series, bars, chart, histogram, shades
-from kitchenette.report.words import of_bytes, of_error, of_seconds, of_share
 
 CODE = re.compile("`([^`]+)`")  # in sentences
 MOST_BARS = 20

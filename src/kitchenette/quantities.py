@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from kitchenette.report.comparison import Measurement
-
 LONG_TIMES = (("years", 31_557_600.0), ("days", 86_400.0), ("h", 3600.0), ("min", 60.0))
 TIMES = (*LONG_TIMES, ("s", 1.0), ("ms", 1e-3), ("µs", 1e-6))
 SMALL_ERROR = 0.001  # below which an error of numbers has two digits, wherever they are
@@ -15,7 +13,7 @@ def of_seconds(seconds: float | None) -> str:
 
     Examples
     --------
-    >>> from kitchenette.report.words import of_seconds
+    >>> from kitchenette.quantities import of_seconds
     >>> of_seconds(0.0012), of_seconds(90), of_seconds(None)
     ('1.2 ms', '90 s', 'unknown')
     """
@@ -31,7 +29,7 @@ def of_bytes(size: float | None) -> str:
 
     Examples
     --------
-    >>> from kitchenette.report.words import of_bytes
+    >>> from kitchenette.quantities import of_bytes
     >>> of_bytes(123456), of_bytes(12)
     ('123 kB', '12 bytes')
     """
@@ -43,17 +41,12 @@ def of_bytes(size: float | None) -> str:
     return f"{size:.0f} bytes"
 
 
-def of_error(row: Measurement, task: str) -> str:
-    """An error: a percentage of wrong classes, or a number."""
-    return "unknown" if row.error is None else of_share(row.error, task)
-
-
 def of_share(error: float, task: str) -> str:
     """The value of an error: a percentage of wrong classes, or a number.
 
     Examples
     --------
-    >>> from kitchenette.report.words import of_share
+    >>> from kitchenette.quantities import of_share
     >>> of_share(0.0123, "classification"), of_share(0.25, "regression")
     ('1.23%', '0.2500')
     """
