@@ -161,7 +161,7 @@ def simulated_tree(costs: Costs, learning: Any) -> float:
         width = -(-machines // 2**level)
         if width == 1:
             return
-        if place == width - 1 and width % 2:  # it has no neighbour
+        if place == width - 1 and width % 2:  # it has no neighbor
             has(level + 1, place // 2, machine)
             return
         other = waiting.pop((level, place ^ 1), None)
@@ -192,7 +192,7 @@ def simulated_scatter(costs: Costs, learning: Any) -> float:
             simulation.send(owner, 0, tile, lambda: None)
 
     def send_tile(machine: int, step: int) -> None:
-        """Send tiles one after the other, beginning with the neighbour's."""
+        """Send tiles one after the other, beginning with the neighbor's."""
         if step == machines:
             return
         owner = (machine + step) % machines

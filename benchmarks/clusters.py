@@ -179,7 +179,7 @@ def on_dask(n_features: int, n_blocks: int, n_workers: int, statistics: int) -> 
     assert statistics_of_model is not None
     statistics_of_model.solve(1.0)
     solution = perf_counter() - start
-    travelled = max(after[worker] - before.get(worker, 0) for worker in after)
+    traveled = max(after[worker] - before.get(worker, 0) for worker in after)
     depth = max(1.0, np.ceil(np.log2(n_blocks)))
     sample = 8 * (N_COLUMNS + 1) * 8000
     run = Run(
@@ -187,7 +187,7 @@ def on_dask(n_features: int, n_blocks: int, n_workers: int, statistics: int) -> 
         n_features,
         n_blocks * BLOCK_ROWS,
         seconds - solution,
-        travelled,
+        traveled,
         2 * statistics * depth + sample,
     )
     return run, solution

@@ -1,4 +1,4 @@
-"""CRAFTMap against its parts and against a dense projection of materialised features.
+"""CRAFTMap against its parts and against a dense projection of materialized features.
 
 python -m benchmarks.compact            # MNIST rows if there are, else random ones
 python -m benchmarks.compact --quick    # fewer rows
@@ -30,7 +30,7 @@ def rows(n: int) -> NDArray[np.float32]:
     return np.asarray(X / np.linalg.norm(X, axis=1, keepdims=True))
 
 
-def materialised(up: Any, down: Any, X: NDArray[np.float32]) -> NDArray[np.float32]:
+def materialized(up: Any, down: Any, X: NDArray[np.float32]) -> NDArray[np.float32]:
     return down.transform(up.transform(X))
 
 
@@ -57,7 +57,7 @@ def craft(n: int) -> None:
             {
                 "compact": partial(compact.transform, X),
                 "up": partial(up.transform, X),
-                "dense": partial(materialised, up, dense, few),
+                "dense": partial(materialized, up, dense, few),
             }
         )
         per_row = {key: 1e6 * time / len(X) for key, time in times.items()}
@@ -94,7 +94,7 @@ print(peak_memory() - before)
 def memory(n: int) -> None:
     print(f"Peak memory of transforming {n} rows, MB beyond input and wide map (the answer has")
     print(f"{4 * n * E / 2**20:.0f} MB, the wide features {4 * n * D / 2**20:.0f} MB)")
-    for name, compact in (("CRAFTMap", True), ("materialised, dense projection", False)):
+    for name, compact in (("CRAFTMap", True), ("materialized, dense projection", False)):
         code = MEMORY.format(n=n, D=D, E=E, compact=compact)
         done = subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True, check=True

@@ -101,7 +101,7 @@ def package_version() -> str:
 
 
 def before(table: Table, quick: bool) -> Fitted:
-    """Standardised columns, the median distance as the length scale, the penalty by evidence."""
+    """Standardized columns, the median distance as the length scale, the penalty by evidence."""
     feature_map = make_pipeline(StandardScaler(), Fastfood(Gaussian(), FEATURES, random_state=0))
     return Fitted(machine(table, feature_map, alpha="evidence").fit(table.X, table.y))
 
@@ -116,8 +116,8 @@ SETTINGS: list[Setting] = list(product((False, True), KERNELS, WIDTHS))
 
 def setting_map(setting: Setting, X: NDArray[Any]) -> Any:
     """The map of one setting, its length scale taken from the first rows of X."""
-    standardised, kernel, width = setting
-    scaler = StandardScaler() if standardised else None
+    standardized, kernel, width = setting
+    scaler = StandardScaler() if standardized else None
     sample = X[:1000] if scaler is None else scaler.fit(X).transform(X[:1000])
     resolved = kernel.resolve(sample)
     scaled = resolved.set_params(length_scale=width * resolved.length_scale)
@@ -162,9 +162,9 @@ def grid(table: Table, quick: bool) -> Fitted:
         Z = setting_map(setting, pilot.X).fit_transform(pilot.X)
         errors.append(cross_validated_error(Z, Y, folds, table.classes))
     best = SETTINGS[int(np.argmin(errors))]
-    standardised, kernel, width = best
+    standardized, kernel, width = best
     model = machine(table, setting_map(best, table.X), alpha="evidence").fit(table.X, table.y)
-    columns = "standardised" if standardised else "raw"
+    columns = "standardized" if standardized else "raw"
     return Fitted(model, f"{type(kernel).__name__}, {columns}, {width:g} x median")
 
 
@@ -190,7 +190,7 @@ def trees(library: str) -> Callable[[Table, bool], Fitted]:
 
 
 def support_vectors(table: Table, quick: bool) -> Fitted:
-    """SVC or SVR with its defaults, columns and targets standardised, on at most 10,000 rows."""
+    """SVC or SVR with its defaults, columns and targets standardized, on at most 10,000 rows."""
     most = min(10_000, 4_000_000 // table.X.shape[1]) if quick else 10_000
     part = table.first(most)
     if table.classes:
@@ -204,7 +204,7 @@ def support_vectors(table: Table, quick: bool) -> Fitted:
 
 
 def nystroem(table: Table, quick: bool) -> Fitted:
-    """Nystroem's features of standardised columns, and ridge regression.
+    """Nystroem's features of standardized columns, and ridge regression.
 
     The penalty is chosen on 5000 rows, because `RidgeCV` decomposes the matrix of all features.
     """
@@ -219,14 +219,14 @@ def nystroem(table: Table, quick: bool) -> Fitted:
     return Fitted(model.fit(part.X, part.y), note)
 
 
-def neighbours(table: Table, quick: bool) -> Fitted:
-    """Five nearest neighbours in standardised columns."""
+def neighbors(table: Table, quick: bool) -> Fitted:
+    """Five nearest neighbors in standardized columns."""
     kind = KNeighborsClassifier if table.classes else KNeighborsRegressor
     return Fitted(make_pipeline(StandardScaler(), kind()).fit(table.X, table.y))
 
 
 def linear(table: Table, quick: bool) -> Fitted:
-    """Logistic regression, or ridge regression, of standardised columns."""
+    """Logistic regression, or ridge regression, of standardized columns."""
     last = LogisticRegression(max_iter=200) if table.classes else RidgeCV(alphas=PENALTIES)
     return Fitted(make_pipeline(StandardScaler(), last).fit(table.X, table.y))
 
@@ -238,6 +238,6 @@ METHODS = {
     **{library: Method(library, trees(library), lambda: "2") for library in reversed(installed())},
     "svm": Method("SVC / SVR", support_vectors),
     "nystroem": Method("Nystroem + ridge", nystroem),
-    "neighbours": Method("5 neighbours", neighbours),
+    "neighbors": Method("5 neighbors", neighbors),
     "linear": Method("linear", linear),
 }

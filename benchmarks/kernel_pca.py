@@ -88,12 +88,12 @@ def fitted(make: Callable[[], Any], n: int) -> tuple[float, float, NDArray[Any]]
 def captured(projections: NDArray[Any], K: NDArray[Any]) -> float:
     """The part of the variance in the feature space of the exact kernel that columns explain.
 
-    The columns span a subspace of functions on the new rows; it is the trace of the centred kernel
+    The columns span a subspace of functions on the new rows; it is the trace of the centered kernel
     matrix projected on this subspace, divided by the trace.
     """
     basis = np.linalg.qr(projections - projections.mean(axis=0))[0]
-    centred = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
-    return float(np.trace(basis.T @ centred @ basis) / np.trace(centred))
+    centered = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
+    return float(np.trace(basis.T @ centered @ basis) / np.trace(centered))
 
 
 def against_exact(sizes: list[int]) -> None:

@@ -1,4 +1,4 @@
-"""How long one row takes: in a tight loop, after idling, after BLAS, and among busy neighbours.
+"""How long one row takes: in a tight loop, after idling, after BLAS, and among busy neighbors.
 
 python -m benchmarks.latency            # some minutes
 python -m benchmarks.latency --quick    # fewer calls, and not the largest map
@@ -76,7 +76,7 @@ def calls(n_features: int) -> dict[str, Action]:
 
 
 @contextmanager
-def busy_neighbours(n: int = 2) -> Iterator[None]:
+def busy_neighbors(n: int = 2) -> Iterator[None]:
     """Other processes that compute all the time."""
     started = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(n)]
     try:
@@ -104,11 +104,11 @@ def multiply() -> None:
 
 
 SITUATIONS: dict[str, tuple[Callable[[], None], bool, int]] = {
-    # What is done before each call, whether neighbours are busy, and how many calls there are.
+    # What is done before each call, whether neighbors are busy, and how many calls there are.
     "tight loop": (nothing, False, 2000),
     "after 50 ms of idling": (idle, False, 200),
     "after a BLAS call": (multiply, False, 1000),
-    "two busy neighbours": (nothing, True, 2000),
+    "two busy neighbors": (nothing, True, 2000),
 }
 
 
@@ -127,7 +127,7 @@ def measure(action: Action, before: Callable[[], None], busy: bool, n: int) -> L
     controller = ThreadpoolController()
     times: dict[bool, list[float]] = {False: [], True: []}
     gc.disable()
-    with busy_neighbours() if busy else nullcontext():
+    with busy_neighbors() if busy else nullcontext():
         for _ in range(ROUNDS):
             for alone in times:
                 with controller.limit(limits=1) if alone else nullcontext():
@@ -146,7 +146,7 @@ def all_cases(quick: bool) -> Iterator[tuple[str, str, str, Latency]]:
     X = rows(MANY_ROWS)
     feature_map = fastfood(Gaussian(28.0), MANY_FEATURES).fit(X)
     latency = measure(partial(feature_map.transform, X), nothing, True, 100 if quick else 500)
-    yield f"{MANY_FEATURES}", f"transform, {MANY_ROWS} rows", "two busy neighbours", latency
+    yield f"{MANY_FEATURES}", f"transform, {MANY_ROWS} rows", "two busy neighbors", latency
 
 
 def main() -> None:

@@ -231,7 +231,7 @@ def summary_table(results: Results, methods: list[str], reference: str) -> str:
 
 # ------------------------------------------------------------ a picture
 
-# Okabe and Ito's colours, which colour-blind readers can tell apart; shapes differ as well.
+# Okabe and Ito's colors, which color-blind readers can tell apart; shapes differ as well.
 LOOKS = {
     "before": ("#999999", "v"),
     "grid": ("#009E73", "D"),
@@ -240,7 +240,7 @@ LOOKS = {
     "XGBoost": ("#D55E00", "p"),
     "svm": ("#0072B2", "^"),
     "nystroem": ("#56B4E9", "P"),
-    "neighbours": ("#CC79A7", "X"),
+    "neighbors": ("#CC79A7", "X"),
     "linear": ("#E69F00", "<"),
 }
 
@@ -260,8 +260,8 @@ def draw(results: Results, methods: list[str], reference: str, path: str) -> Non
         found = ratios(results, name, reference)
         places = [i for i, set_name in enumerate(shown) if set_name in found]
         values = [1 / found[shown[i]] for i in places]
-        colour, marker = LOOKS.get(name, ("black", "o"))
-        axes.plot(values, places, marker, color=colour, label=METHODS[name].label, alpha=0.85)
+        color, marker = LOOKS.get(name, ("black", "o"))
+        axes.plot(values, places, marker, color=color, label=METHODS[name].label, alpha=0.85)
     axes.axvline(1.0, color="black", linewidth=1)
     axes.set_xscale("log")
     low, high = axes.get_xlim()

@@ -288,7 +288,7 @@ def steps_part() -> None:
 
 
 def prepared(name: str, most: int) -> tuple[Any, Any, Any, Any]:
-    """Standardised training rows, at most so many, and test rows; a fixed random split."""
+    """Standardized training rows, at most so many, and test rows; a fixed random split."""
     arrays = load(name)
     if "X_train" in arrays:
         X, y, X_test, y_test = (arrays[n] for n in ("X_train", "y_train", "X_test", "y_test"))

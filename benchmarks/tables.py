@@ -118,7 +118,7 @@ SOURCES = {
 
 
 def halved_images(X: NDArray[Any]) -> NDArray[Any]:
-    """Images of 32 x 32 pixels and three colours, at half the width and height."""
+    """Images of 32 x 32 pixels and three colors, at half the width and height."""
     blocks = X.reshape(-1, 16, 2, 16, 2, 3).mean(axis=(2, 4), dtype=np.float32)
     return np.asarray(blocks.reshape(len(X), -1))
 

@@ -19,7 +19,7 @@ class Visit:
 
     console: list[str]
     requests: list[str]
-    corner: tuple[int, int, int]  # the colour of the first pixel of the screenshot
+    corner: tuple[int, int, int]  # the color of the first pixel of the screenshot
     size: int  # of the screenshot, in bytes
 
 
@@ -71,7 +71,7 @@ def requests(log: Path) -> list[str]:
 
 
 def first_pixel(screenshot: Path) -> tuple[int, int, int]:
-    """The colour of the first pixel of a PNG file without interlacing."""
+    """The color of the first pixel of a PNG file without interlacing."""
     data = screenshot.read_bytes()
     place, compressed = 8, b""
     while place < len(data):

@@ -1,4 +1,4 @@
-"""The maps and options that parametrised tests go through, each with a name and told once."""
+"""The maps and options that parametrized tests go through, each with a name and told once."""
 
 from __future__ import annotations
 

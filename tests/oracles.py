@@ -51,7 +51,7 @@ def orthogonal_matrix(p) -> np.ndarray:
 
 
 def real_fourier_matrix(d: int) -> np.ndarray:
-    """The orthogonal matrix of 1, cos 1, -sin 1, cos 2, ..., normalised."""
+    """The orthogonal matrix of 1, cos 1, -sin 1, cos 2, ..., normalized."""
     t = np.arange(d)
     rows = [np.full(d, 1 / np.sqrt(d))]
     for k in range(1, (d - 1) // 2 + 1):

@@ -17,21 +17,21 @@ def table(n_rows: int = 400, seed: int = 0) -> pd.DataFrame:
         {
             "size": rng.normal(size=n_rows),
             "count": rng.integers(0, 9, n_rows),
-            "colour": rng.choice(["red", "green", "blue", "grey"], n_rows, p=[0.4, 0.3, 0.2, 0.1]),
+            "color": rng.choice(["red", "green", "blue", "gray"], n_rows, p=[0.4, 0.3, 0.2, 0.1]),
             "wet": rng.random(n_rows) > 0.5,
         }
     )
     frame["price"] = (
-        np.sin(2 * frame["size"]) + 2.0 * (frame["colour"] == "red") + 0.1 * frame["count"]
+        np.sin(2 * frame["size"]) + 2.0 * (frame["color"] == "red") + 0.1 * frame["count"]
     )
     frame["label"] = np.where(frame["price"] > 1, "dear", "cheap")
     frame["weight"] = rng.integers(1, 4, n_rows).astype(float)
     frame.loc[::7, "size"] = np.nan
-    frame.loc[::11, "colour"] = None
+    frame.loc[::11, "color"] = None
     return frame
 
 
-FEATURES = ["size", "count", "colour", "wet"]
+FEATURES = ["size", "count", "color", "wet"]
 OTHERS = ["price", "label", "weight"]
 
 
@@ -81,7 +81,7 @@ def _stream(frame: pd.DataFrame, folder: Path) -> str:
 
 
 def _categories(frame: pd.DataFrame, folder: Path) -> Any:
-    return frame.astype({"colour": "category"})
+    return frame.astype({"color": "category"})
 
 
 def _polars(frame: pd.DataFrame, folder: Path) -> Any:

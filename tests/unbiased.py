@@ -108,7 +108,7 @@ def assert_spread(samples: np.ndarray, variance: np.ndarray) -> None:
     own kurtosis; 400 seeds tell a variance that is wrong by a factor of 1.5.
     """
     n = len(samples)
-    centred = samples - samples.mean(axis=0)
-    kurtosis = np.mean(centred**4, axis=0) / np.mean(centred**2, axis=0) ** 2
+    centered = samples - samples.mean(axis=0)
+    kurtosis = np.mean(centered**4, axis=0) / np.mean(centered**2, axis=0) ** 2
     scores = (samples.var(axis=0, ddof=1) / variance - 1) / np.sqrt((kurtosis - 1) / n)
     assert np.abs(scores).max() < LIMIT, f"z-scores of the variance {np.round(scores, 1)}"

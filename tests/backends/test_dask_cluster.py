@@ -173,13 +173,13 @@ def test_one_cluster_many_promises(tmp_path):
         big = fastfood(512)
         many = 128  # so many that idle workers take over some
         model = KernelRegressor(big, validation_rows=0).fit(*collection(many))
-        travelled = {worker: n - before.get(worker, 0) for worker, n in sent(client).items()}
+        traveled = {worker: n - before.get(worker, 0) for worker, n in sent(client).items()}
         prepared = prepare(KernelRegressor(big, validation_rows=0), X, y)
         statistics = len(pickle.dumps(partial(prepared, X, y), protocol=5))
         assert model.statistics_.n_rows == many * ROWS
         sample = 8 * many * ROWS * (COLUMNS + 1)
-        assert max(travelled.values()) > statistics / 2  # two workers: one of them sends its own
-        assert max(travelled.values()) <= 2 * statistics * np.log2(many) + sample
+        assert max(traveled.values()) > statistics / 2  # two workers: one of them sends its own
+        assert max(traveled.values()) <= 2 * statistics * np.log2(many) + sample
 
 
 def sent(client) -> dict[str, int]:

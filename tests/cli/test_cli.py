@@ -207,16 +207,16 @@ def test_inspect_tells_what_a_model_is(models):
     for text in ("KernelClassifier", "classification", "Fastfood", "600", "64", "Importance"):
         assert text in done.stdout
     assert "█" in done.stdout
-    assert "\x1b[" not in done.stdout  # no colours, as it is not a terminal
+    assert "\x1b[" not in done.stdout  # no colors, as it is not a terminal
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="terminals are made with pty, on Unix only")
-def test_colours_on_a_terminal_obey_no_color(models):
-    coloured = re.compile(r"\x1b\[[0-9;]*[349][0-7]m")
+def test_colors_on_a_terminal_obey_no_color(models):
+    colored = re.compile(r"\x1b\[[0-9;]*[349][0-7]m")
     arguments = ("inspect", str(models / "a"))
-    assert coloured.search(run_in_a_terminal(MODULE, *arguments))
-    assert not coloured.search(run_in_a_terminal(MODULE, *arguments, NO_COLOR="1"))
+    assert colored.search(run_in_a_terminal(MODULE, *arguments))
+    assert not colored.search(run_in_a_terminal(MODULE, *arguments, NO_COLOR="1"))
 
 
 @pytest.mark.slow

@@ -45,11 +45,11 @@ def test_numbers_and_booleans_pass_and_gaps_are_filled():
 
 
 def test_categories_have_a_column_each_and_gaps_one_of_their_own():
-    _, P = prepared_columns(FRAME[["colour"]])
-    words = ["blue", "green", "grey", "red"]
+    _, P = prepared_columns(FRAME[["color"]])
+    words = ["blue", "green", "gray", "red"]
     for j, word in enumerate(words):
-        assert np.array_equal(P[:, j], FRAME["colour"] == word)
-    assert np.array_equal(P[:, 4], FRAME["colour"].isna())
+        assert np.array_equal(P[:, j], FRAME["color"] == word)
+    assert np.array_equal(P[:, 4], FRAME["color"].isna())
 
 
 def test_rare_categories_share_a_column_and_unseen_ones_have_none():
@@ -119,7 +119,7 @@ def test_missing_values_are_refused_on_demand():
     full = FRAME.dropna().reset_index(drop=True)
     rows = source(full, target="price", ignore="label", missing="refuse")
     model = KernelRegressor(MAP).fit(rows)
-    for name in ("size", "colour"):
+    for name in ("size", "color"):
         with pytest.raises(ValueError, match=f"missing values in '{name}'"):
             model.predict(full.assign(**{name: None}))
 
@@ -170,15 +170,15 @@ def test_data_frames_work_out_of_the_box(model):
 
 def test_columns_are_found_by_name(model):
     expected = model.predict_proba(FRAME[FEATURES])
-    shuffled = FRAME[["label", "wet", "price", "colour", "size", "count"]]
+    shuffled = FRAME[["label", "wet", "price", "color", "size", "count"]]
     assert np.array_equal(model.predict_proba(shuffled), expected)
     assert np.array_equal(model.predict_proba(pl.from_pandas(shuffled)), expected)
     assert np.array_equal(model.predict_proba(pl.from_pandas(shuffled).to_arrow()), expected)
     assert np.array_equal(model.predict_proba(source(shuffled)), expected)
     with pytest.raises(ValueError, match=r"columns are missing: size, wet\."):
-        model.predict(FRAME[["count", "colour"]])
+        model.predict(FRAME[["count", "color"]])
     with pytest.raises(ValueError, match="columns are missing: size"):
-        model.predict(source(FRAME[["count", "colour", "wet"]]))
+        model.predict(source(FRAME[["count", "color", "wet"]]))
     with pytest.raises(ValueError, match="'size' has no numbers"):
         model.predict(FRAME.assign(size="large"))
 
@@ -193,7 +193,7 @@ def test_a_row_may_be_a_dictionary(model):
         assert scores(FRAME.iloc[i]) == pytest.approx(expected[i])  # a row of a data frame
         assert scores([row[name] for name in FEATURES]) == pytest.approx(expected[i])
     assert_allclose(scores(FRAME[:9]), expected[:9])
-    with pytest.raises(ValueError, match="columns are missing: colour"):
+    with pytest.raises(ValueError, match="columns are missing: color"):
         predict({"size": 1.0, "count": 2, "wet": True})
     again = pickle.loads(pickle.dumps(predict))
     assert again(FRAME.iloc[3].to_dict()) == predict(FRAME.iloc[3].to_dict())
@@ -222,9 +222,9 @@ def test_model_files_contain_the_preparation(model, tmp_path):
     for cls, state in (
         (HashedWords, {"column": 0, "n_buckets": 2**40}),
         (HashedWords, {"column": 0}),
-        (HashedWords, {"column": 0, "n_buckets": 8, "values": "colour"}),
+        (HashedWords, {"column": 0, "n_buckets": 8, "values": "color"}),
         (HashedWords, {"column": 0, "n_buckets": 8, "words": np.array([1.0])}),
-        (Categories, {"column": 0, "words": np.array(["a"], dtype=object), "values": "colour"}),
+        (Categories, {"column": 0, "words": np.array(["a"], dtype=object), "values": "color"}),
         (Days, {"column": "a"}),
         (Categories, {"column": 0, "words": np.array(["a", "a"], dtype=object)}),
     ):
@@ -259,7 +259,7 @@ def test_importances_are_those_of_the_columns_of_the_data():
     for found in (model.importance(), model.importance(rows), model.importance(FRAME)):
         assert found.shape == (4,)
         assert found.sum() == pytest.approx(1)
-        assert {*np.argsort(found)[-2:]} == {0, 2}  # size and colour
+        assert {*np.argsort(found)[-2:]} == {0, 2}  # size and color
     assert_allclose(model.importance(), model.feature_importances_)
 
 

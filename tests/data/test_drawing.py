@@ -72,7 +72,7 @@ LABELS = RNG.integers(3, size=3000)
 WEIGHTS = RNG.integers(0, 4, size=3000).astype(float)
 WORDS = pd.DataFrame(
     {
-        "colour": RNG.choice(["red", "green", "blue", None], 3000),
+        "color": RNG.choice(["red", "green", "blue", None], 3000),
         "size": RNG.choice([1.5, 2.5, np.nan], 3000),
         "grade": pd.Categorical(RNG.choice(["a", "b"], 3000)),
         "new": RNG.uniform(size=3000) < 0.5,
@@ -134,7 +134,7 @@ def test_whole_numbers_are_numbers():
     [
         pa.Table.from_pandas,
         pl.from_pandas,
-        lambda frame: frame.astype({"colour": "category", "grade": object}),
+        lambda frame: frame.astype({"color": "category", "grade": object}),
         lambda frame: frame.astype({"size": np.float32, "count": np.int16}),
     ],
 )

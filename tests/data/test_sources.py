@@ -59,8 +59,8 @@ def test_every_format_has_the_same_sample(stored):
     sample = rows.sample(50, seed=3)
     expected = FRAME.iloc[sampled_rows(400, 50, 3)]
     assert_allclose(sample.y, expected["price"])
-    colours = [None if value is None else str(value) for value in sample.X["colour"].to_pylist()]
-    assert colours == [None if pd.isna(word) else word for word in expected["colour"]]
+    colors = [None if value is None else str(value) for value in sample.X["color"].to_pylist()]
+    assert colors == [None if pd.isna(word) else word for word in expected["color"]]
     assert rows.n_rows == 400  # all rows were seen
     assert_allclose(rows.sample(50, seed=3).y, sample.y)  # and now it is known beforehand
     assert rows.sample(1000).n_rows == 400
@@ -326,7 +326,7 @@ def test_wrong_names_and_values_get_a_sentence():
     with pytest.raises(ValueError, match="passes must be 1, 2 or 3"):
         source(FRAME, passes=4)
     with pytest.raises(ValueError, match="kind of 'size' must be one of"):
-        source(FRAME, kinds={"size": "colour"})
+        source(FRAME, kinds={"size": "color"})
     with pytest.raises(DataError, match=r"has no target"):
         KernelRegressor(MAP).fit(source(FRAME))
     with pytest.raises(ValueError, match="has its own targets"):

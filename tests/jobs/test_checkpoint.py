@@ -9,7 +9,7 @@ import pytest
 
 from kitchenette import Fastfood, KernelRegressor
 from kitchenette.jobs import checkpoint as checkpoints
-from kitchenette.jobs.checkpoint import LARGEST_SHARE, Checkpoint, Keeper
+from kitchenette.jobs.checkpoint import LARGEST_SHARE, Checkpoint, CheckpointWriter
 from kitchenette.training import prepare
 
 
@@ -37,7 +37,7 @@ def test_checkpoints_take_a_small_share_of_the_time(disk, prepared, tmp_path, mo
     clock, seconds = Clock(), cycle(disk)
     monkeypatch.setattr(checkpoints, "perf_counter", clock)
     monkeypatch.setattr(checkpoints, "save", lambda *_: clock.works(next(seconds)))
-    keeper = Keeper(tmp_path / "model.checkpoint")
+    keeper = CheckpointWriter(tmp_path / "model.checkpoint")
     some = Checkpoint.__new__(Checkpoint)
     object.__setattr__(some, "prepared", prepared)
     for _ in range(20_000):
@@ -54,7 +54,7 @@ def test_checkpoints_come_as_often_as_they_are_asked_for(prepared, tmp_path, mon
     clock = Clock()
     monkeypatch.setattr(checkpoints, "perf_counter", clock)
     monkeypatch.setattr(checkpoints, "save", lambda *_: clock.works(0.001))
-    keeper = Keeper(tmp_path / "model.checkpoint", every=2.0)
+    keeper = CheckpointWriter(tmp_path / "model.checkpoint", every=2.0)
     some = Checkpoint.__new__(Checkpoint)
     object.__setattr__(some, "prepared", prepared)
     for _ in range(1000):

@@ -218,7 +218,7 @@ def test_a_model_in_the_place_of_the_checkpoint_is_refused(tmp_path):
 
 def test_a_checkpoint_of_another_fit_is_kept_though_it_has_the_same_inode(tmp_path):
     out = tmp_path / "model"
-    keeper = checkpoint.Keeper(checkpoint_path(out))
+    keeper = checkpoint.CheckpointWriter(checkpoint_path(out))
     keeper.store(checkpoint.Checkpoint("own inputs", {}, KernelRegressor(), {}, 100))
     first = checkpoint_path(out).stat()
     # File systems give the number of a file that was replaced to the next one.

@@ -185,12 +185,12 @@ def test_kernels_are_as_exact_as_the_rows_far_from_the_origin(kernel, dtype, per
     offset = 1e5 if dtype == np.float32 else 1e9
     X = (offset + np.random.default_rng(0).normal(size=(20, 4))).astype(dtype)
     # Around zero the same rows have no digits that could be lost.
-    centred = X.astype(np.float64) - offset
+    centered = X.astype(np.float64) - offset
     if per_column:
         kernel = clone(kernel).set_params(length_scale=np.array([3.0, 0.7, 1.1, 1.3]))
     rtol = 2e-6 if dtype == np.float32 else 1e-13
-    np.testing.assert_allclose(kernel(X), kernel(centred), rtol=rtol)
-    np.testing.assert_allclose(kernel(sp.csr_array(X)), kernel(centred), rtol=rtol)
+    np.testing.assert_allclose(kernel(X), kernel(centered), rtol=rtol)
+    np.testing.assert_allclose(kernel(sp.csr_array(X)), kernel(centered), rtol=rtol)
 
 
 @pytest.mark.parametrize("kernel", ALL_KERNELS, ids=repr)

@@ -49,15 +49,15 @@ def test_importances_are_one_for_each_column_and_weights_one_for_each_random_fea
 
 def test_importances_of_a_frame_are_one_for_each_column_also_for_strings():
     pd = pytest.importorskip("pandas")
-    colours = np.array(["red", "green", "blue"])[RNG.integers(0, 3, 400)]
-    frame = pd.DataFrame(X[:, :3], columns=[*"abc"]).assign(colour=colours)
-    y = X[:, 1] + 2 * (colours == "red")
+    colors = np.array(["red", "green", "blue"])[RNG.integers(0, 3, 400)]
+    frame = pd.DataFrame(X[:, :3], columns=[*"abc"]).assign(color=colors)
+    y = X[:, 1] + 2 * (colors == "red")
     for feature_map in (AutoMap(32, random_state=0), models()[0][0].feature_map):
         model = KernelRegressor(feature_map).fit(frame, y)
         assert model.feature_importances_.shape == (4,)
         assert {*np.argsort(model.feature_importances_)[-2:]} == {1, 3}
     chosen = SelectFromModel(model, threshold=-np.inf, max_features=2).fit(frame, y)
-    assert chosen.get_feature_names_out().tolist() == ["b", "colour"]
+    assert chosen.get_feature_names_out().tolist() == ["b", "color"]
 
 
 def test_where_there_are_no_importances_a_sentence_says_why():
@@ -73,7 +73,7 @@ def test_the_choice_of_the_default_map_is_in_one_place_for_arrays_and_frames(tmp
     pd = pytest.importorskip("pandas")
     import kitchenette
 
-    frame = pd.DataFrame(X, columns=[*"abcdef"]).assign(colour=["red", "green"] * 200)
+    frame = pd.DataFrame(X, columns=[*"abcdef"]).assign(color=["red", "green"] * 200)
     missing = X.copy()
     missing[3, 1] = np.nan
     for rows in (X, frame, missing):

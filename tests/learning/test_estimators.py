@@ -208,9 +208,9 @@ def test_evidence_and_standard_deviations_are_those_of_bayesian_ridge():
     mean, std = model.predict(X[:50], return_std=True)
     np.testing.assert_allclose(mean, bayes.predict(Z[:50]), atol=1e-3)
     # From the covariance of the weights, because BayesianRidge.predict of scikit-learn 1.6 does
-    # not centre the rows that it computes standard deviations for.
-    centred = Z[:50] - Z.mean(axis=0)
-    variance = np.einsum("ij,jk,ik->i", centred, bayes.sigma_, centred) + 1 / bayes.alpha_
+    # not center the rows that it computes standard deviations for.
+    centered = Z[:50] - Z.mean(axis=0)
+    variance = np.einsum("ij,jk,ik->i", centered, bayes.sigma_, centered) + 1 / bayes.alpha_
     np.testing.assert_allclose(std, np.sqrt(variance), rtol=3e-3)
     solution = model.statistics_.solve("evidence")
     assert model.log_marginal_likelihood_ == solution.log_marginal_likelihood

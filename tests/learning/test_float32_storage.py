@@ -14,7 +14,7 @@ from sklearn.linear_model import Ridge
 
 from kitchenette import Fastfood, KernelClassifier, KernelRegressor, LeastSquares, load, save
 from kitchenette.kernels import Gaussian
-from kitchenette.learning import gram_storage, leave_one_out, memory, regularisation
+from kitchenette.learning import gram_storage, leave_one_out, memory, regularization
 from kitchenette.learning.gram_storage import stored_resolution
 from kitchenette.learning.packed import PackedSymmetric
 from kitchenette.learning.refinement import refined
@@ -200,7 +200,7 @@ def test_weights_are_those_of_the_stored_statistics(relative):
 
 @pytest.mark.parametrize("criterion", ["gcv", "evidence"])
 def test_the_same_penalty_is_chosen(criterion, monkeypatch):
-    monkeypatch.setattr(regularisation, "EXACT_FEATURES", 100)
+    monkeypatch.setattr(regularization, "EXACT_FEATURES", 100)
     X, Z = fourier(3000)
     y = np.sin(X[:, 0]) + np.random.default_rng(1).normal(size=3000)
     single, double = (s.update(Z, y).solve(criterion) for s in both(256))
@@ -211,10 +211,10 @@ def test_the_same_penalty_is_chosen(criterion, monkeypatch):
 
 
 def test_one_factor_at_a_time_is_kept(monkeypatch):
-    monkeypatch.setattr(regularisation, "EXACT_FEATURES", 100)
+    monkeypatch.setattr(regularization, "EXACT_FEATURES", 100)
     X, Z = fourier(3000)
     equations = LeastSquares(256, storage="float32").update(Z, X[:, 0]).equations(True)
-    tries = regularisation._Tries(equations, "evidence")
+    tries = regularization._Tries(equations, "evidence")
     attempts = [tries.attempt(alpha) for alpha in (1e-2, 1e4, 1e-3)]
     assert [attempt.inverse._factor is None for attempt in attempts] == [True, True, False]
     assert tries.best is not tries.latest or tries.best.alpha == 1e-3
@@ -258,7 +258,7 @@ def test_refinement_solves_each_column():
 def large_from_here(monkeypatch):
     """Let 200 features be many."""
     monkeypatch.setattr(gram_storage, "LARGE_ORDER", 200)
-    for module in (regularisation, leave_one_out):
+    for module in (regularization, leave_one_out):
         monkeypatch.setattr(module, "EXACT_FEATURES", 100)
     monkeypatch.setattr(leave_one_out, "MANY_FEATURES", 200)
 

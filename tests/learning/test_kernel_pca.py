@@ -56,8 +56,8 @@ def oracle(Z, n_components, weights=None):
     """Mean, components, eigenvalues and all eigenvalues' sum from a dense matrix of features."""
     weights = np.ones(len(Z)) if weights is None else weights
     mean = weights @ Z / weights.sum()
-    centred = (Z - mean) * np.sqrt(weights)[:, None]
-    _, singular, right = np.linalg.svd(centred, full_matrices=False)
+    centered = (Z - mean) * np.sqrt(weights)[:, None]
+    _, singular, right = np.linalg.svd(centered, full_matrices=False)
     components = right[:n_components]
     signs = np.sign(np.take_along_axis(components, np.abs(components).argmax(1)[:, None], 1))
     return mean, components * signs, singular[:n_components] ** 2, np.sum(singular**2)

@@ -1,4 +1,4 @@
-"""Models of other losses minimise what they say, and agree with other packages."""
+"""Models of other losses minimize what they say, and agree with other packages."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_squared_hinge_is_a_support_vector_machine(n_classes, weighted):
     assert np.abs(model.decision_function(X) - peer.decision_function(Z)).max() < 1e-4
 
 
-def test_the_intercept_of_squared_hinge_is_not_penalised():
+def test_the_intercept_of_squared_hinge_is_not_penalized():
     X, y, Z = smooth_data()
     y = labels(y + 0.5, 2)
     model = KernelClassifier(MAP, alpha=0.5, loss="squared_hinge", **TIGHT).fit(X, y)
@@ -114,7 +114,7 @@ def huber(threshold):
     ("name", "loss"), [("huber", huber(1.35)), ("quantile", pinball(0.3, 0.1))]
 )
 @pytest.mark.parametrize("weighted", [True, False])
-def test_losses_of_numbers_are_minimised(name, loss, weighted, monkeypatch):
+def test_losses_of_numbers_are_minimized(name, loss, weighted, monkeypatch):
     X, y, Z = smooth_data()
     weights = np.random.default_rng(1).random(y.size) if weighted else np.ones(y.size)
     options = {"alpha": 0.5, "loss": name, "quantile": 0.3, **TIGHT}

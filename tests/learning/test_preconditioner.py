@@ -94,10 +94,10 @@ def test_moments(rows):
     mean, target_mean = v @ Z / v.sum(), v @ rows.targets / v.sum()
     assert close(moments.mean, mean, rows)
     assert close(moments.target_mean, target_mean, rows)
-    centred = rows.targets - target_mean
-    assert close(moments.cross, (Z - mean).T @ (v[:, None] * centred), rows)
-    assert close(moments.target_squares, v @ np.square(centred), rows)
-    plain = moments.uncentred()
+    centered = rows.targets - target_mean
+    assert close(moments.cross, (Z - mean).T @ (v[:, None] * centered), rows)
+    assert close(moments.target_squares, v @ np.square(centered), rows)
+    plain = moments.uncentered()
     assert close(plain.cross, Z.T @ (v[:, None] * rows.targets), rows)
     assert close(plain.target_squares, v @ np.square(rows.targets), rows)
     assert not plain.mean.any()

@@ -344,7 +344,7 @@ def test_local_features_have_the_stated_variance():
     assert_spread(np.array(samples), second - k**2)
 
 
-def test_the_templates_spread_minimises_the_variance():
+def test_the_templates_spread_minimizes_the_variance():
     m, S = 7, 2.3
     X = np.zeros((2, m))
     X[:, 0] = np.sqrt(S) / 2  # |x + y|^2 = S for all pairs

@@ -51,7 +51,7 @@ SCALERS = {
     "min max clipped": MinMaxScaler((-1, 2), clip=True),
     "max abs": MaxAbsScaler(),
     "robust": RobustScaler(),
-    "robust without centre": RobustScaler(with_centering=False),
+    "robust without center": RobustScaler(with_centering=False),
     "robust without scale": RobustScaler(with_scaling=False),
     "uniform": QuantileTransformer(n_quantiles=40),
     "normal": QuantileTransformer(n_quantiles=40, output_distribution="normal"),
@@ -224,7 +224,7 @@ def frame() -> pd.DataFrame:
     made = pd.DataFrame(
         {
             "height": rng.normal(size=120) * 100,
-            "colour": rng.choice(["red", "green", "blue"], 120),
+            "color": rng.choice(["red", "green", "blue"], 120),
             "weight": rng.normal(size=120),
             "size": rng.choice(["S", "M"], 120),
             "name": [f"row {k}" for k in range(120)],
@@ -240,7 +240,7 @@ def of_frames(**options) -> Pipeline:
     numbers = make_pipeline(SimpleImputer(add_indicator=True), StandardScaler())
     words = make_pipeline(SimpleImputer(strategy="most_frequent"), OneHotEncoder(**options))
     columns = make_column_transformer(
-        (numbers, ["height", "weight"]), (words, ["size"]), (OneHotEncoder(**options), ["colour"])
+        (numbers, ["height", "weight"]), (words, ["size"]), (OneHotEncoder(**options), ["color"])
     )
     return make_pipeline(columns, Fastfood(n_components=20, random_state=0))
 
@@ -252,23 +252,23 @@ def test_frames_with_words_and_missing_values_in_any_order():
     assert isinstance(prepared, PreparedMap)
     for some in (X, X[X.columns[::-1]], X.drop(columns="name"), X.assign(more=1.0)):
         np.testing.assert_allclose(prepared.transform(some), pipeline.transform(some), atol=1e-14)
-    with pytest.raises(ValueError, match="columns are missing: colour"):
-        prepared.transform(X.drop(columns="colour"))
+    with pytest.raises(ValueError, match="columns are missing: color"):
+        prepared.transform(X.drop(columns="color"))
     with pytest.raises(ValueError, match="unknown categories"):
-        prepared.transform(X.assign(colour="black"))
+        prepared.transform(X.assign(color="black"))
 
 
 def test_unknown_words_are_ignored_if_the_encoder_ignores_them():
     X = frame()
     pipeline = of_frames(handle_unknown="ignore").fit(X)
-    new = X.assign(colour="black", size="XXL")
+    new = X.assign(color="black", size="XXL")
     np.testing.assert_allclose(
         fitted_map(pipeline, X).transform(new), pipeline.transform(new), atol=1e-14
     )
 
 
 def test_arrays_of_objects():
-    X = frame()[["height", "colour", "size"]].to_numpy(dtype=object)
+    X = frame()[["height", "color", "size"]].to_numpy(dtype=object)
     columns = make_column_transformer(
         (StandardScaler(), [0]), (OneHotEncoder(handle_unknown="ignore"), [1, 2])
     )
@@ -289,7 +289,7 @@ def test_arrays_of_strings():
 def test_categories_of_strings_and_of_numbers_side_by_side():
     X = frame().assign(size=np.arange(120) % 3 - 2, flag=np.arange(120) % 2 == 0)
     encoder = OneHotEncoder(handle_unknown="ignore")
-    columns = make_column_transformer((encoder, ["size", "colour", "flag"])).fit(X)
+    columns = make_column_transformer((encoder, ["size", "color", "flag"])).fit(X)
     new = X.assign(size=-X["size"])
     np.testing.assert_array_equal(
         fitted_map(columns, X).transform(new), dense(columns.transform(new))

@@ -51,7 +51,7 @@ def test_any_finite_angle_is_served(simd, dtype, accuracy):
     assert np.abs(sine - np.sin(z.astype(np.float64))).max() < accuracy
 
 
-def test_a_large_angle_does_not_change_its_neighbours(simd):
+def test_a_large_angle_does_not_change_its_neighbors(simd):
     z = np.random.default_rng(0).normal(size=(1, 64)).astype(np.float32)
     alone, _ = cosine_and_sine(z)
     crowded = z.copy()

@@ -139,7 +139,7 @@ def test_rows_that_pass_the_caches_are_the_same_rows(simd, dtype):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_rows_are_centred_at_more_digits_than_they_have(simd, dtype):
+def test_rows_are_centered_at_more_digits_than_they_have(simd, dtype):
     Z = (1000 + rows((300, 70), np.float64) * 1e-3).astype(dtype)
     exact = Z.astype(float) - Z.mean(axis=0, dtype=np.float64)
     statistics = statistics_of(Z, np.ones((300, 1)))

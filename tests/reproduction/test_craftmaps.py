@@ -81,8 +81,8 @@ def images():
     """Smooth blobs, as digits are, which do not reach the edges."""
     rng = np.random.default_rng(0)
     at = np.arange(28.0)
-    centres = rng.uniform(10, 17, size=(300, 2, 1, 1))
-    squares = (at[:, None] - centres[:, 0]) ** 2 + (at - centres[:, 1]) ** 2
+    centers = rng.uniform(10, 17, size=(300, 2, 1, 1))
+    squares = (at[:, None] - centers[:, 0]) ** 2 + (at - centers[:, 1]) ** 2
     return (255 * np.exp(-squares / 12)).reshape(300, 784).astype(np.float32)
 
 

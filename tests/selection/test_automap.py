@@ -346,7 +346,7 @@ def test_weights_matter_by_their_ratios_only():
 
 
 @pytest.mark.slow
-def test_sparse_rows_are_not_centred():
+def test_sparse_rows_are_not_centered():
     X = planted(300, 6, seed=7)[0]
     X[np.abs(X) < 0.8] = 0
     sparse = AutoMap(64, random_state=0).fit(sp.csr_matrix(X), X[:, 2])

@@ -65,8 +65,8 @@ def test_signs_are_fair_and_uncorrelated():
     signs = Stream(0, "signs").signs(200, 2000).astype(float)
     assert set(np.unique(signs)) == {-1.0, 1.0}
     assert abs(signs.sum()) < 4.5 * np.sqrt(signs.size)
-    neighbours = (signs[:, 1:] * signs[:, :-1]).sum()
-    assert abs(neighbours) < 4.5 * np.sqrt(signs.size)
+    neighbors = (signs[:, 1:] * signs[:, :-1]).sum()
+    assert abs(neighbors) < 4.5 * np.sqrt(signs.size)
     blocks = (signs[1:] * signs[:-1]).sum()
     assert abs(blocks) < 4.5 * np.sqrt(signs.size)
 

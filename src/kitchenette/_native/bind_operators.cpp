@@ -31,7 +31,7 @@ void require_sizes(Size n_columns, Size n_features) {
 }
 
 // Collects the arrays that an operator keeps alive.
-class Keeper {
+class CheckpointWriter {
   public:
     // A pointer to the numbers of an array, which is not copied.
     template <class Array> auto reference(const Array& array) {
@@ -90,7 +90,7 @@ struct TailSpecification {
     }
 
     template <class T> static const T* numbers(const nb::object& object, Size length,
-                                               const char* what, Keeper& keeper) {
+                                               const char* what, CheckpointWriter& keeper) {
         Vector<const T> array;
         require(!object.is_none() && nb::try_cast(object, array, false), what);
         require(static_cast<Size>(array.size()) >= length, what);
@@ -98,7 +98,7 @@ struct TailSpecification {
     }
 
     // `length` is the number of terms that will be read.
-    template <class T> TailParameters<T> parameters(Size length, Keeper& keeper) const {
+    template <class T> TailParameters<T> parameters(Size length, CheckpointWriter& keeper) const {
         TailParameters<T> tail;
         tail.kind = kind;
         tail.amplitude = static_cast<T>(amplitude);
@@ -144,7 +144,7 @@ void bind_tails(nb::module_& m) {
 // ---------------------------------------------------------------- what Python holds
 
 template <class T, template <class> class Parameters>
-OperatorHandle<T> make_operator(const Parameters<T>& parameters, Keeper& keeper) {
+OperatorHandle<T> make_operator(const Parameters<T>& parameters, CheckpointWriter& keeper) {
     return {std::make_shared<VectorOperator<T, Parameters>>(parameters, keeper.arrays())};
 }
 
@@ -199,7 +199,7 @@ template <class T> void bind_projections(nb::module_& m) {
             require(padded % map.tile() == 0 && padded >= map.n_frequencies,
                     "signs must fill whole tiles for all frequencies");
             require(static_cast<Size>(scales.size()) == padded, "scales must be as long as signs");
-            Keeper keeper;
+            CheckpointWriter keeper;
             map.signs = keeper.copy(signs);
             map.scales = keeper.reference(scales);
             if (permutation) {
@@ -243,7 +243,7 @@ template <class T> void bind_projections(nb::module_& m) {
                     "there are fewer frequencies than the features need");
             require(tail.kind != Tail::local && tail.kind != Tail::power,
                     "this tail needs the norms of rows, which dense projections do not compute");
-            Keeper keeper;
+            CheckpointWriter keeper;
             map.panels = keeper.reference(panels);
             map.tail = tail.parameters<T>(map.n_frequencies, keeper);
             return make_operator(map, keeper);
@@ -287,7 +287,7 @@ template <class T> void bind_products(nb::module_& m) {
                     "there must be a depth for every group of features");
             require(!column_scales || length_of(column_scales) == n_columns,
                     "column_scales must have one number per column");
-            Keeper keeper;
+            CheckpointWriter keeper;
             map.signs = keeper.copy(signs);
             map.indices = keeper.copy(indices);
             map.depths = keeper.copy(depths);
@@ -325,7 +325,7 @@ template <class T> void bind_products(nb::module_& m) {
                     "bits must have one word per column");
             require(!column_scales || length_of(column_scales) == n_columns,
                     "column_scales must have one number per column");
-            Keeper keeper;
+            CheckpointWriter keeper;
             map.bits = keeper.copy(bits);
             map.used = keeper.copy(used);
             map.starts = keeper.copy(starts);
@@ -387,7 +387,7 @@ template <class T> void bind_tensor_sketch(nb::module_& m) {
             require(!positions || (length_of(positions) == n_buckets &&
                                    length_of(output_scales) == n_buckets),
                     "positions and output_scales must have a number for every bucket");
-            Keeper keeper;
+            CheckpointWriter keeper;
             map.buckets = keeper.copy(buckets);
             map.weights = keeper.reference(weights);
             map.roots = keeper.reference(roots);
@@ -472,7 +472,7 @@ template <class T> OperatorHandle<T> make_scaled(const Vector<const double>& off
     require_sizes(map.n_columns, map.n_features);
     require(factors.size() == offsets.size(), "there must be a factor for every offset");
     require(low <= high, "the lower limit must not exceed the upper one");
-    Keeper keeper;
+    CheckpointWriter keeper;
     map.offsets = keeper.copy(offsets);
     map.factors = keeper.copy(factors);
     require(are_finite(map.offsets, map.n_columns) && are_finite(map.factors, map.n_columns),
@@ -493,7 +493,7 @@ template <class T> OperatorHandle<T> make_mapped(Size n_columns,
     require_sizes(n_columns, Size{1});
     require(sources.size() == kinds.size() && starts.size() == kinds.size() + 1,
             "every item must have a kind, a column and numbers");
-    Keeper keeper;
+    CheckpointWriter keeper;
     map.kinds = keeper.copy(kinds);
     map.sources = keeper.copy(sources);
     map.starts = keeper.copy(starts);
@@ -524,7 +524,7 @@ template <class T> OperatorHandle<T> make_unit_rows(Size n_columns, const std::s
     require_sizes(n_columns, n_columns);
     require(norm == "l1" || norm == "l2" || norm == "max", "the norm must be l1, l2 or max");
     map.norm = norm == "l1" ? Norm::l1 : norm == "l2" ? Norm::l2 : Norm::max;
-    Keeper keeper;
+    CheckpointWriter keeper;
     return make_operator(map, keeper);
 }
 
@@ -550,7 +550,7 @@ template <class T> OperatorHandle<T> make_affine(Size n_columns, double constant
             "constant and slope must be finite numbers of at least zero");
     map.n_features = map.first_linear() + (map.slope != 0 ? n_columns : 0);
     require(map.n_features >= 1, "constant or slope must be greater than zero");
-    Keeper keeper;
+    CheckpointWriter keeper;
     return make_operator(map, keeper);
 }
 
@@ -608,7 +608,7 @@ template <class T> void bind_functions(nb::module_& m) {
             const Output<T> target = output_of(out, rows.n_rows, n_columns);
             require(rows.n_columns == tail.frequencies_for(n_columns),
                     "z and out do not agree on the number of frequencies");
-            Keeper keeper;
+            CheckpointWriter keeper;
             const TailParameters<T> parameters = tail.parameters<T>(rows.n_columns, keeper);
             nb::gil_scoped_release release;
             return finish<T>(parameters, rows.values, rows.stride, rows.n_rows, rows.n_columns,

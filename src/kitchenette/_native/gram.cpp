@@ -80,7 +80,7 @@ template <class T> BufferedRows<T>::BufferedRows(Size capacity, Size n_columns)
       memory_(numbers_of(layout_, capacity)),
       mean_parts_(2 * n_columns) {}
 
-template <class T> void BufferedRows<T>::centre(const T* z, Size stride, Size n_rows,
+template <class T> void BufferedRows<T>::center(const T* z, Size stride, Size n_rows,
                                                 const double* mean, const double* weight_roots,
                                                 Size first) {
     const Size n_columns = layout_.n_columns;
@@ -92,13 +92,13 @@ template <class T> void BufferedRows<T>::centre(const T* z, Size stride, Size n_
         low[j] = static_cast<T>(mean[j] - static_cast<double>(high[j]));
     }
     for_rows<T>(n_rows, n_columns, first, [&](Size row, Size count) {
-        code_->centre_rows(z + (row - first) * stride, stride, count, n_columns, high, low,
+        code_->center_rows(z + (row - first) * stride, stride, count, n_columns, high, low,
                            weight_roots ? weight_roots + (row - first) : nullptr, place_of(row),
                            layout_.width, layout_.begin(0, 1), past_caches_);
     });
 }
 
-template <class T> void BufferedRows<T>::centre_and_round(const double* z, Size stride, Size n_rows,
+template <class T> void BufferedRows<T>::center_and_round(const double* z, Size stride, Size n_rows,
                                                           const double* mean,
                                                           const double* weight_roots, Size first) {
     for_rows<T>(n_rows, layout_.n_columns, first, [&](Size begin, Size count) {

@@ -1,5 +1,5 @@
-// Gram matrices in single or double precision: column sums, and products of centred rows, which are
-// added to one triangle of the matrix.
+// Gram matrices in single or double precision: column sums, and products of centered rows, which
+// are added to one triangle of the matrix.
 #pragma once
 
 #include <vector>
@@ -31,20 +31,20 @@ struct Layout {
     Size begin(Size chunk, Size strip) const { return (chunk * strips() + strip) * depth * width; }
 };
 
-// A buffer of centred rows to be multiplied, in the layout of the instruction set that was selected
-// at its allocation. No method allocates.
+// A buffer of centered rows to be multiplied, in the layout of the instruction set that was
+// selected at its allocation. No method allocates.
 template <class T> class BufferedRows {
   public:
     BufferedRows(Size capacity, Size n_columns);
 
     // Sets the rows first, first + 1, ... to (z - mean) * weight_roots, computed in T; weight_roots
     // may be null.
-    void centre(const T* z, Size stride, Size n_rows, const double* mean,
+    void center(const T* z, Size stride, Size n_rows, const double* mean,
                 const double* weight_roots, Size first);
     // The same, computed in double precision and then rounded.
-    void centre_and_round(const double* z, Size stride, Size n_rows, const double* mean,
+    void center_and_round(const double* z, Size stride, Size n_rows, const double* mean,
                           const double* weight_roots, Size first);
-    // Copies one row without centring it.
+    // Copies one row without centering it.
     void put(const double* row, Size place);
 
     const VectorCode<T>& code() const { return *code_; }

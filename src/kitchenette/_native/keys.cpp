@@ -1,4 +1,4 @@
-// Keys of rows: hash values by which rows are sampled and equal rows recognised.
+// Keys of rows: hash values by which rows are sampled and equal rows recognized.
 #include <bit>
 #include <vector>
 
@@ -9,7 +9,7 @@ namespace kitchenette {
 
 namespace {
 
-// The finaliser of the generator splitmix64, a bijection that mixes all bits.
+// The finalizer of the generator splitmix64, a bijection that mixes all bits.
 std::uint64_t mixed(std::uint64_t x) {
     x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
     x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;

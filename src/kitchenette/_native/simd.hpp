@@ -21,7 +21,7 @@
 #endif
 
 // With GNU vectors a Vec is a register; for other compilers it is an array, and performance
-// depends on their automatic vectorisation.
+// depends on their automatic vectorization.
 #if (defined(__GNUC__) || defined(__clang__)) && !defined(KITCHENETTE_PLAIN_VECTORS)
 #define KITCHENETTE_GNU_VECTORS 1
 #endif

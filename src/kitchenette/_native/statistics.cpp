@@ -144,7 +144,7 @@ Vector times(double factor, Vector numbers) {
     return numbers;
 }
 
-// Centred rows in one precision, and the memory for their products.
+// Centered rows in one precision, and the memory for their products.
 template <class T> class Block {
   public:
     Block(Size capacity, Size n_features, Size n_targets)
@@ -167,7 +167,7 @@ template <class T> class Block {
                      measured.feature_mean.data(), measured.weight_roots_from(first), n_rows_);
         const Size k = targets_.layout().n_columns;
         const auto add_targets = [&](auto& rows) {
-            rows.centre_and_round(batch.y + first * k, k, count, measured.target_mean.data(),
+            rows.center_and_round(batch.y + first * k, k, count, measured.target_mean.data(),
                                   measured.weight_roots_from(first), n_rows_);
         };
         add_targets(targets_);
@@ -209,7 +209,7 @@ template <class T> class Block {
 
     void add_features(const T* z, Size stride, Size count, const double* mean,
                       const double* weight_roots, Size first) {
-        features_.centre(z, stride, count, mean, weight_roots, first);
+        features_.center(z, stride, count, mean, weight_roots, first);
     }
 
     // Rows of float32 whose products would overflow or underflow in float32.
@@ -223,7 +223,7 @@ template <class T> class Block {
             for (Size i = 0; i < some; ++i)
                 for (Size j = 0; j < D; ++j)
                     converted_.data()[i * D + j] = static_cast<T>(z[(begin + i) * stride + j]);
-            features_.centre(converted_.data(), D, some, mean,
+            features_.center(converted_.data(), D, some, mean,
                              weight_roots ? weight_roots + begin : nullptr, first + begin);
         }
     }

@@ -35,8 +35,8 @@ struct Moments {
     Size n_rows = 0;           // regardless of their weights
     double count = 0;          // the sum of the weights
     bool has_float32 = false;  // whether some of the features were float32
-    // The weighted sums of products of centred features (packed), of centred features and targets,
-    // and of centred targets; and the weighted means.
+    // The weighted sums of products of centered features (packed), of centered features and
+    // targets, and of centered targets; and the weighted means.
     Gram gram;
     Numbers cross, target_gram, feature_mean, target_mean;
 

@@ -1,7 +1,7 @@
-// Vector code for Gram matrices: column sums, centred rows in strips, and products of strips.
+// Vector code for Gram matrices: column sums, centered rows in strips, and products of strips.
 //
 // Both factors of a Gram matrix are the same rows, so they are packed for the product only once,
-// while they are centred, whereas a BLAS packs them for every tile. A strip holds three vectors of
+// while they are centered, whereas a BLAS packs them for every tile. A strip holds three vectors of
 // columns, row by row. Its number of rows is such that the two strips that are multiplied and the
 // next one fit the first-level cache. A product takes 12 registers for sums (24 of AVX-512's), one
 // for each of three vectors and one for a number of the other strip.
@@ -50,7 +50,7 @@ template <class T> T add_sums(const T* z, Size stride, Size n_rows, Size n_colum
 // numbers apart; the last strip is padded with zeros, and weight_roots may be null. Rows that
 // exceed the caches are stored past them; strips must then be aligned to vectors and whole vectors
 // wide.
-template <class T> void centre_rows(const T* z, Size stride, Size n_rows, Size n_columns,
+template <class T> void center_rows(const T* z, Size stride, Size n_rows, Size n_columns,
                                     const T* high, const T* low, const double* weight_roots,
                                     T* strips, Size width, Size distance, bool past_caches) {
     constexpr Size N = lanes<T>;

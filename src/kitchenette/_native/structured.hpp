@@ -129,7 +129,7 @@ KITCHENETTE_INLINE void first_transform(const Structured<T>& map, const T* x, Si
     using At = Coordinates<T, RowLayout>;
     const Size block = map.block, length = map.tile() / At::unit;
     const SumDifference<T> butterfly;
-    // Compilers vectorise this loop, but not the conversion of single bytes.
+    // Compilers vectorize this loop, but not the conversion of single bytes.
     for (Size i = 0; i < map.tile(); ++i) table[i] = static_cast<T>(map.signs[tile_start + i]);
     const auto signed_input = [&](Size i) {
         const Size coordinate = i * At::unit;

@@ -10,7 +10,7 @@
 
 namespace kitchenette {
 
-// Uninitialised memory aligned to cache lines; nothing is allocated for a size of zero.
+// Uninitialized memory aligned to cache lines; nothing is allocated for a size of zero.
 template <class T> class AlignedBuffer {
   public:
     explicit AlignedBuffer(Size count)

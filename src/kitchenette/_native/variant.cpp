@@ -48,7 +48,7 @@ const VectorCode<Number> KITCHENETTE_TABLE = {
         hadamard_pass<Number>,
         finish_row<Number>,
         add_sums<Number>,
-        centre_rows<Number>,
+        center_rows<Number>,
         strip_width<Number>,
         product_of_strips<Number>(),
         add_dot_products<Number>,

@@ -52,7 +52,7 @@ template <class T> struct TailParameters {
     const std::int32_t* degrees = nullptr;
     const T* slopes = nullptr;
     const T* drags = nullptr;
-    Size row_power = -1;  // negative: rows are not normalised
+    Size row_power = -1;  // negative: rows are not normalized
     KITCHENETTE_INLINE Size columns_per_frequency() const { return kind == Tail::sincos ? 2 : 1; }
 };
 
@@ -121,10 +121,10 @@ template <class T> struct CommonCode {
     bool (*finish_row)(const TailParameters<T>& tail, const T* z, Size n_frequencies, Size row,
                        const Output<T>& out);
 
-    // Sums of columns, and centred rows in strips: see strips.hpp.
+    // Sums of columns, and centered rows in strips: see strips.hpp.
     T (*add_sums)(const T* z, Size stride, Size n_rows, Size n_columns, const double* weights,
                   double* sums);
-    void (*centre_rows)(const T* z, Size stride, Size n_rows, Size n_columns, const T* high,
+    void (*center_rows)(const T* z, Size stride, Size n_rows, Size n_columns, const T* high,
                         const T* low, const double* weight_roots, T* strips, Size width,
                         Size distance, bool past_caches);
 

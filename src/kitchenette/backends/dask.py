@@ -1,7 +1,7 @@
 """Dask arrays and data frames as rows of the estimators.
 
 `fit` of a Dask collection is a graph: a task for each partition, which reads its rows and sums them
-up, and a tree of tasks that combine the sums. Neighbouring partitions prefer the same worker, so
+up, and a tree of tasks that combine the sums. Neighboring partitions prefer the same worker, so
 that most combinations need no network. Predictions are collections that are computed later.
 """
 
@@ -253,7 +253,7 @@ class Parts:
     def of(cls, *collections: Any) -> Self:
         """The partitions of rows, targets and weights, of which the last two may be None."""
         if all(each is None or isinstance(each, da.Array) for each in collections):
-            # Rows and targets often are parts of the same chunk. In optimised graphs each of them
+            # Rows and targets often are parts of the same chunk. In optimized graphs each of them
             # computes that chunk for itself.
             made = cls._of(collections, optimize_graph=False)
             if all(isinstance(each, Inlined) for each in made.inputs):
@@ -287,7 +287,7 @@ def _delayed_parts(
 ) -> list[Delayed | None]:
     if collection is None:
         return [None] * n_partitions
-    # Optimising a graph loses the futures of a persisted collection.
+    # Optimizing a graph loses the futures of a persisted collection.
     persisted = any(map(_future_in, collection.__dask_graph__().values()))
     with dask.config.set(OWN_PARTITIONS):
         parts = collection.to_delayed(optimize_graph=optimize_graph and not persisted)
@@ -484,7 +484,7 @@ def _slots() -> list[str]:
 
 
 def _workers(owners: Sequence[str | None], slots: Sequence[str]) -> list[str | None]:
-    """The worker that each partition prefers: where its rows are, else one for neighbours."""
+    """The worker that each partition prefers: where its rows are, else one for neighbors."""
     if not slots:
         return [None] * len(owners)
     return [owner or slots[i * len(slots) // len(owners)] for i, owner in enumerate(owners)]

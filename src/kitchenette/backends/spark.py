@@ -264,7 +264,7 @@ class _KernelEstimator(_Columns, Estimator, _Stored):
 class _KernelModel(_Columns, Model, _Stored):
     """What the fitted regressor and classifier have in common."""
 
-    #: What travelled for each pass over the rows.
+    #: What traveled for each pass over the rows.
     traffic: tuple[Traffic, ...] = ()
 
     def __init__(self, local: Any = None):

@@ -52,7 +52,7 @@ class SparkSource(PartitionedSource):
     Attributes
     ----------
     traffic : list of Traffic
-        What travelled for each reduction so far.
+        What traveled for each reduction so far.
 
     Examples
     --------

@@ -76,7 +76,7 @@ class Message:
 
 @dataclass(frozen=True)
 class Traffic:
-    """What travelled for one value of all rows.
+    """What traveled for one value of all rows.
 
     Attributes
     ----------
@@ -256,7 +256,7 @@ def tree_value(
     value : object
         The value; None if there are no rows.
     traffic : Traffic
-        What travelled.
+        What traveled.
     """
     session = rows.sparkSession
     _check_result(session, n_bytes)

@@ -95,7 +95,7 @@ class MaclaurinUniformError(Bound):
     With constants: in the 1-norm, in which every projection has slope one, one feature's product
     has a slope of at most G = max of n a_n R^(2n-1) / P[N = n] in each row, and the kernel one of
     R f'(R^2); L is their sum. The ball is covered by N = (1 + 2 R / r)^d balls of radius
-    r = s error / (2 L), with s = 0.1. If no pair of centres has an error above (1 - s) error, then
+    r = s error / (2 L), with s = 0.1. If no pair of centers has an error above (1 - s) error, then
     no pair of rows has one above ``error``. By `MaclaurinError` and the union bound over
     N (N + 1) / 2 pairs this holds with probability 1 - delta for
 

@@ -32,7 +32,7 @@ class Terminal:
     """The two streams of a command.
 
     Results go to the standard output, and progress to the standard error stream if that is a
-    terminal. Colours obey NO_COLOR. All texts are shown as they are: what they contain is neither
+    terminal. Colors obey NO_COLOR. All texts are shown as they are: what they contain is neither
     markup nor escape sequences.
 
     Parameters

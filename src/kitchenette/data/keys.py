@@ -61,7 +61,7 @@ def can_be_hashed(rows: Any) -> bool:
 def seeded(keys: Keys, seed: int) -> Keys:
     """Other keys of the same rows, by a bijection that depends on the seed."""
     x = keys ^ Stream(seed, "keys of rows").words(1, 1)[0, 0]
-    # The finaliser of the generator splitmix64, which mixes all bits.
+    # The finalizer of the generator splitmix64, which mixes all bits.
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         x ^= x >> np.uint64(shift)
         x *= np.uint64(factor)

@@ -164,7 +164,7 @@ def _refuse_dates(dtype: Any, X: Any, column: int | None = None) -> None:
 
 
 def _is_date(cls: type) -> bool:
-    # pandas is optional, so its Period is recognised by name. NaT is a missing value of any type.
+    # pandas is optional, so its Period is recognized by name. NaT is a missing value of any type.
     return (issubclass(cls, DATES) and cls.__name__ != "NaTType") or cls.__name__ == "Period"
 
 
@@ -201,7 +201,7 @@ def checked_rows(owner: Any, X: Any) -> Any:
 
 def validated(owner: Any, X: Any, *, reset: bool) -> Any:
     """`validate_data` of scikit-learn, for all formats that feature maps take."""
-    X = array_of_lists(X)  # so that dates in a list are recognised
+    X = array_of_lists(X)  # so that dates in a list are recognized
     refuse_what_is_not_numbers(X)
     X = validate_data(
         owner,

@@ -53,7 +53,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         The penalty of the weights; or the criterion that chooses it; or several penalties, of
         which "gcv" chooses one. "auto": the penalty of the largest marginal likelihood, unless
         another one predicts the validation rows better by more than two standard errors. "gcv":
-        generalised cross-validation. "evidence": the marginal likelihood. The last two warn if
+        generalized cross-validation. "evidence": the marginal likelihood. The last two warn if
         the validation rows contradict them. In many passes, "auto" is the penalty that predicts
         the validation rows best, there is no "gcv", and "evidence" is an estimate that takes some
         tens of passes more.
@@ -74,14 +74,14 @@ default="onehot"
         a row of weight 2 is two. The statistics of each class are then kept apart, in as many times
         the memory.
     fit_intercept : bool, default=True
-        Whether to add a constant that is not penalised.
+        Whether to add a constant that is not penalized.
     validation_rows : int, default=2000
         The number of rows that are kept, as features, to check the model: a sample of the distinct
         rows that does not depend on their order and batches. They choose the penalty, calibrate
         `predict_proba` and give ``validation_score_``; the final weights are learned from all rows.
         At 0 no rows are kept; "auto" is then the same as "evidence".
     loss : {"squared", "logistic", "squared_hinge", "auto"}, default="squared"
-        What is minimised, plus the penalty. Only the squared loss learns in one pass.
+        What is minimized, plus the penalty. Only the squared loss learns in one pass.
         "logistic": multinomial logistic regression, whose probabilities need no calibration.
         "squared_hinge": a support vector machine, each class against all others. "auto": the
         squared or the logistic loss, whichever predicts the validation rows better; the squared
@@ -132,7 +132,7 @@ default="onehot"
     observation_rule_ : {"weights", "rows", "pairs"}
         What rows that repeat and weights count for; see `kitchenette.data.observations`.
     loss_ : str
-        The loss that was minimised.
+        The loss that was minimized.
     solver_ : str
         "onepass" or "iterative".
     n_iter_ : int

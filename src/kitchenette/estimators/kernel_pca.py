@@ -57,7 +57,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureEstima
     mean_ : ndarray of shape (n_map_features,)
         The mean of the features.
     eigenvalues_ : ndarray of shape (n_components,)
-        The largest eigenvalues of the centred kernel matrix, as in scikit-learn's KernelPCA.
+        The largest eigenvalues of the centered kernel matrix, as in scikit-learn's KernelPCA.
     explained_variance_ : ndarray of shape (n_components,)
         The variance of each component, ``eigenvalues_ / (n - 1)``, as in scikit-learn's PCA.
     explained_variance_ratio_ : ndarray of shape (n_components,)
@@ -84,7 +84,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureEstima
     -----
     *Model.* With features z(x) whose inner products approximate a kernel k, mean m and
     G = sum over the rows of (z - m)(z - m)', the components are eigenvectors v of G, and
-    `transform` gives v'(z(x) - m). The eigenvalues of G that are not zero are those of the centred
+    `transform` gives v'(z(x) - m). The eigenvalues of G that are not zero are those of the centered
     kernel matrix of the features, and the projections of the rows equal those of scikit-learn's
     KernelPCA with this kernel, up to signs. A random feature map has an error of about
     1 / sqrt(n_map_features) in each entry of the kernel matrix, so directions whose eigenvalues

@@ -44,12 +44,12 @@ class KernelRegressor(RegressorMixin, KernelEstimator):
         The penalty of the weights; or the criterion that chooses it; or several penalties, of
         which "gcv" chooses one. "auto": the penalty of the largest marginal likelihood, unless
         another one predicts the validation rows better by more than two standard errors. "gcv":
-        generalised cross-validation. "evidence": the marginal likelihood. The last two warn if
+        generalized cross-validation. "evidence": the marginal likelihood. The last two warn if
         the validation rows contradict them. In many passes, "auto" is the penalty that predicts
         the validation rows best, there is no "gcv", and "evidence" is an estimate that takes some
         tens of passes more.
     fit_intercept : bool, default=True
-        Whether to add a constant that is not penalised.
+        Whether to add a constant that is not penalized.
     validation_rows : int, default=2000
         The number of rows that are kept, as features, to check the model: a sample of the distinct
         rows that does not depend on their order and batches. They choose the penalty, scale
@@ -57,7 +57,7 @@ class KernelRegressor(RegressorMixin, KernelEstimator):
         rows.
         At 0 no rows are kept; "auto" is then the same as "evidence".
     loss : {"squared", "huber", "quantile"}, default="squared"
-        What is minimised, plus the penalty. Only the squared loss learns in one pass.
+        What is minimized, plus the penalty. Only the squared loss learns in one pass.
         "huber": squared for small errors and linear for large ones, so that outliers matter less.
         "quantile": the predictions are quantiles. For these two, targets are divided by
         the spread of the errors of a first small model, to which alpha refers then.
@@ -106,7 +106,7 @@ class KernelRegressor(RegressorMixin, KernelEstimator):
     observation_rule_ : {"weights", "rows", "pairs"}
         What rows that repeat and weights count for; see `kitchenette.data.observations`.
     loss_ : str
-        The loss that was minimised.
+        The loss that was minimized.
     solver_ : str
         "onepass" or "iterative".
     n_iter_ : int

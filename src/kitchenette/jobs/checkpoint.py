@@ -139,7 +139,7 @@ class Checkpoint:
         return made
 
 
-class Keeper:
+class CheckpointWriter:
     """Stores checkpoints so rarely that they take a small share of the time.
 
     Parameters

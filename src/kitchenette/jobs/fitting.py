@@ -19,7 +19,7 @@ from kitchenette.data.schema import KnownColumn
 from kitchenette.estimators.supervised import KernelEstimator
 from kitchenette.files import save
 from kitchenette.files.container import remove_leftovers
-from kitchenette.jobs.checkpoint import Checkpoint, Keeper, checkpoint_path
+from kitchenette.jobs.checkpoint import Checkpoint, CheckpointWriter, checkpoint_path
 from kitchenette.jobs.held_out import (
     errors_on_test_rows,
     errors_on_validation_rows,
@@ -229,7 +229,7 @@ def fit_rows(
         test = test.with_width(len(source.features))
     check_folder(out)
     show = progress or (lambda what, done, total: None)
-    keeper = Keeper(checkpoint_path(out), checkpoint_every)
+    keeper = CheckpointWriter(checkpoint_path(out), checkpoint_every)
     remove_leftovers(out)
     inputs = source.fingerprint()
     tested = tested_rows(source, test, settings)
@@ -378,7 +378,9 @@ def _check_targets_of(like: KernelEstimator, source: Source) -> None:
         )
 
 
-def _learned(source: Source, state: Checkpoint, keeper: Keeper, show: Progress) -> Checkpoint:
+def _learned(
+    source: Source, state: Checkpoint, keeper: CheckpointWriter, show: Progress
+) -> Checkpoint:
     """The state after all rows."""
     show("learning", state.stop, state.n_rows)
     try:
@@ -420,7 +422,7 @@ def _learned_in_parts(source: Any, state: Checkpoint, show: Progress) -> Checkpo
     return state.after(summary, state.n_rows)
 
 
-def _interrupted(state: Checkpoint, keeper: Keeper) -> KeyboardInterrupt:
+def _interrupted(state: Checkpoint, keeper: CheckpointWriter) -> KeyboardInterrupt:
     """Store a checkpoint, and say where it is."""
     keeper.store(state)
     return KeyboardInterrupt(

@@ -57,11 +57,11 @@ def squared_distances(A: Any, B: Any, scale: Any = 1.0) -> Array:
     |a|^2 + |b|^2 - 2 <a, b> is fast but cancels for rows whose distance is small compared with
     their norms, and overflows before the distance does; such pairs are subtracted first.
     """
-    # Dense rows are centred, so that there are fewer such pairs.
-    centre = None if sp.issparse(A) else B.mean(axis=0)
-    a = _divided(A if centre is None else A - centre, scale)
+    # Dense rows are centered, so that there are fewer such pairs.
+    center = None if sp.issparse(A) else B.mean(axis=0)
+    a = _divided(A if center is None else A - center, scale)
     # The product of a matrix with its own transpose is exactly symmetric.
-    b = a if B is A else _divided(B if centre is None else B - centre, scale)
+    b = a if B is A else _divided(B if center is None else B - center, scale)
     norms = row_norms(a, squared=True)[:, None] + row_norms(b, squared=True)[None, :]
     squares = np.asarray(norms - 2 * safe_sparse_dot(a, b.T, dense_output=True))
     fine = (squares >= 1e-5 * norms) & np.isfinite(norms)

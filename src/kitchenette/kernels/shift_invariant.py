@@ -394,13 +394,13 @@ class BesselMatern(RadialKernel):
         return float(np.sqrt(self.n_points / (n_columns + 2)))
 
     def of_squared_distance(self, squares: NDArray[Any], n_columns: int) -> NDArray[Any]:
-        return _normalised_bessel(n_columns / 2, np.sqrt(squares)) ** self.n_points
+        return _normalized_bessel(n_columns / 2, np.sqrt(squares)) ** self.n_points
 
     def spectrum(self) -> Spectrum:
         return BallSum(self.n_points)
 
 
-def _normalised_bessel(nu: float, r: NDArray[np.float64]) -> NDArray[np.float64]:
+def _normalized_bessel(nu: float, r: NDArray[np.float64]) -> NDArray[np.float64]:
     """Gamma(nu + 1) (2 / r)^nu J_nu(r), for any nu > 0 and r >= 0."""
     small = r < 0.75 * nu + 0.5
     value = np.empty_like(r)

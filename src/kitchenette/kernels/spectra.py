@@ -136,7 +136,7 @@ class RadialSpectrum(Spectrum):
 
         It is ``padded`` if the first n_columns coordinates of a frequency in the padded space
         have the right distribution. Otherwise it is ``n_columns``, and directions are cut to
-        n_columns coordinates and normalised.
+        n_columns coordinates and normalized.
 
         Parameters
         ----------
@@ -198,7 +198,7 @@ class RadialLengths(RadialSpectrum):
     """Uniform directions in the space of the data, with lengths from any distribution.
 
     Lengths belong to the dimension of the data: a direction of the padded space is cut to the
-    columns of the data and normalised before it is multiplied by its length.
+    columns of the data and normalized before it is multiplied by its length.
 
     Parameters
     ----------

@@ -40,7 +40,7 @@ class Batch(NamedTuple):
 class StatisticsBuilder:
     """Builds statistics from blocks of rows.
 
-    Centred rows are buffered until there are enough for an efficient update of the whole Gram
+    Centered rows are buffered until there are enough for an efficient update of the whole Gram
     matrix, so blocks may be small.
 
     Parameters

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_array, check_consistent_length
 
-from kitchenette.learning.regularisation import CRITERIA
+from kitchenette.learning.regularization import CRITERIA
 
 Array = NDArray[np.float64]
 

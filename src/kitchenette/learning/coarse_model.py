@@ -113,11 +113,11 @@ def _errors(
     target_mean: Array,
     spreads: Array,
 ) -> Array:
-    """Sums of squared errors of models of centred features, relative to the targets' spreads."""
+    """Sums of squared errors of models of centered features, relative to the targets' spreads."""
     weights, errors = np.hstack(models), np.zeros(len(models))
     for part, Z in rows.some_features(which):
-        centred = rows.coding.columns(rows.targets[part]) - target_mean
+        centered = rows.coding.columns(rows.targets[part]) - target_mean
         outputs = ((Z - mean) @ weights).reshape(len(Z), len(models), -1)
-        squares = np.square(outputs - centred[:, None]) / spreads
+        squares = np.square(outputs - centered[:, None]) / spreads
         errors += np.einsum("npt,n->p", squares, rows.weights[part])
     return errors

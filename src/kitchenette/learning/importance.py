@@ -102,7 +102,7 @@ def importances(
             # derivatives are bounded by what the predictions vary in all.
             of_column = _of_categories(block, changes[own], spreads[own])
             found[column] += min(of_column, most) - sizes[own].sum()
-    return normalised(np.sqrt(np.maximum(found, 0)))
+    return normalized(np.sqrt(np.maximum(found, 0)))
 
 
 def variance_of_predictions(statistics: LeastSquares, coef: Array) -> float:
@@ -209,7 +209,7 @@ def _steps_and_mixing(specification: Any) -> tuple[list[Preparation], Array | No
     return steps, None
 
 
-def normalised(sizes: Array) -> Array:
+def normalized(sizes: Array) -> Array:
     """Numbers with a sum of one; equal ones if all are zero."""
     total = sizes.sum()
     return sizes / total if total > 0 else np.full(sizes.size, 1 / sizes.size)

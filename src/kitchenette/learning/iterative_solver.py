@@ -27,7 +27,7 @@ from kitchenette.learning.preconditioner import (
 Array = NDArray[np.float64]
 EXACT_FEATURES = 8192  # up to which the first penalty is chosen in float64
 PILOT_ROWS = 2048  # rows from which the first penalty is chosen
-RATIO = 4.0  # between neighbouring penalties
+RATIO = 4.0  # between neighboring penalties
 PATIENCE = 2  # steps without improvement on held-out rows
 SLOW_PATIENCE = 5  # steps over which improvements are averaged where the model changes slowly
 IMPROVEMENT = 2e-3  # the relative decrease of an error that counts as an improvement

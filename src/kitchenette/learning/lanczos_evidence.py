@@ -4,7 +4,7 @@ Minus twice the log marginal likelihood is, up to a constant, the sum over the t
 
     N log(loss / N) + log |I + G / alpha|,  loss = y'y - b' (G + alpha I)^-1 b,
 
-with G = C' V C the matrix of centred features and b = C' V y. Lanczos's method needs products
+with G = C' V C the matrix of centered features and b = C' V y. Lanczos's method needs products
 with G only. Begun with a vector v, m steps give Gauss's quadrature with m nodes of v' f(G) v for
 every function f, so the same steps serve all penalties. Begun with b they give the loss; begun with
 random vectors of signs, the mean of which estimates a trace, they give the determinant as the trace
@@ -12,7 +12,7 @@ of log(I + G / alpha). All vectors share the passes over the rows.
 
 Steps end when they no longer change the chosen penalty and the criterion. There is no
 preconditioner, because each penalty would need its own, so small penalties take many steps. Vectors
-are not orthogonalised again: some nodes are then found repeatedly, but their weights are divided
+are not orthogonalized again: some nodes are then found repeatedly, but their weights are divided
 among the copies, so that the quadratures do not change.
 
 References
@@ -33,7 +33,7 @@ from scipy.linalg import eigh_tridiagonal
 
 from kitchenette.learning.passes import FeatureRows, Moments
 from kitchenette.learning.pilot import CONSTANT
-from kitchenette.learning.regularisation import (
+from kitchenette.learning.regularization import (
     LARGEST_PENALTY,
     SINGULAR_PENALTY,
     check_observations,
@@ -193,7 +193,7 @@ def choose_by_evidence(
     rows : FeatureRows
         The rows.
     moments : Moments
-        Their moments; uncentred ones without an intercept.
+        Their moments; uncentered ones without an intercept.
     n_observations : float
         How many observations the rows stand for.
     fit_intercept : bool

@@ -18,7 +18,7 @@ from kitchenette.learning.checks import checked_alpha, checked_penalties, checke
 from kitchenette.learning.gram_storage import STORAGES, resolution, statistics_bytes
 from kitchenette.learning.memory import check_memory
 from kitchenette.learning.packed import Array, PackedSymmetric
-from kitchenette.learning.regularisation import CRITERIA, choose
+from kitchenette.learning.regularization import CRITERIA, choose
 from kitchenette.learning.removal import Squares, check_removable
 from kitchenette.learning.solution import (
     Eigendecomposition,
@@ -77,9 +77,9 @@ class LeastSquares:
     gram : PackedSymmetric of order n_features
         G, the weighted sum of (z - m)(z - m)'; ``gram.full()`` is its lower triangle.
     cross : ndarray of shape (n_features, n_targets)
-        The weighted sum of products of centred features and centred targets.
+        The weighted sum of products of centered features and centered targets.
     target_gram : ndarray of shape (n_targets, n_targets)
-        The weighted sum of products of centred targets.
+        The weighted sum of products of centered targets.
     has_float32 : bool
         Whether some of the features were float32.
     version : int
@@ -91,11 +91,11 @@ class LeastSquares:
 
     Notes
     -----
-    *The problem.* ``solve(alpha)`` minimises the sum over the rows of
+    *The problem.* ``solve(alpha)`` minimizes the sum over the rows of
     weight * (y - c - w' z)^2, plus alpha |w|^2, as `sklearn.linear_model.Ridge` does. The
-    intercept c is not penalised. A row of weight 2 counts as two rows.
+    intercept c is not penalized. A row of weight 2 counts as two rows.
 
-    *Accuracy.* A batch is centred at its own mean before it is multiplied, and the difference
+    *Accuracy.* A batch is centered at its own mean before it is multiplied, and the difference
     of the means enters as one more row (Chan, Golub and LeVeque 1979), so that large means
     cause no cancellation. float32 rows are multiplied and summed in float32, two thousand at a
     time, and these sums are added in float64. Relative to the norms of its two columns, an entry
@@ -459,11 +459,11 @@ class LeastSquares:
         ----------
         alpha : float, {"gcv", "evidence"} or array-like, default="gcv"
             The penalty; or the criterion that chooses it among all positive numbers; or
-            several penalties, of which ``criterion`` chooses one. "gcv" minimises generalised
-            cross-validation and "evidence" maximises the marginal likelihood. Both are computed
+            several penalties, of which ``criterion`` chooses one. "gcv" minimizes generalized
+            cross-validation and "evidence" maximizes the marginal likelihood. Both are computed
             from the statistics alone and choose one penalty for all targets; see Notes.
         fit_intercept : bool, default=True
-            Whether to add a constant that is not penalised.
+            Whether to add a constant that is not penalized.
         criterion : {"gcv", "evidence"}, default="gcv"
             How to choose among several penalties.
         n_observations : float, optional
@@ -482,13 +482,13 @@ class LeastSquares:
 
         Notes
         -----
-        Up to 1024 features the criteria are exact, and minimised between 1e-8 (about 1e-13 for
+        Up to 1024 features the criteria are exact, and minimized between 1e-8 (about 1e-13 for
         float64 features; 3e-8 for storage in float32; 1e-6 if there are no more rows than features)
         and 1000 times the trace of G. For more features Newton's method finds the minimum to within
         a tenth of a decade, usually with one to three Cholesky factors. The evidence is then exact
         as well; the effective number of parameters in "gcv" is estimated with a standard error of
         at most sqrt(edf) / 4.
-        See `kitchenette.learning.regularisation`.
+        See `kitchenette.learning.regularization`.
 
         Examples
         --------
@@ -525,7 +525,7 @@ class LeastSquares:
         alphas : array-like of shape (n_penalties,)
             Penalties.
         fit_intercept : bool, default=True
-            Whether to add a constant that is not penalised.
+            Whether to add a constant that is not penalized.
 
         Returns
         -------
@@ -544,7 +544,7 @@ class LeastSquares:
     def equations(
         self, fit_intercept: bool, n_observations: float | None = None
     ) -> NormalEquations:
-        """The normal equations, centred if there is an intercept."""
+        """The normal equations, centered if there is an intercept."""
         if self.count == 0:
             raise ValueError(
                 "There is nothing to solve: no rows were added, or all weights are zero."

@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from kitchenette.data.observations import folds
 from kitchenette.data.rows import slices
 from kitchenette.learning.packed import Array
-from kitchenette.learning.regularisation import (
+from kitchenette.learning.regularization import (
     DECADE,
     EXACT_FEATURES,
     LARGEST_PENALTY,
@@ -97,10 +97,10 @@ class LeaveOneOut:
         # For each penalty the solution, whose Cholesky factor is not kept, and the predictions.
         self._solved: dict[float, tuple[Solution, Array]] = {}
 
-    def _centred(self, rows: slice = slice(None)) -> Array:
-        centred = self.rows.features[rows].astype(np.float64)
-        centred -= self._equations.feature_mean
-        return centred
+    def _centered(self, rows: slice = slice(None)) -> Array:
+        centered = self.rows.features[rows].astype(np.float64)
+        centered -= self._equations.feature_mean
+        return centered
 
     @property
     def enough(self) -> bool:
@@ -178,9 +178,9 @@ class LeaveOneOut:
     def _without(self, solution: Solution, rows: NDArray[np.intp], weights: Array) -> Array:
         """Predictions of rows by the model without them."""
         equations, targets = self._equations, self.rows.targets[rows]
-        centred = self.rows.features[rows].astype(np.float64) - equations.feature_mean
-        residuals = targets - equations.target_mean - centred @ solution.coef
-        whitened, roots = solution.whitened(centred), np.sqrt(weights)
+        centered = self.rows.features[rows].astype(np.float64) - equations.feature_mean
+        residuals = targets - equations.target_mean - centered @ solution.coef
+        whitened, roots = solution.whitened(centered), np.sqrt(weights)
         leverages = whitened.T @ whitened + equations.fit_intercept / equations.count
         left = np.eye(rows.size) - leverages * np.outer(roots, roots)
         outputs: Array = targets - _solved(left, roots[:, None] * residuals) / roots[:, None]
@@ -205,9 +205,9 @@ class LeaveOneOut:
             fitted, lengths = np.empty(self.rows.targets.shape), np.empty(self.rows.n_sampled)
             many = self._equations.gram.order > MANY_FEATURES
             for some in slices(self.rows.n_sampled, SOME_ROWS if many else self.rows.n_sampled):
-                centred = self._centred(some)
-                fitted[some] = centred @ found.coef
-                lengths[some] = inverse.squared_lengths(centred)
+                centered = self._centered(some)
+                fitted[some] = centered @ found.coef
+                lengths[some] = inverse.squared_lengths(centered)
             if isinstance(inverse, ShiftedCholesky):
                 inverse.drop_factor(self._equations)
             self._solved[alpha] = found, self._left_out(fitted, lengths)
@@ -259,15 +259,15 @@ class LeaveOneOut:
             assert self._eigen is not None
             alphas = self._grid()
             criterion = exact_criterion(self._equations, "evidence", self._eigen)
-            favoured = int(np.argmin([criterion(alpha) for alpha in alphas]))
+            favored = int(np.argmin([criterion(alpha) for alpha in alphas]))
             # Errors take longer than evidences and are known less exactly, so they are sparser.
-            tried = alphas[favoured % SPARSER :: SPARSER]
+            tried = alphas[favored % SPARSER :: SPARSER]
             errors = [self._errors(outputs) for outputs in self._by_eigenvectors(tried)]
-        return tried[self._corrected(favoured // SPARSER, errors)]
+        return tried[self._corrected(favored // SPARSER, errors)]
 
     def _decompose(self) -> None:
         self._eigen = Eigendecomposition(self._equations)
-        self._rotated = self._centred() @ self._eigen.vectors
+        self._rotated = self._centered() @ self._eigen.vectors
         self._cross = self._eigen.vectors.T @ self._equations.cross
 
     def _grid(self) -> list[float]:
@@ -277,10 +277,10 @@ class LeaveOneOut:
         numbers = np.arange(int(np.ceil(low)), int(np.floor(high)) + 1)
         return [float(alpha) for alpha in trace * np.exp(step * numbers)]
 
-    def _corrected(self, favoured: int, errors: Sequence[Array]) -> int:
-        """The favoured penalty, or the one of the least error if that is clearly less."""
+    def _corrected(self, favored: int, errors: Sequence[Array]) -> int:
+        """The favored penalty, or the one of the least error if that is clearly less."""
         best = int(np.argmin([float(self.rows.weights @ error) for error in errors]))
-        return best if self._clearly_less(errors[best], errors[favoured]) else favoured
+        return best if self._clearly_less(errors[best], errors[favored]) else favored
 
     def _clearly_less(self, errors: Array, others: Array) -> bool:
         mean, deviation = self.difference(others, errors)

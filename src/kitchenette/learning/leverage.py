@@ -1,6 +1,6 @@
 """Leverage scores: a sample of rows that misses no direction of the features.
 
-The leverage of a row of centred features c and weight v is v c' (C' V C + lambda I)^-1 c, with the
+The leverage of a row of centered features c and weight v is v c' (C' V C + lambda I)^-1 c, with the
 features C and weights V of all rows: how much of a direction belongs to this row alone. Where some
 directions have few rows, such as those of a rare category, an even sample hardly sees them. If rows
 are drawn with chances proportional to their leverages instead, and count as many times as their
@@ -52,11 +52,11 @@ def leverage_scores(rows: FeatureRows, first: FeatureRows, mean: Array) -> Array
     """
     count = min(SCORE_FEATURES, rows.n_features)
     which = np.sort(np.random.default_rng(0).choice(rows.n_features, count, replace=False))
-    centre, gram = mean[which], np.zeros((count, count))
+    center, gram = mean[which], np.zeros((count, count))
     with np.errstate(over="ignore", invalid="ignore"), one_blas_thread(count):
         for part, Z in first.some_features(which):
-            centred = Z - centre
-            gram += centred.T @ (first.weights[part, None] * centred)
+            centered = Z - center
+            gram += centered.T @ (first.weights[part, None] * centered)
         trace = float(np.einsum("ii->", gram))
     if not LEAST_TRACE < trace < np.inf:
         return None
@@ -65,7 +65,7 @@ def leverage_scores(rows: FeatureRows, first: FeatureRows, mean: Array) -> Array
     with one_blas_thread(count):
         inverse_root = solve_triangular(cholesky(gram, lower=True), np.eye(count), lower=True)
     with np.errstate(over="ignore", invalid="ignore"):
-        scores = rows.squared_lengths(which, centre, inverse_root / np.sqrt(trace))
+        scores = rows.squared_lengths(which, center, inverse_root / np.sqrt(trace))
         return scores if 0 < scores.sum() < np.inf else None
 
 

@@ -134,7 +134,7 @@ class LinearModel(LinearFunction):
 
     @classmethod
     def of(cls, solution: Solution, has_float32: bool, validation: Validation) -> Self:
-        """The model of a solution, without its factorisation of the Gram matrix."""
+        """The model of a solution, without its factorization of the Gram matrix."""
         return cls(
             solution.coef,
             solution.intercept,

@@ -1,6 +1,6 @@
-"""What a linear model of features minimises: losses of its outputs, and their derivatives.
+"""What a linear model of features minimizes: losses of its outputs, and their derivatives.
 
-The model minimises the weighted sum over all rows of loss(output, target), plus alpha / 2 times the
+The model minimizes the weighted sum over all rows of loss(output, target), plus alpha / 2 times the
 sum of squared weights. All losses are scaled so that the same alpha means about the same:
 
 ============== ======================================================== =======================

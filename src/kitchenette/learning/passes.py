@@ -70,9 +70,9 @@ class Moments:
     target_mean : ndarray of shape (n_targets,)
         The mean of the target columns.
     cross : ndarray of shape (n_features, n_targets)
-        The sum of products of centred features and centred targets.
+        The sum of products of centered features and centered targets.
     target_squares : ndarray of shape (n_targets,)
-        The sum of squares of the centred targets.
+        The sum of squares of the centered targets.
     """
 
     count: float
@@ -95,7 +95,7 @@ class Moments:
             self.target_squares + other.target_squares + factor * np.square(targets_apart),
         )
 
-    def uncentred(self) -> Moments:
+    def uncentered(self) -> Moments:
         """Those of a model without intercept."""
         return Moments(
             self.count,
@@ -124,15 +124,15 @@ class Columns:
 
 
 @dataclass(frozen=True)
-class CentredAndOne:
+class CenteredAndOne:
     """The target columns without their means, and a column of ones."""
 
     coding: TargetCoding
     mean: Array
 
     def __call__(self, targets: NDArray[Any]) -> Array:
-        centred = self.coding.columns(targets) - self.mean
-        return np.hstack([centred, np.ones((centred.shape[0], 1))])
+        centered = self.coding.columns(targets) - self.mean
+        return np.hstack([centered, np.ones((centered.shape[0], 1))])
 
 
 @dataclass(frozen=True)
@@ -266,7 +266,7 @@ class FeatureRows:
         count = float(self.weights.sum())
         target_mean, target_squares = self._target_moments(count)
         nothing = np.zeros((self.n_features, target_mean.size + 1))
-        wanted = CentredAndOne(self.coding, target_mean)
+        wanted = CenteredAndOne(self.coding, target_mean)
         sums = -self._pass(Squared(), nothing, nothing[0], wanted, None).weights
         return Moments(
             count,
@@ -298,12 +298,12 @@ class FeatureRows:
         assert builder is not None
         return builder.finish()
 
-    def squared_lengths(self, which: NDArray[np.intp], centre: Array, matrix: Array) -> Array:
-        """|A (z - c)|^2 for some features z of all rows, with a matrix A and a centre c."""
+    def squared_lengths(self, which: NDArray[np.intp], center: Array, matrix: Array) -> Array:
+        """|A (z - c)|^2 for some features z of all rows, with a matrix A and a center c."""
         lengths = np.empty(self.n_rows)
         with one_blas_thread(which.size):
             for part, Z in self.some_features(which):
-                lengths[part] = np.square((Z - centre) @ matrix.T).sum(axis=1)
+                lengths[part] = np.square((Z - center) @ matrix.T).sum(axis=1)
         return lengths
 
     def _target_moments(self, count: float) -> tuple[Array, Array]:
@@ -313,8 +313,8 @@ class FeatureRows:
             mean += self.weights[part] @ self.coding.columns(self.targets[part])
         mean /= max(count, np.finfo(float).tiny)
         for part in blocks:
-            centred = self.coding.columns(self.targets[part]) - mean
-            squares += self.weights[part] @ np.square(centred)
+            centered = self.coding.columns(self.targets[part]) - mean
+            squares += self.weights[part] @ np.square(centered)
         return mean, squares
 
     def gradient(
@@ -325,7 +325,7 @@ class FeatureRows:
         Parameters
         ----------
         loss : Loss
-            What is minimised.
+            What is minimized.
         W : ndarray of shape (n_features, n_outputs)
             The weights of the model.
         intercept : ndarray of shape (n_outputs,)
@@ -339,7 +339,7 @@ class FeatureRows:
     def normal_product(
         self, W: Array, mean: Array, watched: NDArray[np.bool_] | None = None
     ) -> tuple[Array, Array]:
-        """C' diag(weights) C W for the centred features C = Z - 1 mean', and rows of C W.
+        """C' diag(weights) C W for the centered features C = Z - 1 mean', and rows of C W.
 
         The second result has the watched rows.
         """

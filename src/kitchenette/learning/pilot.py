@@ -35,7 +35,7 @@ class Pilot:
     size : float
         The squared norm of the vector that was subtracted.
     fit_intercept : bool
-        Whether features and targets are centred.
+        Whether features and targets are centered.
     """
 
     gram: Array

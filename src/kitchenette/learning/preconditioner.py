@@ -1,6 +1,6 @@
 """A preconditioner from a sample of the rows, as Falkon has it.
 
-The matrix of the normal equations of n rows, A = C' V C + alpha I with centred features C and
+The matrix of the normal equations of n rows, A = C' V C + alpha I with centered features C and
 weights V, is replaced by that of m of these rows, each of which counts as many times as its chance
 of being drawn was small (see `leverage`). Its inverse takes a Cholesky factor of order m or of
 order D, whichever is smaller: with S the m scaled rows,
@@ -45,7 +45,7 @@ EXACT_ORDER = 1024  # up to which everything is computed in float64
 BLOCK_ROWS = 2048
 LEAST_ROWS, MOST_FEATURES = 64, 1 << 30  # of a sample, if there are very many features
 ROUNDING = 1e-10  # the smallest penalty relative to the mean of the diagonal
-ROUNDING_UNITS = 10  # the error of a centred feature, in units of the last place of the mean
+ROUNDING_UNITS = 10  # the error of a centered feature, in units of the last place of the mean
 SMALLEST = float(np.finfo(np.float32).tiny)
 FLOAT32_SHIFT = 1e-6  # above this multiple of the trace, a factor in float32 suffices
 LARGEST_FLOAT32 = 1e30  # numbers beyond this, or below its inverse, need float64
@@ -56,7 +56,7 @@ TOO_LARGE = (
 
 
 def gram_of_rows(rows: FeatureRows, mean: Array, factors: Array, dtype: DTypeLike) -> NDArray[Any]:
-    """Inner products of centred features, times factors of both rows, in some precision.
+    """Inner products of centered features, times factors of both rows, in some precision.
 
     It is computed in blocks, of which two are in memory.
     """
@@ -81,7 +81,7 @@ def gram_of_rows(rows: FeatureRows, mean: Array, factors: Array, dtype: DTypeLik
 
 
 class SampledRows:
-    """Rows of a sample, and the matrix of their scaled and centred features.
+    """Rows of a sample, and the matrix of their scaled and centered features.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ class SampledRows:
                 builder = StatisticsBuilder(self.n_features, 1, self.n_rows, Z.dtype, storage)
             builder.add(Z, nothing[part], weights[part])
         assert builder is not None
-        found = builder.finish()  # centred at the mean of these rows with these weights
+        found = builder.finish()  # centered at the mean of these rows with these weights
         gram = found.gram
         gram.add_outer(found.feature_mean - self._mean, found.count)
         return gram
@@ -191,7 +191,7 @@ class SampledRows:
         return float(np.average(curvatures, weights=self._weights))
 
     def curvatures(self, loss: Loss, coef: Array, intercept: Array) -> Array:
-        """The curvatures of a loss for these rows in a model of centred features."""
+        """The curvatures of a loss for these rows in a model of centered features."""
         outputs = self._rows.outputs(coef, intercept - self._mean @ coef)
         targets = self._rows.targets if loss.of_labels else self._rows.columns()
         return loss.curvature(outputs, targets)

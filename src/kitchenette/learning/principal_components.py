@@ -17,7 +17,7 @@ from kitchenette.learning.linear_model import Array, LinearFunction
 @storable
 @dataclass(frozen=True, eq=False)
 class PrincipalComponents(LinearFunction):
-    """The leading eigenvectors of a centred Gram matrix, as a linear function of features.
+    """The leading eigenvectors of a centered Gram matrix, as a linear function of features.
 
     Attributes
     ----------

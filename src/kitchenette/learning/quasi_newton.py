@@ -1,7 +1,7 @@
 """Preconditioned L-BFGS for any smooth convex loss of a linear model of features.
 
 Each step takes one pass over the rows unless it must be shortened, which is rare. The
-preconditioner, the inverse of the penalised matrix of the squared loss for a sample of the rows,
+preconditioner, the inverse of the penalized matrix of the squared loss for a sample of the rows,
 stands where plain L-BFGS has a multiple of the identity; without it hundreds of steps are needed.
 
 References
@@ -39,7 +39,7 @@ class QuasiNewton:
     mean : ndarray of shape (n_features,)
         The weighted mean of the features.
     loss : Loss
-        What is minimised.
+        What is minimized.
     alpha : float
         The penalty.
     inverse : callable

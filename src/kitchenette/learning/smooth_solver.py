@@ -187,7 +187,7 @@ class SmoothSolver(IterativeSolver):
         goal: float,
     ) -> tuple[SolverResult, float]:
         """A model of some rows: the last one, or the best one of watched rows, and its error."""
-        solver = self._solver(rows, alpha, start.coef, self._centred(start), watched)
+        solver = self._solver(rows, alpha, start.coef, self._centered(start), watched)
         best, patience, n_steps, going = start, EarlyStopping(), 0, True
         while going and n_steps < self.settings.max_iter:
             if n_steps == REFRESHED_STEPS:
@@ -217,8 +217,8 @@ class SmoothSolver(IterativeSolver):
             self.best = self._in_units(model)
             self.least = np.inf if error is None else error
 
-    def _centred(self, model: SolverResult) -> Array:
-        """The intercept of a model for centred features."""
+    def _centered(self, model: SolverResult) -> Array:
+        """The intercept of a model for centered features."""
         return model.intercept + self.mean @ model.coef
 
     def _model_of(self, solver: QuasiNewton, alpha: float, start: SolverResult) -> SolverResult:
@@ -245,11 +245,11 @@ class SmoothSolver(IterativeSolver):
         rows: FeatureRows,
         alpha: float,
         coef: Array,
-        centred_intercept: Array,
+        centered_intercept: Array,
         watched: NDArray[np.bool_] | None,
     ) -> QuasiNewton:
         """A solver with a preconditioner for the curvature of the loss at a model."""
-        curvatures = self.sample.curvatures(self.loss, coef, centred_intercept)
+        curvatures = self.sample.curvatures(self.loss, coef, centered_intercept)
         largest = float(curvatures.max(initial=0)) or 1.0
         curvatures = np.maximum(curvatures, LEAST_CURVATURE * largest)
         count = float(rows.weights.sum())
@@ -264,7 +264,7 @@ class SmoothSolver(IterativeSolver):
             Preconditioner(self.sample, alpha, curvatures),
             flatness,
             coef,
-            centred_intercept,
+            centered_intercept,
             watched,
             self.scale,
         )

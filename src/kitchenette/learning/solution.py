@@ -1,4 +1,4 @@
-"""The solution of a regularised least-squares problem and its uncertainty."""
+"""The solution of a regularized least-squares problem and its uncertainty."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ DECADES = 6  # by which alpha may be raised before a matrix counts as indefinite
 class NormalEquations:
     """(G + alpha I) w = b, with the counts and sums of squares of the data.
 
-    G, b and the targets are centred if there is an intercept.
+    G, b and the targets are centered if there is an intercept.
     """
 
     gram: PackedSymmetric
@@ -66,7 +66,7 @@ class NormalEquations:
     def least_penalty(self) -> float:
         """The penalty below which rounding errors of G decide, as they do without a penalty.
 
-        It is half the least one that is chosen (`regularisation.bounds`), whatever its rounding.
+        It is half the least one that is chosen (`regularization.bounds`), whatever its rounding.
         With float32 features, whose own rounding errors are larger than those of G, smaller ones
         have a Cholesky factor too.
         """
@@ -322,7 +322,7 @@ class Solution:
     def noise_variance(self) -> Array:
         """The noise variance of each target, rss / (N - effective_dof); NaN if that is undefined.
 
-        If alpha maximises the marginal likelihood of a single target, it equals the s^2 of the
+        If alpha maximizes the marginal likelihood of a single target, it equals the s^2 of the
         Notes; otherwise it depends less on the prior.
         """
         left = self.n_observations - self.fit_intercept - self.effective_dof

@@ -60,8 +60,8 @@ class SourceRows(FeatureRows):
         found = self._source.reduced(ByStart(KeysOf(self._fitted, self.coding)))
         return np.concatenate(in_order(found))
 
-    def squared_lengths(self, which: NDArray[np.intp], centre: Array, matrix: Array) -> Array:
-        found = self._source.reduced(ByStart(LengthsOf(self._fitted, which, centre, matrix)))
+    def squared_lengths(self, which: NDArray[np.intp], center: Array, matrix: Array) -> Array:
+        found = self._source.reduced(ByStart(LengthsOf(self._fitted, which, center, matrix)))
         return np.concatenate(in_order(found))
 
     def statistics(self, which: NDArray[np.intp]) -> LeastSquares:
@@ -104,12 +104,12 @@ class LengthsOf:
 
     fitted: FittedMap
     which: NDArray[np.intp]
-    centre: Array
+    center: Array
     matrix: Array
 
     def of(self, block: Block) -> Array:
         rows = FeatureRows(self.fitted, block.X, block.y, None, block.weight)  # type: ignore[arg-type]
-        return rows.squared_lengths(self.which, self.centre, self.matrix)
+        return rows.squared_lengths(self.which, self.center, self.matrix)
 
     def combined(self, a: Array, b: Array) -> Array:
         raise NotImplementedError  # `ByStart` keeps them apart
@@ -158,7 +158,7 @@ class GradientOf:
     fitted : FittedMap
         The map.
     loss : Loss
-        What is minimised.
+        What is minimized.
     W, intercept : ndarray
         The model.
     wanted : Wanted

@@ -1,7 +1,7 @@
 """The squared loss in many passes: conjugate gradients along a path of penalties.
 
 A guess of the penalty is solved for first, beginning with a model of some of the features if there
-are many rows. The neighbours of this penalty begin with its solution, both in the same passes, and
+are many rows. The neighbors of this penalty begin with its solution, both in the same passes, and
 end as soon as they do not predict held-out rows better. So most passes are for one penalty: with
 ten classes, products with the weights for three take longer than the features.
 """
@@ -84,7 +84,7 @@ class SquaredSolver(IterativeSolver):
 
     def _moments(self, rows: FeatureRows) -> Moments:
         moments = rows.moments()
-        return moments if self.settings.fit_intercept else moments.uncentred()
+        return moments if self.settings.fit_intercept else moments.uncentered()
 
     def _chosen(self, moments: Moments, sample: SampledRows) -> SolverResult:
         """The best model of the held-out rows, among all penalties and steps."""
@@ -232,7 +232,7 @@ class SquaredSolver(IterativeSolver):
 
 
 def beyond(errors: dict[float, float]) -> list[float]:
-    """The neighbours of the best penalty that were not tried, from large to small.
+    """The neighbors of the best penalty that were not tried, from large to small.
 
     There are none if the best one is hardly better than another: where the steps were ended before
     they converged, any smaller penalty seems to be a little better.

@@ -29,7 +29,7 @@ class Earlier:
     coef, intercept : ndarrays of shape (n_features, n_outputs) and (n_outputs,)
         Its weights, as the solver has them.
     loss : str
-        The loss that they minimise.
+        The loss that they minimize.
     """
 
     fitted: FittedMap

@@ -161,7 +161,7 @@ def optimal_counts(
     *,
     exact_at: dict[int, int] | None = None,
 ) -> tuple[NDArray[np.int64], Array]:
-    """The numbers of features per degree that minimise the total variance.
+    """The numbers of features per degree that minimize the total variance.
 
     The variance of degree n is terms[n]^2 variance[n] / count[n], so its optimal count is
     proportional to terms[n] sqrt(variance[n]). Degrees whose optimal count is below one share

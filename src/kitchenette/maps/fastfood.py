@@ -64,7 +64,7 @@ class FastfoodSpecification(FourierSpecification):
     counts, expected : ndarray or None
         For polynomials: the number of features of each degree, and its expectation.
     template_spread : float or None
-        For "local" features: the t that minimises their variance.
+        For "local" features: the t that minimizes their variance.
     """
 
     projection: str = "orthogonal"
@@ -157,7 +157,7 @@ class FastfoodSpecification(FourierSpecification):
 
             (1 - t)^(-m/4) exp(<w, x> / sqrt(1 - t) - t |w|^2 / (4 (1 - t)) - |x|^2)
 
-        where m is the number of columns and the first factor normalises the integral over z.
+        where m is the number of columns and the first factor normalizes the integral over z.
         The result is minus the terms of the exponent that depend on w alone.
         """
         directions = self.directions()
@@ -265,7 +265,7 @@ class Fastfood(FourierMap):
     is uniform on the sphere, times an independent length from the kernel's spectrum: the
     chi distribution with d degrees of freedom for the Gaussian kernel, times a random
     scale for Matern and RationalQuadratic, and the length of a sum of points of the unit
-    ball for BesselMatern. (Its directions are cut to the columns of the data and normalised
+    ball for BesselMatern. (Its directions are cut to the columns of the data and normalized
     again, because the projection of a uniform point of a ball is not uniform; this costs a
     transform of n_columns rows in ``fit``.)
 
@@ -290,13 +290,13 @@ class Fastfood(FourierMap):
       (Yu et al. 2016). With fewer frequencies than d, their number replaces d in (d - 1);
     * "local": ((1 - t^2)^(-m/2) exp(2 |x+y|^2 / (1+t) - 2 |x|^2 - 2 |y|^2) - k^2) / D for m
       columns, rows divided by the length scale, and independent frequencies. The paper's
-      parameters are a = 2 / t and b = a^2 - 2 a; ``fit`` chooses the t that minimises this
+      parameters are a = 2 / t and b = a^2 - 2 a; ``fit`` chooses the t that minimizes this
       variance for the mean |x+y|^2 of a sample, unless ``template_spread`` gives t.
 
     Dot-product kernels (sections 3.3 and 4.5): with p_n the polynomials that are orthonormal for
     one coordinate of a uniform unit vector and L_n = p_n / p_n(1), features
     sqrt(lambda_n / count_n) p_n(<x, v>) estimate f(<x, y>) = sum of lambda_n L_n(<x, y>) on the
-    unit sphere of d dimensions. The counts minimise the variance on a sample of the rows seen
+    unit sphere of d dimensions. The counts minimize the variance on a sample of the rows seen
     in ``fit``; the polynomials are computed by their three-term recurrence, which is stable. For
     Polynomial, sqrt(coef0 / gamma) is appended to the rows and |x|^degree factored out, which is
     exact for rows of any norm. Expectation: the kernel (Exponential is truncated with a relative
@@ -446,7 +446,7 @@ def sphere(kernel: Kernel, n_columns: int) -> int:
 
 
 def best_spread(kernel: Any, sample: Any) -> float:
-    """The t of local features that minimises their variance on a sample."""
+    """The t of local features that minimizes their variance on a sample."""
     m = sample.shape[1]
     inverse_scale = 1 / np.asarray(kernel.length_scale, dtype=np.float64)
     if sp.issparse(sample):

@@ -254,7 +254,7 @@ class RandomMaclaurin(SeriesMap):
         data. For degrees 2 to 4 it was 1.1 to 1.2 times that of signs on rows in random directions,
         and 2.5 to 4.6 times if one of 32 columns had half of the squared norm.
     degrees : {"optimal", "geometric"}, default="optimal"
-        How many features each degree gets. "optimal" minimises the variance on a sample of the
+        How many features each degree gets. "optimal" minimizes the variance on a sample of the
         rows seen in fit. "geometric" draws the degree n of each feature with a probability
         proportional to base^-(n + 1), as in the paper. For learning with a high degree and few
         features (degree 10 and less than 500) "geometric" with ``h01`` is better, because
@@ -419,7 +419,7 @@ class RandomMaclaurin(SeriesMap):
     def _best_counts(
         self, chosen: MaclaurinSpecification, inner: Kernel | None, rows: Any
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Counts per degree that minimise the variance on pairs of rows, and their expectations."""
+        """Counts per degree that minimize the variance on pairs of rows, and their expectations."""
         series, n_features = chosen.random_part()
         if series.degrees.size == 0 or n_features == 0:
             return np.zeros(series.degrees.size, dtype=np.int64), np.ones(series.degrees.size)

@@ -49,7 +49,7 @@ class PolynomialFeatures:
     slopes, drags : ndarray of shape (largest degree,)
         p_{n+1}(t) = slopes[n] t p_n(t) + drags[n] p_{n-1}(t), p_0 = 1.
     row_power : int
-        The power of |x|, or -1 for features weight p(z) without normalisation of rows.
+        The power of |x|, or -1 for features weight p(z) without normalization of rows.
     constant : float
         The value of a column that is appended to the data.
     """
@@ -105,7 +105,7 @@ def data_constant(kernel: Any) -> float:
 def choose_counts(
     kernel: Any, n_features: int, dimension: int, sample: Any, seed: int
 ) -> tuple[NDArray[np.int64], Array]:
-    """The numbers of features per degree that minimise the variance on pairs of a sample.
+    """The numbers of features per degree that minimize the variance on pairs of a sample.
 
     Their expectations are returned as well. Directions are uniform on the sphere in ``dimension``
     coordinates; rows are padded with zeros.

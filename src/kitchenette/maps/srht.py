@@ -1,4 +1,4 @@
-"""The subsampled randomised Hadamard transform."""
+"""The subsampled randomized Hadamard transform."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class SRHTSpecification(Specification):
 
 @storable
 class SRHT(RowMap):
-    """Random projection by the subsampled randomised Hadamard transform.
+    """Random projection by the subsampled randomized Hadamard transform.
 
     Rows are multiplied by random signs, Walsh-Hadamard transformed, and ``n_components``
     distinct coordinates of the result are kept. Inner products and distances are preserved in

@@ -104,7 +104,7 @@ class TEFM(CompactMap):
 
     With F the matrix of the base features of all training rows, the map is F Q, where Q is an
     orthonormal basis of the range of (F'F)^q F' Theta for a random matrix Theta: a
-    randomised range finder. If the kernel matrix has a low effective rank, these features
+    randomized range finder. If the kernel matrix has a low effective rank, these features
     are as accurate as several times as many random features.
 
     Parameters
@@ -117,7 +117,7 @@ class TEFM(CompactMap):
     n_components : int, default=256
         The number of output columns, the paper's l; at most the number of base features.
     method : {"gaussian", "srht"}, default="gaussian"
-        Theta: independent normals (TEFM-G), or a subsampled randomised Hadamard transform over
+        Theta: independent normals (TEFM-G), or a subsampled randomized Hadamard transform over
         the rows (TEFM-S), which costs less per row.
     power_iterations : int, default=0
         q, for "gaussian" only. Each takes one more pass over the data, and pays if the singular

@@ -199,9 +199,9 @@ class TensorSketch(SeriesMap):
     kernel : DotProductKernel or Gaussian, default=Polynomial(degree=2)
         Polynomial: one sketch, of the power of rows with a constant appended. Exponential,
         VovkPolynomial, VovkInfinite and Maclaurin: one sketch for each degree of the series,
-        with sizes that minimise the variance on a sample of the rows seen in fit. Gaussian:
+        with sizes that minimize the variance on a sample of the rows seen in fit. Gaussian:
         sketches of exp(<x, y>) for rows divided by the length scale, multiplied by
-        exp(-|x|^2 / 2); accurate for norms of a few length scales at most, so centre the data.
+        exp(-|x|^2 / 2); accurate for norms of a few length scales at most, so center the data.
     n_components : int, default=1024
         The number of features, any number. For one sketch powers of two are fastest: others
         cost two to six times as much, with a factor that grows with the degree.

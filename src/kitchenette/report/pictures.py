@@ -1,7 +1,7 @@
 """Pictures as SVG text: points and lines on two axes, bars, and a table of shades.
 
-Colours are names of CSS classes, so that the page decides them for light and dark. Series differ
-by the shapes of their points as well as by colours, which are those of Okabe and Ito.
+Colors are names of CSS classes, so that the page decides them for light and dark. Series differ
+by the shapes of their points as well as by colors, which are those of Okabe and Ito.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Series:
     points : sequence of (float, float)
         Their places.
     style : int
-        The number of the colour and of the shape.
+        The number of the color and of the shape.
     joined : bool
         Whether lines join the points.
     hollow : bool

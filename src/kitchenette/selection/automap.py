@@ -46,7 +46,7 @@ from kitchenette.selection.targets import TASKS, pilot_targets, task_of
 from kitchenette.sketching.random import seed_from
 
 Array = NDArray[np.float64]
-DENSE_COLUMNS = 256  # sparse rows of more columns are not centred, so that zeros stay zeros
+DENSE_COLUMNS = 256  # sparse rows of more columns are not centered, so that zeros stay zeros
 SMALL_ERROR = 1e-4  # of a column, relative to its standard deviation, by which nothing is chosen
 ORDERING_COLUMNS = 8  # rows that agree in so many columns are ordered by their keys
 
@@ -127,7 +127,7 @@ class AutoMap(RowMap):
     Of candidates whose losses differ by less than a ten-thousandth, the one that is tried first
     counts as the better one, and candidates are compared in one precision, dense up to 256 columns.
     So float32 and float64, dense and sparse copies of the same rows lead to the same choice; sparse
-    rows of more than 256 columns are not centred, so that zeros stay zeros.
+    rows of more than 256 columns are not centered, so that zeros stay zeros.
 
     "compressed" and "ranks" are piecewise linear functions between the smallest and the largest
     number of the sample, and constant beyond them, so that a new extreme number of a heavy tail is

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kitchenette.kernels import ShiftInvariantKernel
-from kitchenette.learning.importance import normalised, unmixed
+from kitchenette.learning.importance import normalized, unmixed
 from kitchenette.selection.candidates import (
     KERNELS,
     Candidate,
@@ -143,4 +143,4 @@ def _importances(
         squares = trial.squared_derivatives(inner)
     else:
         squares = unmixed(candidate.mixing, trial.gradient_outer_product(inner))
-    return spreads, normalised(np.sqrt(squares) * spreads)
+    return spreads, normalized(np.sqrt(squares) * spreads)

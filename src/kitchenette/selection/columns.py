@@ -28,7 +28,7 @@ WIDE = 4096  # sparse rows of more columns are not scaled column by column
 
 @dataclass(frozen=True)
 class ColumnScales:
-    """One way to scale columns; prepared columns are about centred.
+    """One way to scale columns; prepared columns are about centered.
 
     Attributes
     ----------

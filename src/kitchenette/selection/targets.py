@@ -102,7 +102,7 @@ def _with_variance(columns: Array, classes: Any, weights: Array | None) -> Targe
 
 
 def _near(columns: Array) -> Array:
-    """Standardised columns in which few far targets do not outweigh all others."""
+    """Standardized columns in which few far targets do not outweigh all others."""
     spread = robust_spread(columns)
     spread = np.where(spread > 0, spread, 1.0)
     return np.clip((columns - np.median(columns, axis=0)) / spread, -FAR, FAR)

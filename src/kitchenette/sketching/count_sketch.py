@@ -82,7 +82,7 @@ def tensor_power_sketch(
     """Sketches of the tensor power of rows with these buckets and weights."""
     degree = len(buckets)
     if degree > 1 and not frequency:
-        # The core's inverse transforms are not normalised. The division is distributed equally
+        # The core's inverse transforms are not normalized. The division is distributed equally
         # over the factors, because two that are transformed together must have similar sizes.
         length, with_chirps = transform_plan(n_buckets, degree, frequency)
         weights = weights * (n_buckets if with_chirps else length) ** (-1 / degree)
@@ -170,7 +170,7 @@ def chirps(n: int, length: int, dtype: str) -> tuple[NDArray[Any], NDArray[Any]]
     """Bluestein's chirp exp(-pi i j^2 / n) and the spectrum of its conjugate.
 
     With j k = (j^2 + k^2 - (k - j)^2) / 2 a transform of any length is a convolution. The
-    spectrum is in the core's order and divided by its length, to normalise the inverse.
+    spectrum is in the core's order and divided by its length, to normalize the inverse.
     """
     squares = np.array([j * j % (2 * n) for j in range(n)])  # exact for any n
     chirp = np.exp(-1j * np.pi / n * squares)

@@ -18,7 +18,7 @@ from kitchenette.learning.leave_one_out import LeaveOneOut
 from kitchenette.learning.linear_model import LinearModel, Validation
 from kitchenette.learning.partial import Partial
 from kitchenette.learning.principal_components import PrincipalComponents
-from kitchenette.learning.regularisation import CRITERIA
+from kitchenette.learning.regularization import CRITERIA
 from kitchenette.learning.target_coding import ClassCoding, CodeRule, NoTargets, NumberCoding
 from kitchenette.parameters import check_choice, check_count
 from kitchenette.training.prepared import Prepared

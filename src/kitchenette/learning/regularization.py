@@ -1,9 +1,9 @@
 """The choice of the penalty from the statistics alone.
 
-Two criteria are minimised; n is the number of observations, N = n - 1 with an
+Two criteria are minimized; n is the number of observations, N = n - 1 with an
 intercept and n without, and edf the trace of G (G + alpha I)^-1:
 
-* "gcv": generalised cross-validation, n rss / (N - edf)^2 with the rss of all targets
+* "gcv": generalized cross-validation, n rss / (N - edf)^2 with the rss of all targets
   together (Golub, Heath and Wahba 1979);
 * "evidence": minus twice the log marginal likelihood, up to a constant, with the maximum
   likelihood noise variance of each target: the sum over the targets of
@@ -106,7 +106,7 @@ def choose(
     if not (SAFE[0] < scale < SAFE[1] and SAFE[0] < squares < SAFE[1]):
         # Products of four of these numbers could overflow or underflow.
         scaled = None if alphas is None else alphas / scale
-        alpha = choose(_normalised(equations), criterion, scaled).alpha * scale
+        alpha = choose(_normalized(equations), criterion, scaled).alpha * scale
         if alphas is not None:
             alpha = float(alphas[np.argmin(np.abs(alphas - alpha))])
         return shifted_inverse(equations, alpha)
@@ -119,7 +119,7 @@ def choose(
     return _search(equations, criterion)
 
 
-def _normalised(equations: NormalEquations) -> NormalEquations:
+def _normalized(equations: NormalEquations) -> NormalEquations:
     """The same problem with features and targets scaled to a size of about one."""
     root, size = np.sqrt(equations.trace), np.sqrt(float(equations.target_squares.max()))
     return replace(
@@ -186,7 +186,7 @@ def _minimum(equations: NormalEquations, criterion: str, value: Callable[[float]
 
 
 def minimum(value: Callable[[float], float], low: float, high: float, unit: float) -> float | None:
-    """The best alpha on a grid of eight per decade, refined between its neighbours.
+    """The best alpha on a grid of eight per decade, refined between its neighbors.
 
     Parameters
     ----------
