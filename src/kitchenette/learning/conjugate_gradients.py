@@ -1,7 +1,7 @@
 """Preconditioned conjugate gradients for ridge regression with several targets and penalties.
 
 The normal equations (C' V C + alpha I) w = C' V y of centered features C are solved for every
-target and every penalty in the same passes over the rows, because computing the features is what takes
+target and penalty in the same passes over the rows, because computing the features is what takes
 the time. The primal equations are solved also if there are fewer rows than features: a step needs
 one pass, in which every feature is computed once, while the dual equations need two.
 """
