@@ -149,7 +149,7 @@ class Partial:
             self, n_rows=self.n_rows + int(n_rows), sample=sample, pending=(*self.pending, batch)
         )
         waiting = sum(waits.Z.shape[0] for waits in more.pending)
-        sizes = [np.abs(numbers).max(initial=0) for numbers in batch[:3] if numbers is not None]
+        sizes = [float(np.abs(n).max(initial=0)) for n in batch[:3] if n is not None]
         if waiting < MOST_ROWS and max(sizes) < SAFE_SIZE:
             return more
         # Large numbers are added at once, so that it is this call that refuses sums without end.

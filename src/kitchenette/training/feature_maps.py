@@ -90,6 +90,8 @@ class MapFitting:
         If the rows are a ``sample`` of a ``source``, that says how columns of a table become
         numbers. Rows that were ``drawn`` by `drawing` are not sampled again.
         """
+        if weights is not None and not weights.any():
+            raise ValueError("All weights are zero: there is no row to learn from.")
         feature_map = with_context(self.feature_map, self.seed, self.task)
         self._check_size(feature_map, X.shape[0])
         everything = RowsInMemory(X) if source is None else source  # for maps that look at all rows
