@@ -59,7 +59,7 @@ def interrupted(action, line, error):
         return True
     except (
         AttributeError
-    ) as refused:  # by scikit-learn's `available_if`, which has caught the error
+    ) as refused:  # `available_if` has caught the error
         if not isinstance(refused.__cause__, error):
             raise
         return True
