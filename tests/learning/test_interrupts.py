@@ -57,9 +57,7 @@ def interrupted(action, line, error):
         action()
     except error:
         return True
-    except (
-        AttributeError
-    ) as refused:  # `available_if` has caught the error
+    except AttributeError as refused:  # `available_if` has caught the error
         if not isinstance(refused.__cause__, error):
             raise
         return True
