@@ -12,7 +12,7 @@ pytestmark = pytest.mark.native
 IDENTITY = _core.Tail("identity")
 
 
-def structured(tail=IDENTITY, **changes):
+def structured(nonlinearity=IDENTITY, **changes):
     arguments = {
         "n_columns": 3,
         "n_features": 100,
@@ -22,11 +22,11 @@ def structured(tail=IDENTITY, **changes):
         "gaussians": np.ones(128),
         "scales": np.ones(128),
     }
-    return _core.structured(tail, **{**arguments, **changes})
+    return _core.structured(nonlinearity, **{**arguments, **changes})
 
 
-def dense(tail=IDENTITY, **changes):
-    return _core.dense(tail, **{"panels": np.ones((2, 3, 64)), "n_features": 70, **changes})
+def dense(nonlinearity=IDENTITY, **changes):
+    return _core.dense(nonlinearity, **{"panels": np.ones((2, 3, 64)), "n_features": 70, **changes})
 
 
 SIZES = [
@@ -186,12 +186,12 @@ def test_terms_are_counted():
     ]:
         with pytest.raises(ValueError, match=sentence):
             _core.finish_features(X, out, _core.Tail("power", terms=ones, **options))
-    for tail in (_core.Tail("offset"), _core.Tail("offset", terms=np.ones(127))):
+    for nonlinearity in (_core.Tail("offset"), _core.Tail("offset", terms=np.ones(127))):
         with pytest.raises(ValueError, match="needs a term"):
-            structured(tail)
+            structured(nonlinearity)
     with pytest.raises(ValueError, match="in the precision of the operator"):
         structured(_core.Tail("offset", terms=np.ones(128, np.float32)))
-    with pytest.raises(ValueError, match="unknown tail"):
+    with pytest.raises(ValueError, match="'sine'"):
         _core.Tail("sine")
     with pytest.raises(ValueError, match="do not agree"):
         _core.finish_features(np.ones((1, 5)), np.ones((1, 11)), _core.Tail("sincos"))
