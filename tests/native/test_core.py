@@ -12,7 +12,7 @@ pytestmark = pytest.mark.native
 IDENTITY = _core.Tail("identity")
 
 
-def structured(nonlinearity=IDENTITY, **changes):
+def structured(tail=IDENTITY, **changes):
     arguments = {
         "n_columns": 3,
         "n_features": 100,
@@ -22,11 +22,11 @@ def structured(nonlinearity=IDENTITY, **changes):
         "gaussians": np.ones(128),
         "scales": np.ones(128),
     }
-    return _core.structured(nonlinearity, **{**arguments, **changes})
+    return _core.structured(tail, **{**arguments, **changes})
 
 
-def dense(nonlinearity=IDENTITY, **changes):
-    return _core.dense(nonlinearity, **{"panels": np.ones((2, 3, 64)), "n_features": 70, **changes})
+def dense(tail=IDENTITY, **changes):
+    return _core.dense(tail, **{"panels": np.ones((2, 3, 64)), "n_features": 70, **changes})
 
 
 SIZES = [
