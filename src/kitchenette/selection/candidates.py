@@ -116,6 +116,8 @@ class FourierCandidate:
             scales = f"full metric from {scales}"
         elif self.steps:
             scales = f"learned from {scales}"
+        elif np.any(self.weights != self.weights[0]):
+            scales = f"screened from {scales}"
         if self.scales.before is not None:
             scales += ", placeholders moved"
         kernel = "linear" if self.is_linear else kernel_name(self.kernel)

@@ -156,7 +156,7 @@ def _what(chosen: dict[str, Any]) -> str:
     scales, _, moved = scales.partition(", ")
     if scales.startswith("full"):
         scales = f"a {scales} scales"
-    elif scales.startswith("learned"):
+    elif scales.startswith(("learned", "screened")):
         scales = f"scales {scales}"
     else:
         scales = f"{scales} scales"

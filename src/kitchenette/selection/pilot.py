@@ -167,6 +167,9 @@ class Pilot:
         counts = np.ones(n) if counts is None else counts
         self.n_observations = int(counts.sum())
         self.folds = [Fold.of(self.weights, counts, part) for part in _folds(counts, seed)]
+        self.kept_weights = np.zeros(n)  # of each row among those that are learned, over the folds
+        for fold in self.folds:
+            self.kept_weights[fold.kept] += fold.kept_weights
         self._complete = complete
         self._place = FIRST_PENALTY  # of the best penalty of the last trial
 

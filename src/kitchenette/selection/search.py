@@ -24,6 +24,7 @@ from kitchenette.selection.candidates import (
 from kitchenette.selection.choice import Choice, made_choice, undecided
 from kitchenette.selection.columns import LEARNED, SCALES, column_scales, find_placeholders
 from kitchenette.selection.pilot import Pilot, Trial, first_best, is_better
+from kitchenette.selection.screening import screened_columns
 from kitchenette.selection.settings import SEARCH, Sizes
 
 Array = NDArray[np.float64]
@@ -90,6 +91,9 @@ class Search:
         finalists = [plain[0]]
         if scales in ("auto", *LEARNED):
             learned = self._learned(plain[:2])
+            screened = self._screened(plain[0])
+            if screened is not None:
+                learned = best_of((learned, self._learned([screened])))
             if scales == "learned":
                 finalists = [learned]
             elif self._wins(learned, plain[0]):
@@ -187,6 +191,29 @@ class Search:
         return _improved(
             best, lambda t, power: self._step(t, power, SEARCH.next_widths), n_steps - 1
         )
+
+    def _screened(self, plain: Tried) -> Tried | None:
+        """A start with the columns that screening finds, if it is far better than with all."""
+        rows, targets, old = self.pilot.rows, self.pilot.targets, plain.candidate
+        assert isinstance(old, FourierCandidate)
+        if self.few or sp.issparse(rows):
+            return None
+        explained = screened_columns(
+            rows, targets.independent(SEARCH.screening_targets, self.seed), self.pilot.kept_weights
+        )
+        relevant = explained > 0
+        if not relevant.any() or relevant.all():
+            return None
+        sizes = np.maximum(np.sqrt(explained / explained.max()), SEARCH.screening_weight) * relevant
+        starts = []
+        # A model that sees nothing has chosen its scales by chance; ranks are those of screening.
+        for name in dict.fromkeys((old.scales.name, self._names("auto")[-1])):
+            form = column_scales(name, rows, self.before)
+            weights = bounded_weights(divided_by(sizes, form.spread), form.spread)
+            start = weighted_candidate(old.kernel, form, weights, 1.0)
+            starts.append(self._best_width(start, SEARCH.screening_widths))
+        best = best_of(starts)
+        return best if best.loss <= (1 - SEARCH.screening_gain) * plain.loss else None
 
     def _mixed(self, start: Tried) -> Tried:
         """A linear map of the columns from average outer products of gradients, as `_learned`."""
@@ -356,7 +383,12 @@ def bounded_weights(derivatives: Array, spread: Array) -> Array:
     if not 0 < largest < np.inf:
         return np.zeros_like(size)
     size = np.where(spread > 0, np.maximum(size / largest, SEARCH.least_weight), 0.0)
-    return np.divide(size, spread, out=np.zeros_like(size), where=spread > 0)
+    return divided_by(size, spread)
+
+
+def divided_by(numbers: Array, spread: Array) -> Array:
+    """Numbers over spreads, zero where a column does not vary."""
+    return np.divide(numbers, spread, out=np.zeros_like(numbers), where=spread > 0)
 
 
 def _improved(best: Tried, step: Callable[[Tried, float], Tried], n_steps: int) -> Tried:

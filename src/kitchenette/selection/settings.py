@@ -65,6 +65,27 @@ class SearchSettings:
     placeholder_gap: float = 0.5
     placeholder_margin: float = 0.05  # so that it is next to the others, but none of them
 
+    # ------------------------------------------------------------ screening of columns
+    # Tables of two columns with 64 cells see two periods of a wave in each of them.
+    screening_bins: int = 8
+    # Fewer rows in a cell, or residuals of it, are far from normal.
+    screening_cell: int = 10
+    # The bins of all columns: the products of their indicators take as long as a few trials.
+    screening_cells: int = 1024
+    # Products of three of 100 columns are as many operations.
+    screening_triples: int = 100
+    # Sums over classes: further ones are added up with random signs.
+    screening_targets: int = 4
+    # A false effect in one search of a hundred; its columns still have to win on rows held out.
+    screening_level: float = 0.01
+    # Effects far below the largest one are no reason for a start of their own.
+    screening_least: float = 0.01
+    # Columns of weak effects are not far behind: the shares of bins are rough.
+    screening_weight: float = 0.3
+    # A start that does not gain so much over all columns costs time, and wins by chance at best.
+    screening_gain: float = 0.1
+    screening_widths: tuple[float, ...] = (0.4, 1.0)
+
     # ------------------------------------------------------------ learned scales
     # New weights change the median distance, most in the first step.
     first_widths: tuple[float, ...] = (0.6, 1.0, 1.6)
