@@ -20,12 +20,12 @@ from kitchenette.data.schema import DataError, KnownColumn
 from kitchenette.data.source import Source
 from kitchenette.files.registry import Budget, checked_state, constructed, stored_parameters
 from kitchenette.kernels import Kernel
+from kitchenette.learning.iterative import Earlier
 from kitchenette.learning.least_squares import LeastSquares
+from kitchenette.learning.leave_one_out import RowSample
 from kitchenette.learning.linear_model import LinearFunction
 from kitchenette.learning.partial import Partial
-from kitchenette.learning.row_sample import RowSample
 from kitchenette.learning.target_coding import NoTargets
-from kitchenette.learning.warm_start import Earlier
 from kitchenette.maps.protocol import FittedMap, is_frozen, map_difference, thawed
 from kitchenette.parameters import ValueParameters, shallow_copy
 from kitchenette.sketching.random import seed_from

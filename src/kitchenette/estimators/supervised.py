@@ -15,11 +15,11 @@ from kitchenette.data.targets import array_of_targets
 from kitchenette.estimators.base import Array, FeatureEstimator, of_model
 from kitchenette.estimators.predictor import Answer, Predictor
 from kitchenette.estimators.scoring import score_of_source
-from kitchenette.learning.importance import importance
+from kitchenette.learning.iterative import Earlier
 from kitchenette.learning.linear_model import LinearModel
-from kitchenette.learning.warm_start import Earlier
 from kitchenette.parameters import check_choice
 from kitchenette.selection import AutoMap
+from kitchenette.selection.importance import importance
 from kitchenette.training.model import Model
 from kitchenette.training.problem import LOSSES, SOLVERS, is_text
 from kitchenette.training.rows import encoded_rows

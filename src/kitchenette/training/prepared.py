@@ -11,10 +11,8 @@ from numpy.typing import NDArray
 
 from kitchenette.comparison import digest
 from kitchenette.data.rows import take
-from kitchenette.learning.accumulation import Batch, accumulate, batch
-from kitchenette.learning.balancing import Parts
-from kitchenette.learning.partial import Partial
-from kitchenette.learning.row_sample import RowSample
+from kitchenette.learning.leave_one_out import RowSample
+from kitchenette.learning.partial import Batch, Partial, Parts, accumulate, batch
 from kitchenette.learning.target_coding import NumberCoding
 from kitchenette.maps.protocol import FittedMap, map_difference
 

@@ -38,7 +38,7 @@ from kitchenette.data.tables import (
 )
 from kitchenette.data.targets import refuse_lazy_frames
 from kitchenette.kernels.base import checked_sparse
-from kitchenette.learning.checks import checked_weights
+from kitchenette.learning.least_squares import checked_weights
 from kitchenette.learning.target_coding import NoTargets
 from kitchenette.maps.base import RowMap
 from kitchenette.maps.protocol import thawed
