@@ -1,11 +1,13 @@
-"""The report: docs/reproduction.md, and the same as one HTML page that needs no other file."""
+"""The report: docs/reproduction.md, and the same as one HTML page, which is not committed."""
 
 from __future__ import annotations
 
-import html
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 from reproduction import store
 from reproduction.catalogue import EXPERIMENTS
@@ -63,7 +65,7 @@ def write(mode: Mode = "full") -> list[Path]:
     folder = markdown.parent
     links = {name: path.relative_to(folder).as_posix() for name, path in pictures.items()}
     markdown.write_text("".join(as_markdown(everything, links)), encoding="utf-8")
-    page.write_text("".join(as_html(everything, pictures)), encoding="utf-8")
+    page.write_text(as_html(everything, pictures), encoding="utf-8")
     return [markdown, page]
 
 
@@ -92,6 +94,10 @@ def measured_on(results: Results) -> str:
     )
 
 
+def findings_of(experiment: Experiment, results: Results) -> list[Finding]:
+    return list(experiment.findings(results)) if results else []
+
+
 def sentence(finding: Finding) -> str:
     return finding.statement + (f". {finding.why}" if finding.why else "")
 
@@ -101,7 +107,7 @@ def as_markdown(everything: Everything, pictures: dict[str, str]) -> Iterator[st
     yield "<!-- Written by `python -m reproduction report`; do not edit. -->\n\n"
     yield INTRODUCTION + "\n\n| experiment | item | verdict |\n|---|---|---|\n"
     for experiment, results in everything:
-        findings = list(experiment.findings(results)) if results else []
+        findings = findings_of(experiment, results)
         yield f"| [{experiment.name}](#{experiment.name}) | {experiment.paper.title}, "
         yield f"{experiment.item} | {summary(findings)} |\n"
     for title, citation, those in sections(everything):
@@ -138,84 +144,38 @@ def table_as_markdown(table: Table) -> str:
     return "\n".join(lines).replace("| |", "|  |") + "\n"
 
 
-CSS = """
-:root { color-scheme: light dark; --line: #8886; --soft: #8881; }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
-table { border-collapse: collapse; font-size: 14px; margin: .5rem 0 1rem; display: block;
-  overflow-x: auto; }
-td, th { border-bottom: 1px solid var(--line); padding: .15rem .6rem; text-align: right; }
-td:first-child, th:first-child { text-align: left; }
-figure { background: white; margin: 1rem 0; padding: .5rem; overflow-x: auto; }
-svg { max-width: 100%; height: auto; }
-.reproduced::before { content: "✓ "; } .better::before { content: "▲ "; }
-.not::before { content: "✗ "; } .mostly::before { content: "≈ "; }
-.unmeasured::before { content: "- "; }
-.verdict { font-weight: 600; background: var(--soft); padding: .3rem .6rem; }
-small { opacity: .7; }
-"""
-SIGNS = {"not reproduced": "not", "not measured": "unmeasured", "mostly reproduced": "mostly"}
+def as_html(everything: Everything, pictures: dict[str, Path]) -> str:
+    """The page with its pictures inside, by the template beside this module."""
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        trim_blocks=True,
+        undefined=StrictUndefined,
+    )
+    environment.filters["prose"] = prose
+    return environment.get_template("report.html.jinja").render(
+        introduction=INTRODUCTION,
+        everything=everything,
+        pictures=pictures,
+        sections=sections,
+        findings_of=findings_of,
+        summary=summary,
+        verdict=verdict,
+        sentence=sentence,
+        measured_on=measured_on,
+        svg=inline_svg,
+    )
 
 
-def as_html(everything: Everything, pictures: dict[str, Path]) -> Iterator[str]:
-    yield "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
-    yield "<meta name='viewport' content='width=device-width, initial-scale=1'>"
-    yield f"<title>The papers' tables and figures</title><style>{CSS}</style></head><body>\n"
-    yield "<h1>The papers' tables and figures</h1>\n"
-    yield "".join(f"<p>{prose(part)}</p>\n" for part in INTRODUCTION.split("\n\n"))
-    yield "<table><tr><th>experiment</th><th>item</th><th>verdict</th></tr>\n"
-    for experiment, results in everything:
-        findings = list(experiment.findings(results)) if results else []
-        yield f"<tr><td><a href='#{experiment.name}'>{experiment.name}</a></td>"
-        yield f"<td>{experiment.paper.title}, {html.escape(experiment.item)}</td>"
-        yield f"<td class='{sign(verdict(findings))}'>{summary(findings)}</td></tr>\n"
-    yield "</table>\n"
-    for title, citation, those in sections(everything):
-        yield f"<h2>{html.escape(title)}</h2>\n<p>{html.escape(citation)}</p>\n"
-        for experiment, results in those:
-            yield from experiment_as_html(experiment, results, pictures.get(experiment.name))
-    yield "</body></html>\n"
+def inline_svg(picture: Path) -> Markup:
+    """A picture without its XML declaration, which has no place inside a page."""
+    drawing = picture.read_text(encoding="utf-8")
+    return Markup(drawing[drawing.index("<svg") :])
 
 
-def experiment_as_html(
-    experiment: Experiment, results: Results, picture: Path | None
-) -> Iterator[str]:
-    yield f"<h3 id='{experiment.name}'>{experiment.name}</h3>\n"
-    yield f"<p><b>{html.escape(experiment.item)}.</b> {prose(experiment.claim)}</p>\n"
-    yield f"<p>{prose(experiment.preparation)}</p>\n"
-    if not results:
-        yield "<p>Not measured yet.</p>\n"
-        return
-    for table in experiment.tables(results):
-        yield f"<p>{prose(table.title)}</p>\n{table_as_html(table)}"
-    if picture:
-        # The picture without the XML declaration, which has no place inside a page.
-        drawing = picture.read_text(encoding="utf-8")
-        yield f"<figure>{drawing[drawing.index('<svg') :]}</figure>\n"
-    findings = list(experiment.findings(results))
-    yield f"<p class='verdict'>Verdict: {summary(findings)}.</p>\n<ul>\n"
-    for finding in findings:
-        yield f"<li class='{sign(finding.outcome)}'>{prose(sentence(finding))}</li>\n"
-    yield "</ul>\n"
-    if experiment.explanation:
-        yield f"<p>{prose(experiment.explanation)}</p>\n"
-    yield f"<p><small>{html.escape(measured_on(results))}</small></p>\n"
-
-
-def table_as_html(table: Table) -> str:
-    def row(tag: str, cells: Sequence[str]) -> str:
-        return "<tr>" + "".join(f"<{tag}>{prose(cell)}</{tag}>" for cell in cells) + "</tr>\n"
-
-    body = "".join(row("td", cells) for cells in table.rows)
-    return f"<table>{row('th', table.header)}{body}</table>\n"
-
-
-def sign(outcome: str) -> str:
-    return SIGNS.get(outcome, outcome)
-
-
-def prose(text: str) -> str:
+def prose(text: str) -> Markup:
     """Text with `code`, *emphasis* and [links](address), the Markdown that experiments may use."""
-    text = html.escape(text, quote=False)
+    text = str(escape(text))
     text = re.sub(r"`([^`]+)`", r"<code>\1</code>", text)
-    text = re.sub(r"\[([^\]]+)\]\(([^)]+)\)", r"<a href='\2'>\1</a>", text)
-    return re.sub(r"\*([^*\n]+)\*", r"<em>\1</em>", text)
+    text = re.sub(r"\[([^\]]+)\]\(([^)]+)\)", r'<a href="\2">\1</a>', text)
+    return Markup(re.sub(r"\*([^*\n]+)\*", r"<em>\1</em>", text))
