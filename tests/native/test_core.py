@@ -186,12 +186,12 @@ def test_terms_are_counted():
     ]:
         with pytest.raises(ValueError, match=sentence):
             _core.finish_features(X, out, _core.Tail("power", terms=ones, **options))
-    for tail in (_core.Tail("offset"), _core.Tail("offset", terms=np.ones(127))):
+    for nonlinearity in (_core.Tail("offset"), _core.Tail("offset", terms=np.ones(127))):
         with pytest.raises(ValueError, match="needs a term"):
-            structured(tail)
+            structured(nonlinearity)
     with pytest.raises(ValueError, match="in the precision of the operator"):
         structured(_core.Tail("offset", terms=np.ones(128, np.float32)))
-    with pytest.raises(ValueError, match="unknown tail"):
+    with pytest.raises(ValueError, match="'sine'"):
         _core.Tail("sine")
     with pytest.raises(ValueError, match="do not agree"):
         _core.finish_features(np.ones((1, 5)), np.ones((1, 11)), _core.Tail("sincos"))

@@ -74,10 +74,10 @@ def test_exponential_is_accurate(simd, dtype, accuracy):
 def test_exponential_vanishes_and_overflows_honestly(simd):
     x = np.array([[-1e30, -800.0, 0.0]])
     out = np.empty_like(x)
-    tail = _core.Tail("local", 1.0, np.zeros(3))
-    assert _core.finish_features(x, out, tail)
+    nonlinearity = _core.Tail("local", 1.0, np.zeros(3))
+    assert _core.finish_features(x, out, nonlinearity)
     assert np.array_equal(out, [[0.0, 0.0, 1.0]])
-    assert not _core.finish_features(np.array([[1.0, 2.0, 710.0]]), out, tail)
+    assert not _core.finish_features(np.array([[1.0, 2.0, 710.0]]), out, nonlinearity)
 
 
 @pytest.mark.parametrize("kind", ["identity", "sincos", "offset"])

@@ -25,7 +25,7 @@ template <class T> struct Affine {
 }  // namespace kitchenette
 
 #if defined(KITCHENETTE_VARIANT)
-#include "tails.hpp"
+#include "nonlinearity.hpp"
 
 namespace kitchenette::KITCHENETTE_VARIANT {
 

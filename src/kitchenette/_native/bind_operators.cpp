@@ -31,7 +31,7 @@ void require_sizes(Size n_columns, Size n_features) {
 }
 
 // Collects the arrays that an operator keeps alive.
-class CheckpointWriter {
+class ArrayCollector {
   public:
     // A pointer to the numbers of an array, which is not copied.
     template <class Array> auto reference(const Array& array) {
@@ -61,20 +61,20 @@ class CheckpointWriter {
     Arrays arrays_;
 };
 
-// ---------------------------------------------------------------- tails
+// ---------------------------------------------------------------- nonlinearities
 
-Tail tail_named(const std::string& name) {
-    if (name == "identity") return Tail::identity;
-    if (name == "sincos") return Tail::sincos;
-    if (name == "offset") return Tail::offset;
-    if (name == "local") return Tail::local;
-    if (name == "power") return Tail::power;
-    throw std::invalid_argument("unknown tail '" + name + "'");
+Nonlinearity nonlinearity_named(const std::string& name) {
+    if (name == "identity") return Nonlinearity::identity;
+    if (name == "sincos") return Nonlinearity::sincos;
+    if (name == "offset") return Nonlinearity::offset;
+    if (name == "local") return Nonlinearity::local;
+    if (name == "power") return Nonlinearity::power;
+    throw std::invalid_argument("unknown nonlinearity '" + name + "'");
 }
 
-// A tail of either precision; the precision of its arrays is checked against the operator.
-struct TailSpecification {
-    Tail kind;
+// A nonlinearity of either precision; the precision of its arrays is checked against the operator.
+struct NonlinearitySpecification {
+    Nonlinearity kind;
     double amplitude;
     nb::object terms;
     double unpaired_offset;
@@ -86,55 +86,61 @@ struct TailSpecification {
 
     // The frequencies that n_columns output columns need.
     Size frequencies_for(Size n_columns) const {
-        return kind == Tail::sincos ? (n_columns + 1) / 2 : n_columns;
+        return kind == Nonlinearity::sincos ? (n_columns + 1) / 2 : n_columns;
     }
 
     template <class T> static const T* numbers(const nb::object& object, Size length,
-                                               const char* what, CheckpointWriter& keeper) {
+                                               const char* what, ArrayCollector& collector) {
         Vector<const T> array;
         require(!object.is_none() && nb::try_cast(object, array, false), what);
         require(static_cast<Size>(array.size()) >= length, what);
-        return keeper.reference(array);
+        return collector.reference(array);
     }
 
     // `length` is the number of terms that will be read.
-    template <class T> TailParameters<T> parameters(Size length, CheckpointWriter& keeper) const {
-        TailParameters<T> tail;
-        tail.kind = kind;
-        tail.amplitude = static_cast<T>(amplitude);
-        tail.unpaired_offset = static_cast<T>(unpaired_offset);
-        tail.row_weight = static_cast<T>(row_weight);
-        if (kind == Tail::offset || kind == Tail::local || kind == Tail::power)
-            tail.terms = numbers<T>(terms, length,
-                                    "this tail needs a term for every frequency, "
-                                    "in the precision of the operator",
-                                    keeper);
-        if (kind == Tail::power) {
-            require(length_of(degrees) >= length, "this tail needs a degree for every frequency");
-            tail.degrees = keeper.copy(degrees);
+    template <class T>
+    NonlinearityParameters<T> parameters(Size length, ArrayCollector& collector) const {
+        NonlinearityParameters<T> nonlinearity;
+        nonlinearity.kind = kind;
+        nonlinearity.amplitude = static_cast<T>(amplitude);
+        nonlinearity.unpaired_offset = static_cast<T>(unpaired_offset);
+        nonlinearity.row_weight = static_cast<T>(row_weight);
+        if (kind == Nonlinearity::offset || kind == Nonlinearity::local ||
+            kind == Nonlinearity::power)
+            nonlinearity.terms = numbers<T>(terms, length,
+                                            "this nonlinearity needs a term for every frequency, "
+                                            "in the precision of the operator",
+                                            collector);
+        if (kind == Nonlinearity::power) {
+            require(length_of(degrees) >= length,
+                    "this nonlinearity needs a degree for every frequency");
+            nonlinearity.degrees = collector.copy(degrees);
             std::int32_t highest = 0;
             for (Size f = 0; f < length; ++f) {
-                require(tail.degrees[f] >= 0, "a degree is negative");
-                highest = std::max(highest, tail.degrees[f]);
+                require(nonlinearity.degrees[f] >= 0, "a degree is negative");
+                highest = std::max(highest, nonlinearity.degrees[f]);
             }
-            tail.slopes = numbers<T>(slopes, highest, "this tail needs a slope per degree", keeper);
-            tail.drags = numbers<T>(drags, highest, "this tail needs a drag per degree", keeper);
-            tail.row_power = row_power;
+            nonlinearity.slopes = numbers<T>(
+                slopes, highest, "this nonlinearity needs a slope per degree", collector);
+            nonlinearity.drags =
+                numbers<T>(drags, highest, "this nonlinearity needs a drag per degree", collector);
+            nonlinearity.row_power = row_power;
         }
-        return tail;
+        return nonlinearity;
     }
 };
 
-void bind_tails(nb::module_& m) {
-    nb::class_<TailSpecification>(m, "Tail").def(
+void bind_nonlinearities(nb::module_& m) {
+    nb::class_<NonlinearitySpecification>(m, "Tail").def(
         "__init__",
-        [](TailSpecification* self, const std::string& kind, double amplitude, nb::object terms,
-           double unpaired_offset, double row_weight,
+        [](NonlinearitySpecification* self, const std::string& kind, double amplitude,
+           nb::object terms, double unpaired_offset, double row_weight,
            std::optional<Vector<const std::int32_t>> degrees, nb::object slopes, nb::object drags,
            Size row_power) {
-            new (self) TailSpecification{tail_named(kind),  amplitude,        std::move(terms),
-                                         unpaired_offset,   row_weight,       std::move(degrees),
-                                         std::move(slopes), std::move(drags), row_power};
+            new (self) NonlinearitySpecification{
+                nonlinearity_named(kind), amplitude,        std::move(terms),
+                unpaired_offset,          row_weight,       std::move(degrees),
+                std::move(slopes),        std::move(drags), row_power};
         },
         "kind"_a, "amplitude"_a = 1.0, "terms"_a = nb::none(), "unpaired_offset"_a = 0.0,
         "row_weight"_a = 0.0, "degrees"_a = nb::none(), "slopes"_a = nb::none(),
@@ -144,8 +150,8 @@ void bind_tails(nb::module_& m) {
 // ---------------------------------------------------------------- what Python holds
 
 template <class T, template <class> class Parameters>
-OperatorHandle<T> make_operator(const Parameters<T>& parameters, CheckpointWriter& keeper) {
-    return {std::make_shared<VectorOperator<T, Parameters>>(parameters, keeper.arrays())};
+OperatorHandle<T> make_operator(const Parameters<T>& parameters, ArrayCollector& collector) {
+    return {std::make_shared<VectorOperator<T, Parameters>>(parameters, collector.arrays())};
 }
 
 template <class T> Output<T> output_of(const Matrix<T>& out, Size n_rows, Size n_columns) {
@@ -180,8 +186,8 @@ template <class T> void bind_class(nb::module_& m, const char* operator_name) {
 template <class T> void bind_projections(nb::module_& m) {
     m.def(
         "structured",
-        [](const TailSpecification& tail, Size n_columns, Size n_features, Size block,
-           const Vector<const std::int8_t>& signs, const Vector<const T>& scales,
+        [](const NonlinearitySpecification& nonlinearity, Size n_columns, Size n_features,
+           Size block, const Vector<const std::int8_t>& signs, const Vector<const T>& scales,
            const OptionalVector<std::int32_t>& permutation, const OptionalVector<T>& gaussians,
            const OptionalVector<T>& cosines, const OptionalVector<T>& sines,
            const OptionalVector<T>& column_scales, double constant) {
@@ -192,34 +198,34 @@ template <class T> void bind_projections(nb::module_& m) {
             map.n_columns = n_columns;
             map.n_features = n_features;
             map.block = block;
-            map.n_frequencies = tail.frequencies_for(n_features);
+            map.n_frequencies = nonlinearity.frequencies_for(n_features);
             map.constant = static_cast<T>(constant);
             const Size padded = static_cast<Size>(signs.size());
             require(map.width() <= block, "there are more columns than a block has");
             require(padded % map.tile() == 0 && padded >= map.n_frequencies,
                     "signs must fill whole tiles for all frequencies");
             require(static_cast<Size>(scales.size()) == padded, "scales must be as long as signs");
-            CheckpointWriter keeper;
-            map.signs = keeper.copy(signs);
-            map.scales = keeper.reference(scales);
+            ArrayCollector collector;
+            map.signs = collector.copy(signs);
+            map.scales = collector.reference(scales);
             if (permutation) {
                 require(length_of(permutation) == padded && length_of(gaussians) == padded,
                         "permutation and gaussians must be as long as signs");
-                map.permutation = keeper.copy(permutation);
-                map.gaussians = keeper.reference(gaussians);
+                map.permutation = collector.copy(permutation);
+                map.gaussians = collector.reference(gaussians);
                 require(all_below(map.permutation, permutation->size(), block),
                         "a permuted coordinate lies outside its block");
             } else {
                 require(length_of(cosines) == padded && length_of(sines) == padded,
                         "cosines and sines must be as long as signs");
-                map.cosines = keeper.reference(cosines);
-                map.sines = keeper.reference(sines);
+                map.cosines = collector.reference(cosines);
+                map.sines = collector.reference(sines);
             }
             require(!column_scales || length_of(column_scales) == n_columns,
                     "column_scales must have one number per column");
-            map.column_scales = keeper.reference(column_scales);
-            map.tail = tail.parameters<T>(padded, keeper);
-            return make_operator(map, keeper);
+            map.column_scales = collector.reference(column_scales);
+            map.nonlinearity = nonlinearity.parameters<T>(padded, collector);
+            return make_operator(map, collector);
         },
         "tail"_a, nb::kw_only(), "n_columns"_a, "n_features"_a, "block"_a, "signs"_a.noconvert(),
         "scales"_a.noconvert(), "permutation"_a.noconvert() = nb::none(),
@@ -229,24 +235,26 @@ template <class T> void bind_projections(nb::module_& m) {
 
     m.def(
         "dense",
-        [](const TailSpecification& tail,
+        [](const NonlinearitySpecification& nonlinearity,
            const nb::ndarray<const T, nb::ndim<3>, nb::c_contig, nb::device::cpu>& panels,
            Size n_features) {
             Dense<T> map;
             map.n_columns = static_cast<Size>(panels.shape(1));
             map.n_features = n_features;
             require_sizes(map.n_columns, n_features);
-            map.n_frequencies = tail.frequencies_for(n_features);
+            map.n_frequencies = nonlinearity.frequencies_for(n_features);
             require(static_cast<Size>(panels.shape(2)) == panel,
                     "a panel must have 64 frequencies");
             require(static_cast<Size>(panels.shape(0)) * panel >= map.n_frequencies,
                     "there are fewer frequencies than the features need");
-            require(tail.kind != Tail::local && tail.kind != Tail::power,
-                    "this tail needs the norms of rows, which dense projections do not compute");
-            CheckpointWriter keeper;
-            map.panels = keeper.reference(panels);
-            map.tail = tail.parameters<T>(map.n_frequencies, keeper);
-            return make_operator(map, keeper);
+            require(nonlinearity.kind != Nonlinearity::local &&
+                        nonlinearity.kind != Nonlinearity::power,
+                    "this nonlinearity needs the norms of rows, which dense projections do not "
+                    "compute");
+            ArrayCollector collector;
+            map.panels = collector.reference(panels);
+            map.nonlinearity = nonlinearity.parameters<T>(map.n_frequencies, collector);
+            return make_operator(map, collector);
         },
         "tail"_a, nb::kw_only(), "panels"_a.noconvert(), "n_features"_a);
 }
@@ -287,18 +295,18 @@ template <class T> void bind_products(nb::module_& m) {
                     "there must be a depth for every group of features");
             require(!column_scales || length_of(column_scales) == n_columns,
                     "column_scales must have one number per column");
-            CheckpointWriter keeper;
-            map.signs = keeper.copy(signs);
-            map.indices = keeper.copy(indices);
-            map.depths = keeper.copy(depths);
-            map.weights = keeper.reference(weights);
-            map.column_scales = keeper.reference(column_scales);
+            ArrayCollector collector;
+            map.signs = collector.copy(signs);
+            map.indices = collector.copy(indices);
+            map.depths = collector.copy(depths);
+            map.weights = collector.reference(weights);
+            map.column_scales = collector.reference(column_scales);
             require(all_below(map.indices, indices.size(), map.tile() + 1),
                     "a coordinate lies outside its block");
             require(all_below(map.depths, depths.size(), map.n_factors + 1),
                     "a group of features has more factors than there are");
             map.constant = is_constant(map);
-            return make_operator(map, keeper);
+            return make_operator(map, collector);
         },
         nb::kw_only(), "n_columns"_a, "n_features"_a, "block"_a, "signs"_a.noconvert(),
         "indices"_a.noconvert(), "depths"_a.noconvert(), "weights"_a.noconvert(),
@@ -325,18 +333,18 @@ template <class T> void bind_products(nb::module_& m) {
                     "bits must have one word per column");
             require(!column_scales || length_of(column_scales) == n_columns,
                     "column_scales must have one number per column");
-            CheckpointWriter keeper;
-            map.bits = keeper.copy(bits);
-            map.used = keeper.copy(used);
-            map.starts = keeper.copy(starts);
-            map.weights = keeper.reference(weights);
-            map.column_scales = keeper.reference(column_scales);
+            ArrayCollector collector;
+            map.bits = collector.copy(bits);
+            map.used = collector.copy(used);
+            map.starts = collector.copy(starts);
+            map.weights = collector.reference(weights);
+            map.column_scales = collector.reference(column_scales);
             require(map.starts[0] == 0 && map.starts[panels] == factors,
                     "the starts of the panels do not fit the number of factors");
             for (Size p = 0; p < panels; ++p)
                 require(map.starts[p] <= map.starts[p + 1],
                         "the starts of the panels must not decrease");
-            return make_operator(map, keeper);
+            return make_operator(map, collector);
         },
         nb::kw_only(), "n_columns"_a, "n_features"_a, "bits"_a.noconvert(), "used"_a.noconvert(),
         "starts"_a.noconvert(), "weights"_a.noconvert(),
@@ -387,21 +395,21 @@ template <class T> void bind_tensor_sketch(nb::module_& m) {
             require(!positions || (length_of(positions) == n_buckets &&
                                    length_of(output_scales) == n_buckets),
                     "positions and output_scales must have a number for every bucket");
-            CheckpointWriter keeper;
-            map.buckets = keeper.copy(buckets);
-            map.weights = keeper.reference(weights);
-            map.roots = keeper.reference(roots);
+            ArrayCollector collector;
+            map.buckets = collector.copy(buckets);
+            map.weights = collector.reference(weights);
+            map.roots = collector.reference(roots);
             map.part = part;
-            map.circle = keeper.reference(circle);
-            map.chirp = keeper.reference(chirp);
-            map.filter = keeper.reference(filter);
-            map.positions = keeper.copy(positions);
-            map.output_scales = keeper.reference(output_scales);
+            map.circle = collector.reference(circle);
+            map.chirp = collector.reference(chirp);
+            map.filter = collector.reference(filter);
+            map.positions = collector.copy(positions);
+            map.output_scales = collector.reference(output_scales);
             require(all_below(map.buckets, buckets.size(), n_buckets), "there is no such bucket");
             require(!positions || all_below(map.positions, positions->size(),
                                             chirp ? n_buckets / 2 * 2 + 2 : n_buckets),
                     "a feature lies outside the spectrum");
-            return make_operator(map, keeper);
+            return make_operator(map, collector);
         },
         nb::kw_only(), "n_columns"_a, "n_buckets"_a, "buckets"_a.noconvert(),
         "weights"_a.noconvert(), "length"_a, "roots"_a.noconvert(), "part"_a,
@@ -472,14 +480,14 @@ template <class T> OperatorHandle<T> make_scaled(const Vector<const double>& off
     require_sizes(map.n_columns, map.n_features);
     require(factors.size() == offsets.size(), "there must be a factor for every offset");
     require(low <= high, "the lower limit must not exceed the upper one");
-    CheckpointWriter keeper;
-    map.offsets = keeper.copy(offsets);
-    map.factors = keeper.copy(factors);
+    ArrayCollector collector;
+    map.offsets = collector.copy(offsets);
+    map.factors = collector.copy(factors);
     require(are_finite(map.offsets, map.n_columns) && are_finite(map.factors, map.n_columns),
             "offsets and factors must be finite");
     map.low = low;
     map.high = high;
-    return make_operator(map, keeper);
+    return make_operator(map, collector);
 }
 
 template <class T> OperatorHandle<T> make_mapped(Size n_columns,
@@ -493,11 +501,11 @@ template <class T> OperatorHandle<T> make_mapped(Size n_columns,
     require_sizes(n_columns, Size{1});
     require(sources.size() == kinds.size() && starts.size() == kinds.size() + 1,
             "every item must have a kind, a column and numbers");
-    CheckpointWriter keeper;
-    map.kinds = keeper.copy(kinds);
-    map.sources = keeper.copy(sources);
-    map.starts = keeper.copy(starts);
-    map.numbers = keeper.copy(numbers);
+    ArrayCollector collector;
+    map.kinds = collector.copy(kinds);
+    map.sources = collector.copy(sources);
+    map.starts = collector.copy(starts);
+    map.numbers = collector.copy(numbers);
     require(all_below(map.sources, sources.size(), n_columns), "an item reads no such column");
     require(map.starts[0] == 0 && map.starts[map.n_items] == static_cast<Size>(numbers.size()),
             "the starts of the items do not fit the numbers");
@@ -513,7 +521,7 @@ template <class T> OperatorHandle<T> make_mapped(Size n_columns,
     }
     require_sizes(n_columns, map.n_features);
     map.outputs = outputs->data();
-    Arrays arrays = keeper.arrays();
+    Arrays arrays = collector.arrays();
     arrays.push_back(std::move(outputs));
     return {std::make_shared<VectorOperator<T, MappedColumns>>(map, std::move(arrays))};
 }
@@ -524,8 +532,8 @@ template <class T> OperatorHandle<T> make_unit_rows(Size n_columns, const std::s
     require_sizes(n_columns, n_columns);
     require(norm == "l1" || norm == "l2" || norm == "max", "the norm must be l1, l2 or max");
     map.norm = norm == "l1" ? Norm::l1 : norm == "l2" ? Norm::l2 : Norm::max;
-    CheckpointWriter keeper;
-    return make_operator(map, keeper);
+    ArrayCollector collector;
+    return make_operator(map, collector);
 }
 
 template <class T> void bind_preparation(nb::module_& m, const std::string& bits) {
@@ -550,8 +558,8 @@ template <class T> OperatorHandle<T> make_affine(Size n_columns, double constant
             "constant and slope must be finite numbers of at least zero");
     map.n_features = map.first_linear() + (map.slope != 0 ? n_columns : 0);
     require(map.n_features >= 1, "constant or slope must be greater than zero");
-    CheckpointWriter keeper;
-    return make_operator(map, keeper);
+    ArrayCollector collector;
+    return make_operator(map, collector);
 }
 
 template <class T> void bind_compositions(nb::module_& m, const char* affine_name) {
@@ -601,15 +609,17 @@ template <class T> void bind_functions(nb::module_& m) {
 
     m.def(
         "finish_features",
-        [](const Matrix<const T>& z, const Matrix<T>& out, const TailSpecification& tail) {
+        [](const Matrix<const T>& z, const Matrix<T>& out,
+           const NonlinearitySpecification& nonlinearity) {
             const Rows<T> rows = rows_of<T>(z);
             const Size n_columns = static_cast<Size>(out.shape(1));
             require(n_columns >= 1, "out must have columns");
             const Output<T> target = output_of(out, rows.n_rows, n_columns);
-            require(rows.n_columns == tail.frequencies_for(n_columns),
+            require(rows.n_columns == nonlinearity.frequencies_for(n_columns),
                     "z and out do not agree on the number of frequencies");
-            CheckpointWriter keeper;
-            const TailParameters<T> parameters = tail.parameters<T>(rows.n_columns, keeper);
+            ArrayCollector collector;
+            const NonlinearityParameters<T> parameters =
+                nonlinearity.parameters<T>(rows.n_columns, collector);
             nb::gil_scoped_release release;
             return finish<T>(parameters, rows.values, rows.stride, rows.n_rows, rows.n_columns,
                              target);
@@ -627,7 +637,7 @@ template <class T> void bind_all(nb::module_& m) {
 }  // namespace
 
 void bind_operators(nb::module_& m) {
-    bind_tails(m);
+    bind_nonlinearities(m);
     bind_class<float>(m, "Operator32");
     bind_class<double>(m, "Operator64");
     bind_all<float>(m);

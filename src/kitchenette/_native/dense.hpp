@@ -1,4 +1,4 @@
-// Dense projections z = x W with a fused tail, for Random Kitchen Sinks.
+// Dense projections z = x W with a fused nonlinearity, for Random Kitchen Sinks.
 //
 // The sum over the columns of a row is one chain of multiply-adds in the order of the columns,
 // for one row or many, dense or sparse, so that the features of a row do not depend on the other
@@ -21,10 +21,10 @@ template <class T> struct Dense {
     Size n_features = 0;
     Size n_frequencies = 0;  // how many are wanted
     const T* panels = nullptr;
-    TailParameters<T> tail;
+    NonlinearityParameters<T> nonlinearity;
 
     Size n_parts() const { return ceil_divide(n_frequencies, panel); }
-    Size features_per_part() const { return panel * tail.columns_per_frequency(); }
+    Size features_per_part() const { return panel * nonlinearity.columns_per_frequency(); }
     Size work() const { return n_frequencies * (n_columns / 8 + 1); }
     Pace pace(Size) const { return {dense_rows, 0, 4}; }
     bool checks_rows() const { return false; }
@@ -33,7 +33,7 @@ template <class T> struct Dense {
 }  // namespace kitchenette
 
 #if defined(KITCHENETTE_VARIANT)
-#include "tails.hpp"
+#include "nonlinearity.hpp"
 
 namespace kitchenette::KITCHENETTE_VARIANT {
 
@@ -118,7 +118,7 @@ template <class T, class Column> KITCHENETTE_INLINE void multiply_row(const T* v
 template <class T, class Function>
 KITCHENETTE_INLINE bool write_panel(const Dense<T>& map, const Function& function, const T* sums,
                                     Size f, Size row, const Output<T>& out) {
-    RowWriter<T, Function> writer(function, map.tail, out, row);
+    RowWriter<T, Function> writer(function, map.nonlinearity, out, row);
     for (Size k = 0; k < panel; k += lanes<T>) writer.write(f + k, load(sums + k));
     return !writer.overflow;
 }
@@ -165,7 +165,7 @@ bool dense_features(const Dense<T>& map, const Function& function, const Rows<T>
 
 template <class T> bool write_features(const Dense<T>& map, const Rows<T>& rows, const Piece& piece,
                                        const Output<T>& out, T* scratch) {
-    return with_tail<T>(map.tail, [&](const auto& function) {
+    return with_nonlinearity<T>(map.nonlinearity, [&](const auto& function) {
         return dense_features(map, function, rows, piece, out, scratch);
     });
 }

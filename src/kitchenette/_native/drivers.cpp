@@ -165,22 +165,23 @@ template <class T> void fwht(T* x, Size outer, Size length, Size inner) {
     });
 }
 
-// ---------------------------------------------------------------- tails
+// ---------------------------------------------------------------- nonlinearities
 
-template <class T> bool finish(const TailParameters<T>& tail, const T* z, Size stride, Size n_rows,
-                               Size n_frequencies, const Output<T>& out) {
+template <class T> bool finish(const NonlinearityParameters<T>& nonlinearity, const T* z,
+                               Size stride, Size n_rows, Size n_frequencies, const Output<T>& out) {
     const VectorCode<T>& code = vector_code<T>();
     std::atomic<bool> fine{true};
     parallel<T>(n_rows, n_rows * n_frequencies, 0, [&](Size row, T*) {
-        if (!code.finish_row(tail, z + row * stride, n_frequencies, row, out))
+        if (!code.finish_row(nonlinearity, z + row * stride, n_frequencies, row, out))
             fine.store(false, std::memory_order_relaxed);
     });
     return fine;
 }
 
-#define KITCHENETTE_INSTANTIATE(T)               \
-    template void fwht<T>(T*, Size, Size, Size); \
-    template bool finish<T>(const TailParameters<T>&, const T*, Size, Size, Size, const Output<T>&);
+#define KITCHENETTE_INSTANTIATE(T)                                                        \
+    template void fwht<T>(T*, Size, Size, Size);                                          \
+    template bool finish<T>(const NonlinearityParameters<T>&, const T*, Size, Size, Size, \
+                            const Output<T>&);
 KITCHENETTE_INSTANTIATE(float)
 KITCHENETTE_INSTANTIATE(double)
 

@@ -32,10 +32,10 @@ bool built_with_openmp();
 // Transforms an array of shape (outer, length, inner) along the middle axis, in place.
 template <class T> void fwht(T* x, Size outer, Size length, Size inner);
 
-// Applies the tail to projections z of shape (n_rows, n_frequencies), rows `stride` apart; false if
-// a number is not finite.
-template <class T> bool finish(const TailParameters<T>& tail, const T* z, Size stride, Size n_rows,
-                               Size n_frequencies, const Output<T>& out);
+// Applies the nonlinearity to projections z of shape (n_rows, n_frequencies), rows `stride` apart;
+// false if a number is not finite.
+template <class T> bool finish(const NonlinearityParameters<T>& nonlinearity, const T* z,
+                               Size stride, Size n_rows, Size n_frequencies, const Output<T>& out);
 
 // A 64-bit hash value of every row, which depends on its numbers alone.
 template <class T> void row_keys(const Rows<T>& rows, std::uint64_t* keys);

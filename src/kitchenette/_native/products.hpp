@@ -102,11 +102,11 @@ template <class T> bool hadamard_products_lanes(const HadamardProducts<T>& map, 
         first_transform<T, false>(transforms, x, j * map.tile(), factor, table);
         store(factor + map.tile() * N, broadcast(T{1}));
     }
-    const TailParameters<T> tail;
-    const Identity<T> identity(tail);
+    const NonlinearityParameters<T> nonlinearity;
+    const Identity<T> identity(nonlinearity);
     using Writer = LaneWriter<T, Identity<T>>;
     static_assert(product_group % Writer::chunk == 0);
-    Writer writer{identity, tail, out, piece.row, piece.count, {}};
+    Writer writer{identity, nonlinearity, out, piece.row, piece.count, {}};
     for (Size group = piece.first_part; group < piece.last_part; ++group) {
         const Size end = (group + 1) * product_group;
         for (Size f = group * product_group; f < end; f += Writer::chunk) {
@@ -140,9 +140,9 @@ template <class T> bool hadamard_products_row(const HadamardProducts<T>& map, co
         first_transform<T, true>(transforms, x, j * map.tile(), factor, table);
         factor[map.tile()] = 1;
     }
-    const TailParameters<T> tail;
-    const Identity<T> identity(tail);
-    RowWriter<T, Identity<T>> writer(identity, tail, out, piece.row);
+    const NonlinearityParameters<T> nonlinearity;
+    const Identity<T> identity(nonlinearity);
+    RowWriter<T, Identity<T>> writer(identity, nonlinearity, out, piece.row);
     for (Size group = piece.first_part; group < piece.last_part; ++group) {
         const Size end = (group + 1) * product_group;
         for (Size f = group * product_group; f < end; f += N) {
@@ -218,8 +218,8 @@ template <class T> bool write_features(const SignProducts<T>& map, const Rows<T>
     T* sums = scratch;
     T* products = sums + count * panel;
     T* expanded = products + count * panel;
-    const TailParameters<T> tail;
-    const Identity<T> identity(tail);
+    const NonlinearityParameters<T> nonlinearity;
+    const Identity<T> identity(nonlinearity);
     bool fine = true;
     for (Size p = piece.first_part; p < piece.last_part; ++p) {
         for (Size r = 0; r < count; ++r)
@@ -238,7 +238,7 @@ template <class T> bool write_features(const SignProducts<T>& map, const Rows<T>
             multiply_by_factor(map, factor, sums, count, products);
         }
         for (Size r = 0; r < count; ++r) {
-            RowWriter<T, Identity<T>> writer(identity, tail, out, piece.row + r);
+            RowWriter<T, Identity<T>> writer(identity, nonlinearity, out, piece.row + r);
             for (Size k = 0; k < panel; k += N)
                 writer.write(p * panel + k, load(products + r * panel + k));
             fine &= !writer.overflow;

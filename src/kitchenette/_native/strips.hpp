@@ -10,7 +10,7 @@
 // instruction sets that are disabled here.
 #pragma once
 
-#include "tails.hpp"
+#include "nonlinearity.hpp"
 
 namespace kitchenette::KITCHENETTE_VARIANT {
 

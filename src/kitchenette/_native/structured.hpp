@@ -28,7 +28,7 @@ template <class T> struct Structured {
     const T* scales = nullptr;
     const T* column_scales = nullptr;  // one per input column, or none
     T constant = 0;  // a constant column that is appended to the rows, unless zero
-    TailParameters<T> tail;
+    NonlinearityParameters<T> nonlinearity;
 
     KITCHENETTE_INLINE Size width() const { return n_columns + (constant != 0); }
     KITCHENETTE_INLINE Size tile() const { return block < 128 ? 128 : block; }
@@ -36,17 +36,19 @@ template <class T> struct Structured {
     KITCHENETTE_INLINE bool row_by_row() const { return block > Size{1} << 16; }
 
     Size n_parts() const { return ceil_divide(n_frequencies, tile()); }
-    Size features_per_part() const { return tile() * tail.columns_per_frequency(); }
+    Size features_per_part() const { return tile() * nonlinearity.columns_per_frequency(); }
     Size work() const { return n_frequencies; }
     Pace pace(Size lanes) const { return row_by_row() ? Pace{1, 0, 2} : Pace{lanes, lanes / 2, 2}; }
-    // With the other tails, a row that is not finite has features that are not finite.
-    bool checks_rows() const { return tail.kind == Tail::local || tail.kind == Tail::power; }
+    // With the other nonlinearities, a row that is not finite has features that are not finite.
+    bool checks_rows() const {
+        return nonlinearity.kind == Nonlinearity::local || nonlinearity.kind == Nonlinearity::power;
+    }
 };
 
 }  // namespace kitchenette
 
 #if defined(KITCHENETTE_VARIANT)
-#include "tails.hpp"
+#include "nonlinearity.hpp"
 
 namespace kitchenette::KITCHENETTE_VARIANT {
 
@@ -233,7 +235,7 @@ bool structured_lanes(const Structured<T>& map, const Function& function, const 
         read_lanes(rows, piece.row, piece.count, map.block, map.column_scales, x);
         if (map.constant != 0) store(x + rows.n_columns * N, broadcast(map.constant));
     }
-    Writer writer{function, map.tail, out, piece.row, piece.count, {}};
+    Writer writer{function, map.nonlinearity, out, piece.row, piece.count, {}};
     if constexpr (Function::has_row_terms) {
         Vec<T> norm = zero<T>();
         for (Size j = 0; j < map.width(); ++j)
@@ -278,7 +280,7 @@ bool structured_row(const Structured<T>& map, const Function& function, const Ro
     T* other = work + tile;
     T* table = other + tile;
     if (!piece.continued) read_row(map, rows, piece.row, x);
-    RowWriter<T, Function> writer(function, map.tail, out, piece.row);
+    RowWriter<T, Function> writer(function, map.nonlinearity, out, piece.row);
     if constexpr (Function::has_row_terms) {
         T norm = 0;
         for (Size j = 0; j < map.width(); ++j) norm = square_and_add(x[j], norm);
@@ -304,7 +306,7 @@ bool structured_row(const Structured<T>& map, const Function& function, const Ro
 
 template <class T> bool write_features(const Structured<T>& map, const Rows<T>& rows,
                                        const Piece& piece, const Output<T>& out, T* scratch) {
-    return with_tail<T>(map.tail, [&](const auto& function) {
+    return with_nonlinearity<T>(map.nonlinearity, [&](const auto& function) {
         return piece.count == 1 ? structured_row(map, function, rows, piece, out, scratch)
                                 : structured_lanes(map, function, rows, piece, out, scratch);
     });

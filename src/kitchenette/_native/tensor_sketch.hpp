@@ -4,7 +4,7 @@
 // All steps are done in one thread's cache. Columns are added in the same order for dense and
 // sparse rows, and adding a zero does not change a sum, so both give bitwise equal results.
 //
-// The spectra are multiplied part by part (see fourier.hpp): a polynomial modulo z^n - r is made
+// The spectra are multiplied part by part (see fft.hpp): a polynomial modulo z^n - r is made
 // from the columns of a row themselves, which are few beside the buckets of a wide sketch. So the
 // transforms begin with parts that are not longer than needed to hold the columns, and only the
 // inverse of the product goes through a wide sketch.
@@ -32,7 +32,7 @@ template <class T> struct TensorSketch {
     Size length = 1;                        // of the transforms, a power of two
     Size part = 1;              // the length of the parts that are transformed, a power of four
     const T* circle = nullptr;  // the complex roots of unity of order length / part
-    const T* roots = nullptr;   // six numbers for each fourth of the length, see fourier.hpp
+    const T* roots = nullptr;   // six numbers for each fourth of the length, see fft.hpp
     const T* chirp = nullptr;   // D complex numbers, or none
     const T* filter = nullptr;  // the chirp's spectrum
     const std::int32_t* positions = nullptr;  // the position of each output column in the spectrum
@@ -48,7 +48,7 @@ template <class T> struct TensorSketch {
 }  // namespace kitchenette
 
 #if defined(KITCHENETTE_VARIANT)
-#include "fourier.hpp"
+#include "fft.hpp"
 
 namespace kitchenette::KITCHENETTE_VARIANT {
 
@@ -61,7 +61,7 @@ template <class T> struct Lanes {
     const T* x;
 };
 
-// The digits of b < n in the opposite order, for n a power of two: n phi(b) in fourier.hpp.
+// The digits of b < n in the opposite order, for n a power of two: n phi(b) in fft.hpp.
 KITCHENETTE_INLINE Size reversed_digits(Size b, Size n) {
     Size reversed = 0;
     for (; n > 1; n /= 2, b /= 2) reversed = 2 * reversed + b % 2;
@@ -280,9 +280,9 @@ template <class T> bool write_features(const TensorSketch<T>& map, const Rows<T>
     const bool folded = in_time && !map.chirp && map.length > D;
     const Size end = folded ? map.degree * (D - 1) + 1 : D;
     using Writer = LaneWriter<T, Identity<T>>;
-    const TailParameters<T> tail;
-    const Identity<T> identity(tail);
-    Writer writer{identity, tail, out, row, count, zero<T>()};
+    const NonlinearityParameters<T> nonlinearity;
+    const Identity<T> identity(nonlinearity);
+    Writer writer{identity, nonlinearity, out, row, count, zero<T>()};
     for (Size f = 0; f < D; f += Writer::chunk) {
         Vec<T> z[Writer::chunk];
         for (Size k = 0; k < Writer::chunk; ++k) {

@@ -12,12 +12,12 @@ template <class T> void hadamard_pass(T* x, Size length, Size q, Size run, Size 
     pass_runs<8>(x, length, q, run, begin, end);
 }
 
-template <class T> bool finish_row(const TailParameters<T>& tail, const T* z, Size n_frequencies,
-                                   Size row, const Output<T>& out) {
+template <class T> bool finish_row(const NonlinearityParameters<T>& nonlinearity, const T* z,
+                                   Size n_frequencies, Size row, const Output<T>& out) {
     constexpr Size N = lanes<T>;
-    return with_tail<T>(tail, [&](const auto& function) {
+    return with_nonlinearity<T>(nonlinearity, [&](const auto& function) {
         using Function = std::remove_cvref_t<decltype(function)>;
-        RowWriter<T, Function> writer(function, tail, out, row);
+        RowWriter<T, Function> writer(function, nonlinearity, out, row);
         Size f = 0;
         for (; f + N <= n_frequencies; f += N) writer.write(f, load(z + f));
         if (f < n_frequencies) {

@@ -33,7 +33,7 @@ template <class T> struct Rows {
 
 // ---------------------------------------------------------------- what becomes of a projection
 
-enum class Tail {
+enum class Nonlinearity {
     identity,  // z itself
     sincos,    // amplitude cos z, amplitude sin z, side by side
     offset,    // amplitude cos(z + term)
@@ -41,8 +41,8 @@ enum class Tail {
     power,     // term |x|^row_power p(z / |x|), or term p(z): polynomials p by a recurrence
 };
 
-template <class T> struct TailParameters {
-    Tail kind = Tail::identity;
+template <class T> struct NonlinearityParameters {
+    Nonlinearity kind = Nonlinearity::identity;
     T amplitude = 1;
     const T* terms = nullptr;  // one per frequency (offset, local, power)
     T unpaired_offset = 0;     // sincos with an odd number of columns: the last is an offset cosine
@@ -53,7 +53,9 @@ template <class T> struct TailParameters {
     const T* slopes = nullptr;
     const T* drags = nullptr;
     Size row_power = -1;  // negative: rows are not normalized
-    KITCHENETTE_INLINE Size columns_per_frequency() const { return kind == Tail::sincos ? 2 : 1; }
+    KITCHENETTE_INLINE Size columns_per_frequency() const {
+        return kind == Nonlinearity::sincos ? 2 : 1;
+    }
 };
 
 // The destination of features: at(i, j) is the address for row i and column j. It may be a window
@@ -117,9 +119,9 @@ template <class T> struct CommonCode {
     void (*hadamard_columns)(T* x, Size length, Size run, Size begin, Size end, T* scratch);
     void (*hadamard_pass)(T* x, Size length, Size q, Size run, Size begin, Size end);
 
-    // The tail alone, on the projections of one row that were computed elsewhere.
-    bool (*finish_row)(const TailParameters<T>& tail, const T* z, Size n_frequencies, Size row,
-                       const Output<T>& out);
+    // The nonlinearity alone, on the projections of one row that were computed elsewhere.
+    bool (*finish_row)(const NonlinearityParameters<T>& nonlinearity, const T* z,
+                       Size n_frequencies, Size row, const Output<T>& out);
 
     // Sums of columns, and centered rows in strips: see strips.hpp.
     T (*add_sums)(const T* z, Size stride, Size n_rows, Size n_columns, const double* weights,

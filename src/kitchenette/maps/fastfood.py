@@ -94,14 +94,14 @@ class FastfoodSpecification(FourierSpecification):
             polynomials = polynomial_features(
                 self.kernel, self.counts, self.expected, projection.block, self.n_columns
             )
-            tail = polynomials.tail(n_padded, dtype)
-            return projection.operator(tail, self.n_components, polynomials.constant)
+            nonlinearity = polynomials.nonlinearity(n_padded, dtype)
+            return projection.operator(nonlinearity, self.n_components, polynomials.constant)
         if self.features == "local":
             terms = self.template_terms().astype(dtype, copy=False)
             return projection.operator(
                 _core.Tail("local", terms=terms, row_weight=1.0), self.n_components
             )
-        return projection.operator(self.tail(n_padded, dtype), self.n_components)
+        return projection.operator(self.nonlinearity(n_padded, dtype), self.n_components)
 
     # ------------------------------------------------------------ directions and lengths
 
@@ -469,8 +469,10 @@ def _reason(kernel: Kernel) -> str | None:
 def _cost(kernel: Kernel, n_columns: int, n_components: int) -> float:
     block = padded_block(n_columns)
     degree = getattr(kernel, "last_degree", None) or 4
-    of_tail = 2 * degree if isinstance(kernel, DotProductKernel | SphericalPolynomial) else 8
-    return max(n_components, block) * (2.0 * np.log2(block) + 4 + of_tail)
+    of_nonlinearity = (
+        2 * degree if isinstance(kernel, DotProductKernel | SphericalPolynomial) else 8
+    )
+    return max(n_components, block) * (2.0 * np.log2(block) + 4 + of_nonlinearity)
 
 
 register_map(

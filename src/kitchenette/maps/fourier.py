@@ -44,7 +44,7 @@ class FourierSpecification(Specification):
         unpaired = self.n_components % 2
         return offsets if self.features == "offset" else offsets[offsets.size - unpaired :]
 
-    def tail(self, n_padded: int, dtype: DTypeLike) -> _core.Tail:
+    def nonlinearity(self, n_padded: int, dtype: DTypeLike) -> _core.Tail:
         """The native function of the projections: TEFM's eq. 2 (sincos) or eq. 3 (offset)."""
         amplitude = float(np.sqrt(2 / self.n_components))
         offsets = self.offsets()

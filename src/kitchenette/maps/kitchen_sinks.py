@@ -53,7 +53,9 @@ class KitchenSinksSpecification(FourierSpecification):
 
     def draw(self, dtype: np.dtype[Any]) -> Operator:
         panels = self.panels().astype(dtype, copy=False)
-        return dense_operator(self.tail(panels.shape[0] * PANEL, dtype), panels, self.n_components)
+        return dense_operator(
+            self.nonlinearity(panels.shape[0] * PANEL, dtype), panels, self.n_components
+        )
 
     def cost(self) -> Cost:
         # Memory: all panels, the matrix of the QR decomposition, and temporaries for one panel.

@@ -61,7 +61,7 @@ class PolynomialFeatures:
     row_power: int = -1
     constant: float = 0.0
 
-    def tail(self, padded: int, dtype: DTypeLike) -> _core.Tail:
+    def nonlinearity(self, padded: int, dtype: DTypeLike) -> _core.Tail:
         """The native function that is applied to ``padded`` projections."""
         degrees = np.zeros(padded, dtype=np.int32)
         degrees[: self.degrees.size] = self.degrees

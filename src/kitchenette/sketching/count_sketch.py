@@ -107,7 +107,7 @@ def draw_signs(degree: int, n_inputs: int, seed: int) -> NDArray[np.int8]:
 # ---------------------------------------------------------------- tables of the transforms
 
 # They depend on the length alone, so they are cached and shared by all maps. They are explained in
-# the native core's fourier.hpp.
+# the native core's fft.hpp.
 
 
 def transform_plan(n: int, degree: int, frequency: bool) -> tuple[int, bool]:

@@ -23,9 +23,11 @@ def in_panels(matrix: NDArray[Any], dtype: DTypeLike) -> NDArray[Any]:
     return panels
 
 
-def dense_operator(tail: _core.Tail, panels: NDArray[Any], n_features: int) -> NativeOperator:
-    """A tail applied to products with a matrix of shape (n_panels, n_columns, PANEL)."""
-    return NativeOperator(_core.dense(tail, panels=panels, n_features=n_features))
+def dense_operator(
+    nonlinearity: _core.Tail, panels: NDArray[Any], n_features: int
+) -> NativeOperator:
+    """A nonlinearity applied to products with a matrix of shape (n_panels, n_columns, PANEL)."""
+    return NativeOperator(_core.dense(nonlinearity, panels=panels, n_features=n_features))
 
 
 def matrix_product(matrix: NDArray[Any], dtype: DTypeLike) -> NativeOperator:

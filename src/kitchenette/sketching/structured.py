@@ -94,8 +94,8 @@ class StructuredProjection(ABC):
         return np.sqrt(squares)
 
     @abstractmethod
-    def operator(self, tail: _core.Tail, n_features: int) -> Operator:
-        """The operator that projects rows and applies a tail with n_features outputs."""
+    def operator(self, nonlinearity: _core.Tail, n_features: int) -> Operator:
+        """The operator that projects rows and applies a nonlinearity with n_features outputs."""
 
 
 def padded_block(n_columns: int) -> int:
@@ -188,9 +188,11 @@ class HadamardProjection(StructuredProjection):
                 stride *= 2
         return rows
 
-    def operator(self, tail: _core.Tail, n_features: int, constant: float = 0.0) -> NativeOperator:
+    def operator(
+        self, nonlinearity: _core.Tail, n_features: int, constant: float = 0.0
+    ) -> NativeOperator:
         native = _core.structured(
-            tail,
+            nonlinearity,
             n_columns=self.n_columns,
             n_features=n_features,
             block=self.block,
@@ -296,15 +298,15 @@ class FourierProjection(StructuredProjection):
     signs: NDArray[np.int8]
     columns: NDArray[np.int32]  # the position of each row in the half spectra of the blocks
 
-    def operator(self, tail: _core.Tail, n_features: int) -> Operator:
-        return FourierOperator(self, tail, n_features)
+    def operator(self, nonlinearity: _core.Tail, n_features: int) -> Operator:
+        return FourierOperator(self, nonlinearity, n_features)
 
 
 class FourierOperator(Operator):
     """Features of a `FourierProjection`, by SciPy's Fourier transforms."""
 
-    def __init__(self, projection: FourierProjection, tail: _core.Tail, n_features: int):
-        self._projection, self._tail = projection, tail
+    def __init__(self, projection: FourierProjection, nonlinearity: _core.Tail, n_features: int):
+        self._projection, self._nonlinearity = projection, nonlinearity
         self.n_columns, self.n_features = projection.n_columns, n_features
         self.dtype = projection.scales.dtype
 
@@ -320,7 +322,7 @@ class FourierOperator(Operator):
             )
             parts = spectrum.view(block.dtype).reshape(block.shape[0], -1)
             z = np.take(parts, p.columns, axis=1) * p.scales
-            fine &= _core.finish_features(z, out[some], self._tail)
+            fine &= _core.finish_features(z, out[some], self._nonlinearity)
         return fine
 
 

@@ -8,19 +8,19 @@
 
 namespace kitchenette::KITCHENETTE_VARIANT {
 
-// The terms of a tail that depend on the row.
+// The terms of a nonlinearity that depend on the row.
 template <class T> struct RowTerms {
     Vec<T> first = zero<T>(), second = zero<T>();
 };
 
-// Each tail maps a vector of projections, the frequencies' terms and the rows' terms to
+// Each nonlinearity maps a vector of projections, the frequencies' terms and the rows' terms to
 // `columns` output vectors. It is the same function whether lanes are rows or frequencies, unless
 // it depends on the frequency; it then gets the number of the frequency, or of the first one.
 
 template <class T> struct Identity {
     static constexpr int columns = 1;
     static constexpr bool has_terms = false, has_row_terms = false, by_frequency = false;
-    explicit Identity(const TailParameters<T>&) {}
+    explicit Identity(const NonlinearityParameters<T>&) {}
     KITCHENETTE_INLINE void operator()(Vec<T> z, Vec<T>, const RowTerms<T>&, Vec<T>* out,
                                        bool& overflow) const {
         if (any(outside(z, std::numeric_limits<T>::max()))) [[unlikely]]
@@ -33,7 +33,7 @@ template <class T> struct SineCosine {
     static constexpr int columns = 2;
     static constexpr bool has_terms = false, has_row_terms = false, by_frequency = false;
     Vec<T> amplitude;
-    explicit SineCosine(const TailParameters<T>& p) : amplitude(broadcast(p.amplitude)) {}
+    explicit SineCosine(const NonlinearityParameters<T>& p) : amplitude(broadcast(p.amplitude)) {}
     KITCHENETTE_INLINE void operator()(Vec<T> z, Vec<T>, const RowTerms<T>&, Vec<T>* out,
                                        bool& overflow) const {
         cosine_sine(z, amplitude, out[0], out[1], overflow);
@@ -44,7 +44,7 @@ template <class T> struct OffsetCosine {
     static constexpr int columns = 1;
     static constexpr bool has_terms = true, has_row_terms = false, by_frequency = false;
     Vec<T> amplitude;
-    explicit OffsetCosine(const TailParameters<T>& p) : amplitude(broadcast(p.amplitude)) {}
+    explicit OffsetCosine(const NonlinearityParameters<T>& p) : amplitude(broadcast(p.amplitude)) {}
     KITCHENETTE_INLINE void operator()(Vec<T> z, Vec<T> term, const RowTerms<T>&, Vec<T>* out,
                                        bool& overflow) const {
         out[0] = cosine(z + term, amplitude, overflow);
@@ -55,7 +55,7 @@ template <class T> struct LocalExponential {
     static constexpr int columns = 1;
     static constexpr bool has_terms = true, has_row_terms = true, by_frequency = false;
     T row_weight;
-    explicit LocalExponential(const TailParameters<T>& p) : row_weight(p.row_weight) {}
+    explicit LocalExponential(const NonlinearityParameters<T>& p) : row_weight(p.row_weight) {}
     KITCHENETTE_INLINE RowTerms<T> row_terms(Vec<T> squared_norm) const {
         return {squared_norm * broadcast(row_weight), zero<T>()};
     }
@@ -69,8 +69,8 @@ template <class T> struct LocalExponential {
 template <class T> struct PolynomialOf {
     static constexpr int columns = 1;
     static constexpr bool has_terms = true, has_row_terms = true, by_frequency = true;
-    const TailParameters<T>& p;
-    explicit PolynomialOf(const TailParameters<T>& parameters) : p(parameters) {}
+    const NonlinearityParameters<T>& p;
+    explicit PolynomialOf(const NonlinearityParameters<T>& parameters) : p(parameters) {}
 
     // 1 / |x| and |x|^row_power. For a zero row only the power zero is not zero.
     KITCHENETTE_INLINE RowTerms<T> row_terms(Vec<T> squared_norm) const {
@@ -133,16 +133,17 @@ template <class T> struct PolynomialOf {
     }
 };
 
-// Calls `body` with the tail that the parameters name.
-template <class T, class Body> bool with_tail(const TailParameters<T>& p, const Body& body) {
+// Calls `body` with the nonlinearity that the parameters name.
+template <class T, class Body>
+bool with_nonlinearity(const NonlinearityParameters<T>& p, const Body& body) {
     switch (p.kind) {
-        case Tail::sincos:
+        case Nonlinearity::sincos:
             return body(SineCosine<T>(p));
-        case Tail::offset:
+        case Nonlinearity::offset:
             return body(OffsetCosine<T>(p));
-        case Tail::local:
+        case Nonlinearity::local:
             return body(LocalExponential<T>(p));
-        case Tail::power:
+        case Nonlinearity::power:
             return body(PolynomialOf<T>(p));
         default:
             return body(Identity<T>(p));
@@ -164,7 +165,7 @@ template <class T, class Function> struct LaneWriter {
     static constexpr int chunk = N / Function::columns > 8 ? N / Function::columns : 8;
 
     const Function& function;
-    const TailParameters<T>& parameters;
+    const NonlinearityParameters<T>& parameters;
     const Output<T>& out;
     Size first_row;
     Size count;
@@ -218,17 +219,18 @@ template <class T, class Function> struct RowWriter {
     static constexpr int N = lanes<T>;
 
     const Function& function;
-    const TailParameters<T>& parameters;
+    const NonlinearityParameters<T>& parameters;
     T* row;  // the address of first_column
     Size first_column;
     Size n_columns;
     RowTerms<T> row_terms = {};
     bool overflow = false;
 
-    KITCHENETTE_INLINE RowWriter(const Function& tail, const TailParameters<T>& of_tail,
+    KITCHENETTE_INLINE RowWriter(const Function& its_function,
+                                 const NonlinearityParameters<T>& its_parameters,
                                  const Output<T>& out, Size r)
-        : function(tail),
-          parameters(of_tail),
+        : function(its_function),
+          parameters(its_parameters),
           row(out.at(r, out.first_column)),
           first_column(out.first_column),
           n_columns(out.n_columns) {}
