@@ -94,7 +94,7 @@ def _series(shown: Sequence[Measurement], quantity: str) -> list[Series]:
     found = []
     for style, family in enumerate(maps_first):
         rows = [row for row in shown if row.family == family]
-        points = [(value, row.error) for row in rows if (value := getattr(row, quantity))]
+        points = [(value, row.error or 0.0) for row in rows if (value := getattr(row, quantity))]
         if points:
             found.append(Series(family, points, style % 8, joined=family not in OTHERS))
     return found
