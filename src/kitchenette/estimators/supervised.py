@@ -17,11 +17,12 @@ from kitchenette.estimators.predictor import Answer, Predictor
 from kitchenette.estimators.scoring import score_of_source
 from kitchenette.learning.iterative import Earlier
 from kitchenette.learning.linear_model import LinearModel
+from kitchenette.learning.losses import loss_names
 from kitchenette.parameters import check_choice
 from kitchenette.selection import AutoMap
 from kitchenette.selection.importance import importance
 from kitchenette.training.model import Model
-from kitchenette.training.problem import LOSSES, SOLVERS, is_text
+from kitchenette.training.problem import SOLVERS, is_text
 from kitchenette.training.rows import encoded_rows
 from kitchenette.training.train import refuse_targets_beside_source, with_names
 
@@ -318,7 +319,7 @@ class KernelEstimator(FeatureEstimator):
         if names is not None and (names.ndim != 1 or names.dtype != object):
             raise ValueError("target_names_ must be names.")
         solver, loss = values["solver_"] or "onepass", values["loss_"] or "squared"
-        if solver not in SOLVERS[1:] or loss not in LOSSES[self.task]:
+        if solver not in SOLVERS[1:] or loss not in loss_names(self.task):
             raise ValueError("solver_ and loss_ must be among those that exist.")
         rule = values["observation_rule_"] or RULES[0]
         check_choice("observation_rule_", rule, RULES)
