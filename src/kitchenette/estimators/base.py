@@ -6,7 +6,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +14,12 @@ from sklearn.base import clone
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from kitchenette.columns.preparation import check_numbers
 from kitchenette.data.collections import as_rows
 from kitchenette.data.schema import DataError, KnownColumn
 from kitchenette.data.source import Source
-from kitchenette.files.registry import Budget, checked_state, constructed, stored_parameters
+from kitchenette.files.budget import Budget
+from kitchenette.files.fields import Shape, checked_state, validate
+from kitchenette.files.registry import constructed, stored_parameters
 from kitchenette.kernels import Kernel
 from kitchenette.learning.least_squares import LeastSquares
 from kitchenette.learning.linear_model import LinearFunction
@@ -458,7 +459,7 @@ class FeatureEstimator(ValueParameters, ABC):
                 "seed_": int,
                 "n_features_in_": int,
                 "feature_names_in_": (np.ndarray, type(None)),
-                "medians_": (np.ndarray, type(None)),
+                "medians_": Array | None,
                 "sample": (RowSample, type(None)),
                 "model": (self.solution_class, type(None)),
                 **self.target_types,
@@ -476,7 +477,6 @@ class FeatureEstimator(ValueParameters, ABC):
             raise ValueError("there are neither statistics nor weights.")
         for_inference: Any = feature_map.for_inference()
         if values["medians_"] is not None:
-            check_numbers("medians_ of the columns", values["medians_"], values["n_features_in_"])
             for_inference.medians_ = values["medians_"]
         prepared = Prepared(
             estimator=type(self).__name__,
@@ -501,6 +501,7 @@ class FeatureEstimator(ValueParameters, ABC):
                 sample=values["sample"],
             )
         self._check_restored(prepared, statistics, values["sample"], solution)
+        validate(for_inference, {"medians_": Annotated[Array, Shape(prepared.n_columns)]})
         if partial is not None:
             partial.check()
         solver = values.get("solver_") or "onepass"

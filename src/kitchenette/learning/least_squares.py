@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from kitchenette import _core
-from kitchenette.files.registry import Budget, storable
+from kitchenette.files.budget import Budget
+from kitchenette.files.registry import storable
 from kitchenette.learning.checks import checked_alpha, checked_penalties, checked_rows
 from kitchenette.learning.gram_storage import STORAGES, resolution, statistics_bytes
 from kitchenette.learning.memory import check_memory

@@ -10,7 +10,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from kitchenette.files.registry import Budget, checked_state, storable
+from kitchenette.files.budget import Budget
+from kitchenette.files.fields import checked_state
+from kitchenette.files.registry import storable
 from kitchenette.learning.accumulation import MOST_ROWS, Batch
 from kitchenette.learning.balancing import Parts, balanced, balancing, both, extended
 from kitchenette.learning.least_squares import LeastSquares

@@ -8,7 +8,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from kitchenette.files.registry import Budget, from_fields, storable
+from kitchenette.files.budget import Budget
+from kitchenette.files.fields import from_fields
+from kitchenette.files.registry import storable
 from kitchenette.learning.eigenvectors import leading_eigenvectors
 from kitchenette.learning.least_squares import LeastSquares
 from kitchenette.learning.linear_model import Array, LinearFunction

@@ -10,7 +10,9 @@ from numpy.typing import DTypeLike, NDArray
 
 from kitchenette.data.drawing import BottomK
 from kitchenette.data.keys import LARGEST_KEY, Array, Keys
-from kitchenette.files.registry import Budget, checked_state, field_values, storable
+from kitchenette.files.budget import Budget
+from kitchenette.files.fields import checked_state, field_values
+from kitchenette.files.registry import storable
 from kitchenette.parameters import check_count
 
 WEIGHT_TOLERANCE = 1e-6  # relative rounding error of sums of weights
