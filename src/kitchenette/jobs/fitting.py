@@ -16,7 +16,7 @@ from sklearn.frozen import FrozenEstimator
 
 from kitchenette.data import Block, DataError, Source
 from kitchenette.data.schema import KnownColumn
-from kitchenette.estimators.supervised import KernelEstimator
+from kitchenette.estimators.base import KernelEstimator
 from kitchenette.files import save
 from kitchenette.files.container import remove_leftovers
 from kitchenette.jobs.checkpoint import Checkpoint, CheckpointWriter, checkpoint_path
@@ -437,7 +437,7 @@ def _task_of(
     if like is not None:
         if settings.task not in (None, like.task):
             raise ValueError(f"The model to be like is for {like.task}, not {settings.task}.")
-        return like.task, "it is to be like another model"
+        return str(like.task), "it is to be like another model"
     if settings.task is not None:
         return settings.task, "as told"
     task = likely_task(y)
