@@ -16,6 +16,7 @@ from sklearn.utils.validation import validate_data
 
 from kitchenette.comparison import digest
 from kitchenette.data.keys import has_plain_numbers
+from kitchenette.data.profile import NAME_OF_IDENTIFIER
 from kitchenette.data.rows import (
     array_of_lists,
     is_table,
@@ -311,7 +312,8 @@ def _first_table(estimator: str, unfitted: Any, X: Any) -> tuple[Any, Columns | 
         return X, None  # a pipeline may prepare the columns in its own way
     if not is_table(X):
         refuse_what_is_not_numbers(X)
-        if not isinstance(feature_map, TableMap) and has_numbers_only(X):
+        named = any(map(NAME_OF_IDENTIFIER.fullmatch, map(str, X.columns)))
+        if not isinstance(feature_map, TableMap) and has_numbers_only(X) and not named:
             return X, None
     found = _not_empty(without_index(table_of(X)), estimator)
     names = found.column_names
