@@ -24,13 +24,12 @@ from kitchenette.data.targets import array_of_targets
 from kitchenette.estimators.predictor import Answer, Predictor
 from kitchenette.files.registry import Budget, checked_state, constructed, stored_parameters
 from kitchenette.kernels import Kernel
-from kitchenette.learning.importance import importance
+from kitchenette.learning.iterative import Earlier
 from kitchenette.learning.least_squares import LeastSquares
+from kitchenette.learning.leave_one_out import RowSample
 from kitchenette.learning.linear_model import LinearFunction, LinearModel
 from kitchenette.learning.partial import Partial
-from kitchenette.learning.row_sample import RowSample
 from kitchenette.learning.target_coding import NoTargets
-from kitchenette.learning.warm_start import Earlier
 from kitchenette.maps.protocol import FittedMap, is_frozen, map_difference, thawed
 from kitchenette.parameters import (
     check_choice,
@@ -39,6 +38,7 @@ from kitchenette.parameters import (
     shallow_copy,
 )
 from kitchenette.selection import AutoMap
+from kitchenette.selection.importance import importance
 from kitchenette.sketching.random import seed_from
 from kitchenette.training.feature_maps import fills_missing
 from kitchenette.training.model import Model

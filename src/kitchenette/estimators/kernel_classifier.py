@@ -21,8 +21,8 @@ from kitchenette.estimators.base import (
 from kitchenette.estimators.predictor import Predictor
 from kitchenette.files.registry import storable
 from kitchenette.learning.calibration import Calibration
-from kitchenette.learning.codes import DECODINGS
 from kitchenette.learning.least_squares import LeastSquares
+from kitchenette.learning.output_codes import DECODINGS
 from kitchenette.learning.target_coding import ClassCoding, Labels, Scores, labels_among
 from kitchenette.parameters import check_choice
 from kitchenette.training.model import Model

@@ -11,7 +11,7 @@ from sklearn.utils import Tags
 from kitchenette.data.collections import in_parts
 from kitchenette.estimators.base import KernelEstimator
 from kitchenette.files.registry import storable
-from kitchenette.learning.principal_components import PrincipalComponents
+from kitchenette.learning.linear_model import PrincipalComponents
 from kitchenette.maps.fastfood import Fastfood
 from kitchenette.training.problem import Components
 

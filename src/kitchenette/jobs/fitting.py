@@ -28,9 +28,9 @@ from kitchenette.jobs.held_out import (
 )
 from kitchenette.jobs.outputs import refuse_input
 from kitchenette.jobs.settings import FitSettings, limits_of_map, refuse_too_much
-from kitchenette.learning.memory import resident
 from kitchenette.maps.protocol import thawed
 from kitchenette.maps.table_map import TableMap
+from kitchenette.resources import resident
 from kitchenette.selection.targets import likely_task
 from kitchenette.training import finish, partial, prepare
 from kitchenette.training.train import PartialOf

@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from kitchenette.data.rows import slices, take
-from kitchenette.learning.accumulation import MOST_ROWS
-from kitchenette.learning.extrapolation import predictive_variance
 from kitchenette.learning.linear_model import LinearFunction
-from kitchenette.learning.partial import Partial
+from kitchenette.learning.partial import MOST_ROWS, Partial
 from kitchenette.learning.solution import VARIANCE_ROWS, Solution
 from kitchenette.maps.protocol import FittedMap, frozen_like, thawed
+from kitchenette.selection.extrapolation import predictive_variance
 from kitchenette.training.prepared import Prepared, is_balanced
 
 Array = NDArray[np.float64]

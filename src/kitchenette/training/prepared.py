@@ -40,11 +40,9 @@ from kitchenette.data.tables import (
 )
 from kitchenette.data.targets import refuse_lazy_frames
 from kitchenette.kernels.base import checked_sparse
-from kitchenette.learning.accumulation import Batch, accumulate, batch
-from kitchenette.learning.balancing import Parts
-from kitchenette.learning.checks import checked_weights
-from kitchenette.learning.partial import Partial
-from kitchenette.learning.row_sample import RowSample
+from kitchenette.learning.least_squares import checked_weights
+from kitchenette.learning.leave_one_out import RowSample
+from kitchenette.learning.partial import Batch, Partial, Parts, accumulate, batch
 from kitchenette.learning.target_coding import NoTargets, NumberCoding
 from kitchenette.maps.base import RowMap
 from kitchenette.maps.protocol import FittedMap, map_difference, thawed

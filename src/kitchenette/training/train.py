@@ -44,15 +44,14 @@ from kitchenette.data.csv_errors import NULLS
 from kitchenette.data.observations import RULES
 from kitchenette.data.schema import DataError, KnownColumn
 from kitchenette.data.source import Block, Source
-from kitchenette.learning.checks import checked_weights
-from kitchenette.learning.gram_storage import check_learning_memory
-from kitchenette.learning.iterative import check_iterative_memory
+from kitchenette.learning.gram import check_learning_memory
+from kitchenette.learning.iterative import Earlier
+from kitchenette.learning.least_squares import checked_weights
 from kitchenette.learning.partial import Partial
-from kitchenette.learning.warm_start import Earlier
 from kitchenette.maps.base import RowMap
 from kitchenette.maps.table_map import TableMap
 from kitchenette.training.feature_maps import MapFitting
-from kitchenette.training.iterative import TrainingSet, train_iteratively
+from kitchenette.training.iterative import TrainingSet, check_iterative_memory, train_iteratively
 from kitchenette.training.model import Model
 from kitchenette.training.prepared import (
     Prepared,
