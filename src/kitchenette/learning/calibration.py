@@ -26,7 +26,7 @@ from scipy.special import softmax
 from kitchenette.files.budget import Budget
 from kitchenette.files.fields import checked_state, field_values
 from kitchenette.files.registry import storable
-from kitchenette.learning.threads import one_blas_thread
+from kitchenette.resources import one_blas_thread
 
 Array = NDArray[np.float64]
 PRIOR_SLOPE = 4.0  # the slope of a sigmoid that follows scores between 0 and 1
