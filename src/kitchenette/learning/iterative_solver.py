@@ -1,4 +1,4 @@
-"""What iterative learners have in common: held-out rows, a first penalty, early stopping."""
+"""What iterative solvers have in common: validation rows, a first penalty, early stopping."""
 
 from __future__ import annotations
 

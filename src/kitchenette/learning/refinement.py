@@ -1,4 +1,4 @@
-"""Solutions that are more exact than the factor by which they are found.
+"""Iterative refinement of solutions beyond the precision of the factor.
 
 A Cholesky factor in float32 of A = G + alpha I has the rounding errors of float32, about six digits
 less than the statistics say of the weights if A is ill-conditioned. But it is an excellent
