@@ -51,11 +51,10 @@ from kitchenette import (
     _core,
 )
 from kitchenette.kernels import Gaussian, Polynomial
-from kitchenette.learning.conjugate_gradients import ConjugateGradients
-from kitchenette.learning.iterative_solver import Settings
+from kitchenette.learning.conjugate_gradients import ConjugateGradients, SquaredSolver
+from kitchenette.learning.iterative import Settings
 from kitchenette.learning.passes import FeatureRows
 from kitchenette.learning.preconditioner import Preconditioner, SampledRows, sample_size
-from kitchenette.learning.squared_solver import SquaredSolver
 from kitchenette.report.boosting import boosted, installed
 from reproduction.data import load
 

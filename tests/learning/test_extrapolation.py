@@ -11,8 +11,8 @@ from sklearn.frozen import FrozenEstimator
 import kitchenette
 from kitchenette import AutoMap, KernelRegressor
 from kitchenette.kernels import Gaussian, Laplacian, Matern, RationalQuadratic
-from kitchenette.learning.extrapolation import unlearned_share
 from kitchenette.maps.prepared import PreparedSpecification
+from kitchenette.selection.extrapolation import unlearned_share
 
 KERNELS = [
     Gaussian(1.0),

@@ -11,9 +11,9 @@ from sklearn.preprocessing import StandardScaler
 import kitchenette
 from kitchenette import Fastfood, KernelRegressor, LeastSquares, RandomKitchenSinks
 from kitchenette.kernels import Gaussian, Matern
-from kitchenette.learning.gradients import gradient_outer_product, squared_derivatives
 from kitchenette.selection.candidates import weighted_candidate
 from kitchenette.selection.columns import column_scales, prepared_rows, robust_spread
+from kitchenette.selection.importance import gradient_outer_product, squared_derivatives
 from kitchenette.selection.placeholders import find_placeholders
 from kitchenette.selection.search import learned_mixing
 from kitchenette.selection.sizes import FINALISTS, SCREENED, budget_of, pilot_sizes, trial_cost

@@ -9,7 +9,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, Self
 
-from kitchenette.estimators.supervised import KernelEstimator
+from kitchenette.estimators.base import KernelEstimator
 from kitchenette.files import ModelFileError, load, save
 from kitchenette.files.container import is_foreign, remove_leftovers
 from kitchenette.files.registry import Budget, field_values, from_fields, storable

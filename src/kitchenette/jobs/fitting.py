@@ -16,7 +16,7 @@ from sklearn.frozen import FrozenEstimator
 
 from kitchenette.data import Block, DataError, Source
 from kitchenette.data.schema import KnownColumn
-from kitchenette.estimators.supervised import KernelEstimator
+from kitchenette.estimators.base import KernelEstimator
 from kitchenette.files import save
 from kitchenette.files.container import remove_leftovers
 from kitchenette.jobs.checkpoint import Checkpoint, CheckpointWriter, checkpoint_path
@@ -28,9 +28,9 @@ from kitchenette.jobs.held_out import (
 )
 from kitchenette.jobs.outputs import refuse_input
 from kitchenette.jobs.settings import FitSettings, limits_of_map, refuse_too_much
-from kitchenette.learning.memory import resident
 from kitchenette.maps.protocol import thawed
 from kitchenette.maps.table_map import TableMap
+from kitchenette.resources import resident
 from kitchenette.selection.targets import likely_task
 from kitchenette.training import finish, partial, prepare
 from kitchenette.training.train import PartialOf
@@ -437,7 +437,7 @@ def _task_of(
     if like is not None:
         if settings.task not in (None, like.task):
             raise ValueError(f"The model given as like is for {like.task}, not {settings.task}.")
-        return like.task, "of the model given as like"
+        return str(like.task), "of the model given as like"
     if settings.task is not None:
         return settings.task, "as told"
     task = likely_task(y)

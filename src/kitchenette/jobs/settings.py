@@ -12,10 +12,10 @@ from kitchenette.files.codec import decode, encode
 from kitchenette.files.models import MAX_BYTES, MAX_OPERATIONS
 from kitchenette.files.registry import Budget
 from kitchenette.kernels import Kernel
-from kitchenette.learning.memory import check_memory, in_words
 from kitchenette.maps.degrees import MOST_TERMS
 from kitchenette.maps.registry import check_supported, default_map, make_map
 from kitchenette.parameters import check_choice, check_count
+from kitchenette.resources import check_memory, in_words
 from kitchenette.selection import AutoMap
 from kitchenette.selection.sizes import OPERATIONS_PER_SECOND
 from kitchenette.selection.targets import TASKS

@@ -34,6 +34,14 @@ from kitchenette import _core
 Array = NDArray[np.float64]
 
 
+def weighted_quantile(values: Array, weights: Array, level: float) -> float:
+    """The smallest value at or below which this share of the weight lies."""
+    order = np.argsort(values, kind="stable")
+    cumulated = np.cumsum(weights[order])
+    position = int(np.searchsorted(cumulated, level * cumulated[-1]))
+    return float(values[order[min(position, values.size - 1)]])
+
+
 @dataclass(frozen=True)
 class Loss(ABC):
     """A convex function of the outputs for a row; native code computes it and its derivative.

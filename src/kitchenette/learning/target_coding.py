@@ -22,10 +22,10 @@ from kitchenette.data.keys import number_of
 from kitchenette.data.rows import refuse_what_is_not_numbers
 from kitchenette.data.targets import array_of_targets, first_text
 from kitchenette.learning.calibration import BIAS_SPREAD, BIAS_SPREAD_WITHOUT, Calibration
-from kitchenette.learning.codes import OutputCode
 from kitchenette.learning.leave_one_out import LeaveOneOut
 from kitchenette.learning.linear_model import Validation
-from kitchenette.learning.quantiles import weighted_quantile
+from kitchenette.learning.losses import weighted_quantile
+from kitchenette.learning.output_codes import OutputCode
 from kitchenette.learning.solution import Solution
 
 Array = NDArray[np.float64]

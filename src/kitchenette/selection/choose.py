@@ -12,7 +12,7 @@ from kitchenette.data.rows import is_table
 from kitchenette.data.source import Source
 from kitchenette.data.tables import has_numbers_only, is_frame
 from kitchenette.data.targets import array_of_targets
-from kitchenette.learning.checks import checked_weights
+from kitchenette.learning.least_squares import checked_weights
 from kitchenette.maps.table_map import TableMap
 from kitchenette.selection.automap import AutoMap
 from kitchenette.selection.choice import Choice

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kitchenette.kernels import ShiftInvariantKernel
-from kitchenette.learning.importance import normalized, unmixed
 from kitchenette.selection.candidates import (
     KERNELS,
     Candidate,
@@ -19,6 +18,7 @@ from kitchenette.selection.candidates import (
 )
 from kitchenette.selection.choice import Choice, made_choice, undecided
 from kitchenette.selection.columns import SCALES, column_scales
+from kitchenette.selection.importance import normalized, unmixed
 from kitchenette.selection.pilot import Pilot, Trial
 from kitchenette.selection.search import Search, is_wide_text
 from kitchenette.selection.sizes import Sizes

@@ -11,14 +11,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from kitchenette.learning.checks import checked_alpha, checked_penalties
-from kitchenette.learning.codes import DECODINGS, OutputCode
-from kitchenette.learning.iterative_solver import Settings
+from kitchenette.learning.iterative import Settings
+from kitchenette.learning.least_squares import checked_alpha, checked_penalties
 from kitchenette.learning.leave_one_out import LeaveOneOut
-from kitchenette.learning.linear_model import LinearModel, Validation
+from kitchenette.learning.linear_model import LinearModel, PrincipalComponents, Validation
+from kitchenette.learning.output_codes import DECODINGS, OutputCode
 from kitchenette.learning.partial import Partial
-from kitchenette.learning.principal_components import PrincipalComponents
-from kitchenette.learning.regularization import CRITERIA
+from kitchenette.learning.penalty import CRITERIA
 from kitchenette.learning.target_coding import ClassCoding, CodeRule, NoTargets, NumberCoding
 from kitchenette.parameters import check_choice, check_count
 from kitchenette.training.prepared import Prepared

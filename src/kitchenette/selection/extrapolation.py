@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cholesky, solve_triangular
 
 from kitchenette.kernels import Kernel
-from kitchenette.learning.accumulation import written
+from kitchenette.learning.partial import written
 from kitchenette.learning.solution import Solution
 from kitchenette.maps.prepared import PreparedSpecification
 from kitchenette.maps.protocol import FittedMap
@@ -95,7 +95,7 @@ def unlearned_share(kernel: Kernel, distances: Array, information: float) -> Arr
     --------
     >>> import numpy as np
     >>> from kitchenette.kernels import Gaussian
-    >>> from kitchenette.learning.extrapolation import unlearned_share
+    >>> from kitchenette.selection.extrapolation import unlearned_share
     >>> unlearned_share(Gaussian(1.0), np.array([0.0, 1.0, 2.0, 4.0]), 1e6).round(2)
     array([0.  , 0.03, 0.59, 1.  ])
     """
