@@ -47,7 +47,7 @@ def test_numbers_and_booleans_pass_and_gaps_are_filled():
 
 def test_categories_have_a_column_each_and_gaps_one_of_their_own():
     _, P = prepared_columns(FRAME[["color"]])
-    words = ["blue", "green", "grey", "red"]
+    words = ["blue", "green", "gray", "red"]
     for j, word in enumerate(words):
         assert np.array_equal(P[:, j], FRAME["color"] == word)
     assert np.array_equal(P[:, 4], FRAME["color"].isna())

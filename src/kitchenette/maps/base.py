@@ -182,7 +182,7 @@ class RowMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParameters,
         Parameters
         ----------
         sample : ndarray or CSR matrix
-            Checked rows, in the precision in which the map is drawn.
+            Checked rows, in the precision of the sampled map.
         seed : int
             The seed of all random numbers.
         sample_weight : ndarray of shape (n_rows,), optional

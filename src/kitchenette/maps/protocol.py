@@ -1,4 +1,4 @@
-"""The interface of a fitted feature map, used by the learners and by maps over other maps.
+"""The interface of a fitted feature map, used by the estimators and by maps over other maps.
 
 Every map of this package is a `FittedMap`. A class of your own is one if it has these methods.
 `fitted_map` translates pipelines of scikit-learn's scalers, imputers and encoders to a
