@@ -11,9 +11,14 @@ from sklearn.utils.metaestimators import available_if
 
 from kitchenette.data.collections import as_rows, in_parts
 from kitchenette.data.source import Source
-from kitchenette.estimators.base import Array, of_model, outputs_of
+from kitchenette.estimators.base import (
+    Array,
+    KernelEstimator,
+    learns_in_one_pass,
+    of_model,
+    outputs_of,
+)
 from kitchenette.estimators.predictor import Predictor
-from kitchenette.estimators.supervised import KernelEstimator, learns_in_one_pass
 from kitchenette.files.registry import storable
 from kitchenette.learning.calibration import Calibration
 from kitchenette.learning.least_squares import LeastSquares

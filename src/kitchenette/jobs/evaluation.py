@@ -171,7 +171,9 @@ class _Numbers:
 
     def add(self, X: Any, y: Any) -> None:
         if y.dtype.kind in "OUS":
-            raise DataError(f"The model predicts numbers, but the target has words ({y[0]!r}).")
+            raise DataError(
+                f"The model predicts numbers, but the target has strings such as {y[0]!r}."
+            )
         y = y.reshape(len(y), -1).astype(np.float64)
         predicted = self._model.predict(X).reshape(len(y), -1)
         if predicted.shape != y.shape:

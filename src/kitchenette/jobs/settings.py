@@ -8,9 +8,9 @@ from typing import Any
 
 from kitchenette import kernels
 from kitchenette.estimators import KernelClassifier, KernelRegressor
+from kitchenette.files.budget import Budget
 from kitchenette.files.codec import decode, encode
 from kitchenette.files.models import MAX_BYTES, MAX_OPERATIONS
-from kitchenette.files.registry import Budget
 from kitchenette.kernels import Kernel
 from kitchenette.maps.degrees import MOST_TERMS
 from kitchenette.maps.registry import check_supported, default_map, make_map

@@ -88,6 +88,11 @@ class Model:
         return self.partial is not None or self.known is not None
 
     @property
+    def minimizes_loss(self) -> bool:
+        """Whether targets were learned, by minimizing a loss."""
+        return self.has_rows and self.problem.task is not None
+
+    @property
     def solution_if_known(self) -> Any:
         """The solution if it was computed, else None."""
         return self.computed.solution
