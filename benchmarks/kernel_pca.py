@@ -30,7 +30,7 @@ from benchmarks.timing import (
 )
 from kitchenette import KernelPCA
 from kitchenette.kernels import Gaussian
-from kitchenette.learning.eigenvectors import leading_eigenvectors
+from kitchenette.learning.gram import leading_eigenvectors
 
 Rows = NDArray[np.float32]
 

@@ -34,11 +34,7 @@ class ValueParameters(BaseEstimator):
     """
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        if kwargs:
-            known = cls._get_param_names()
-            for name in kwargs:
-                if name not in known:
-                    raise TypeError(_unknown_parameter(cls.__name__, name, known))
+        refuse_unknown_parameters(cls, kwargs)
         return super().__new__(cls)
 
     def set_params(self, **params: Any) -> Self:
@@ -54,32 +50,43 @@ class ValueParameters(BaseEstimator):
         self : object
             This object.
         """
-        known = self.get_params(deep=False)
-        nested: dict[str, dict[str, Any]] = defaultdict(dict)
-        changed: dict[str, Any] = {}
-        for name, value in params.items():
-            owner, delimiter, rest = name.partition("__")
-            if owner not in known:
-                raise ValueError(_unknown_parameter(type(self).__name__, owner, [*known]))
-            if delimiter:
-                nested[owner][rest] = value
-            else:
-                changed[name] = value
-        for owner, changes in nested.items():
-            current = changed.get(owner, known[owner])
-            if not hasattr(current, "set_params"):
-                default = (
-                    " Give a map first, as in feature_map=Fastfood()." if current is None else ""
-                )
-                raise ValueError(
-                    f"{owner}={current!r} has no parameters of its own, so "
-                    f"{owner}__{next(iter(changes))} cannot be set.{default}"
-                )
-            changed[owner] = clone(current).set_params(**changes)
-        # Assigned last, when nothing can fail. Kernels forbid ordinary assignment.
-        for name, value in changed.items():
-            object.__setattr__(self, name, value)
-        return self
+        return set_nested_parameters(self, params)
+
+
+def refuse_unknown_parameters(cls: type[BaseEstimator], given: dict[str, Any]) -> None:
+    """Refuse names that are no parameters of a class, and say which ones may be meant."""
+    known = cls._get_param_names() if given else ()
+    for name in given:
+        if name not in known:
+            raise TypeError(_unknown_parameter(cls.__name__, name, known))
+
+
+def set_nested_parameters(estimator: Estimator, params: dict[str, Any]) -> Estimator:
+    """Set parameters, of which nested ones are replaced by modified copies."""
+    known = estimator.get_params(deep=False)
+    nested: dict[str, dict[str, Any]] = defaultdict(dict)
+    changed: dict[str, Any] = {}
+    for name, value in params.items():
+        owner, delimiter, rest = name.partition("__")
+        if owner not in known:
+            raise ValueError(_unknown_parameter(type(estimator).__name__, owner, [*known]))
+        if delimiter:
+            nested[owner][rest] = value
+        else:
+            changed[name] = value
+    for owner, changes in nested.items():
+        current = changed.get(owner, known[owner])
+        if not hasattr(current, "set_params"):
+            default = " Give a map first, as in feature_map=Fastfood()." if current is None else ""
+            raise ValueError(
+                f"{owner}={current!r} has no parameters of its own, so "
+                f"{owner}__{next(iter(changes))} cannot be set.{default}"
+            )
+        changed[owner] = clone(current).set_params(**changes)
+    # Assigned last, when nothing can fail. Kernels forbid ordinary assignment.
+    for name, value in changed.items():
+        object.__setattr__(estimator, name, value)
+    return estimator
 
 
 def _unknown_parameter(owner: str, name: str, known: Sequence[str]) -> str:

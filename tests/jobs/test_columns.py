@@ -434,6 +434,22 @@ def test_which_columns_are_identifiers(name, values, ignored):
     assert model.feature_map_.ignored_names == ([name] if ignored else [])
 
 
+@pytest.mark.parametrize("made", [pd.DataFrame, pl.DataFrame, pa.table, dict])
+@pytest.mark.parametrize("name", ["id", "step"])
+@pytest.mark.filterwarnings("ignore:Columns are ignored")
+def test_frames_of_numbers_have_the_identifiers_that_files_have(made, name, tmp_path):
+    frame = people(400).assign(**{name: np.arange(400.0)})[[name, "x", "y"]]
+    frame.to_parquet(tmp_path / "a.parquet")
+    X = frame[[name, "x"]]
+    model = KernelRegressor(MAP).fit(
+        made({column: X[column].to_numpy() for column in X}), frame["y"]
+    )
+    of_file = KernelRegressor(MAP).fit(source(tmp_path / "a.parquet", target="y"))
+    assert_allclose(model.predict(X), of_file.predict(X), rtol=1e-9)
+    moved = model.predict(X.assign(**{name: 7.0}))
+    assert np.array_equal(moved, model.predict(X)) == (name == "id")
+
+
 def test_the_advice_on_an_ignored_column_without_a_name_can_be_followed(tmp_path):
     people()[["x", "y"]].sample(400, random_state=0).to_csv(tmp_path / "a.csv")  # with the index
     fit = ("fit", tmp_path / "a.csv", "--target", "y", "--out", tmp_path / "m", *QUICK)
@@ -446,7 +462,8 @@ def test_identifiers_are_kept_if_their_kind_is_told_or_nothing_else_is_there():
     frame = people(1200)
     rows = source(frame[["name", "x", "y"]], target="y", kinds={"name": "category"})
     assert KernelRegressor(MAP).fit(rows).feature_map_.ignored_names == []
-    alone = KernelRegressor(MAP).fit(source(frame[["name", "y"]], target="y"))
+    with pytest.warns(UserWarning, match="Nearly all values of all columns are different"):
+        alone = KernelRegressor(MAP).fit(source(frame[["name", "y"]], target="y"))
     assert alone.feature_map_.ignored_names == []
     few = KernelRegressor(MAP).fit(source(frame[["name", "x", "y"]][:30], target="y"))
     assert few.feature_map_.ignored_names == []

@@ -9,10 +9,10 @@ from sklearn.base import clone
 from kitchenette import Fastfood, KernelClassifier
 from kitchenette.data import source
 from kitchenette.kernels import Gaussian
-from kitchenette.learning import coarse_model, iterative_solver, squared_solver
-from kitchenette.learning.iterative_solver import Settings
-from kitchenette.learning.passes import FeatureRows
-from kitchenette.learning.source_rows import SourceRows
+from kitchenette.learning import conjugate_gradients, iterative
+from kitchenette.learning.iterative import Settings
+from kitchenette.learning.losses import Squared
+from kitchenette.learning.passes import FeatureRows, SourceRows
 from kitchenette.learning.target_coding import NumberCoding
 
 SETTINGS = Settings(None, True, 100, 1e-3, 500)
@@ -37,14 +37,14 @@ def feature_rows(X, y, weights=None):
 @pytest.fixture
 def few_features(monkeypatch):
     """A coarse model of few features, and a pilot of few rows."""
-    monkeypatch.setattr(coarse_model, "COARSE_FEATURES", 128)
-    monkeypatch.setattr(iterative_solver, "PILOT_ROWS", 64)
+    monkeypatch.setattr(conjugate_gradients, "COARSE_FEATURES", 128)
+    monkeypatch.setattr(iterative, "PILOT_ROWS", 64)
 
 
 def test_the_first_penalty_is_near_the_best_where_few_rows_choose_a_far_larger_one(few_features):
     X, y = wavy_data()
     rows = feature_rows(X, y)
-    many_passes = squared_solver.SquaredSolver(rows, "squared", SETTINGS, 0.5, None)
+    many_passes = conjugate_gradients.SquaredSolver(rows, Squared(), SETTINGS, None)
     best = rows.statistics(np.arange(rows.n_features)).solve("gcv").alpha
     assert many_passes.first_guess()[0] > 100 * best
     assert best / 8 < many_passes._first_penalties()[0] < 8 * best
@@ -54,9 +54,9 @@ def test_the_first_penalty_is_near_the_best_where_few_rows_choose_a_far_larger_o
 def test_a_coarse_model_is_ridge_regression_of_some_features(few_features, fit_intercept):
     X, y = wavy_data(1000)
     rows = feature_rows(X, y + 1, np.random.default_rng(2).random(1000))
-    which = coarse_model.drawn_features(512, 3000)
+    which = conjugate_gradients.drawn_features(512, 3000)
     held = feature_rows(*wavy_data(200))
-    model = coarse_model.coarse_model(
+    model = conjugate_gradients.coarse_model(
         rows.statistics(which), which, held, fit_intercept=fit_intercept
     )
     expected = rows.statistics(which).solve(
@@ -67,20 +67,20 @@ def test_a_coarse_model_is_ridge_regression_of_some_features(few_features, fit_i
 
 
 def test_few_features_or_rows_and_constant_features_have_no_coarse_model(few_features):
-    assert coarse_model.drawn_features(255, 10_000) is None
-    assert coarse_model.drawn_features(256, 2047) is None
+    assert conjugate_gradients.drawn_features(255, 10_000) is None
+    assert conjugate_gradients.drawn_features(256, 2047) is None
     X, y = wavy_data(1000)
     rows = feature_rows(np.ones_like(X), y)
-    which = coarse_model.drawn_features(512, 3000)
+    which = conjugate_gradients.drawn_features(512, 3000)
     statistics = rows.statistics(which)
-    assert coarse_model.coarse_model(statistics, which, rows, fit_intercept=True) is None
+    assert conjugate_gradients.coarse_model(statistics, which, rows, fit_intercept=True) is None
 
 
 def test_the_solver_begins_with_the_coarse_model_unless_there_is_another_start(few_features):
     X, y = wavy_data()
     rows, other = feature_rows(X, y), (np.ones((512, 1)), np.zeros(1))
     for start in (None, other):
-        many_passes = squared_solver.SquaredSolver(rows, "squared", SETTINGS, 0.5, start)
+        many_passes = conjugate_gradients.SquaredSolver(rows, Squared(), SETTINGS, start)
         many_passes._first_penalties()
         assert np.count_nonzero(many_passes.start[0]) == (128 if start is None else 512)
 
@@ -109,13 +109,13 @@ def test_statistics_of_a_source_are_those_of_its_rows():
 
 
 def test_a_path_of_penalties_ends_where_they_differ_little():
-    assert squared_solver.beyond({4.0: 0.1001, 1.0: 0.1}) == []
-    assert squared_solver.beyond({4.0: 0.101, 1.0: 0.1}) == [0.25]
+    assert conjugate_gradients.beyond({4.0: 0.1001, 1.0: 0.1}) == []
+    assert conjugate_gradients.beyond({4.0: 0.101, 1.0: 0.1}) == [0.25]
 
 
 def test_improvements_are_averaged_where_the_model_changes_slowly():
     errors = np.cumprod(np.tile([0.999, 0.999, 0.999, 0.99, 0.999], 4))
-    patience = iterative_solver.EarlyStopping()
+    patience = iterative.EarlyStopping()
     ended = []
     for error in errors:
         patience.improved(error)

@@ -45,7 +45,7 @@ from kitchenette import (
 )
 from kitchenette.comparison import first_difference
 from kitchenette.kernels import Exponential, Gaussian, Polynomial
-from kitchenette.learning import OutputCode, accumulation
+from kitchenette.learning import OutputCode, partial
 from kitchenette.learning.linear_model import LinearModel
 from kitchenette.maps.protocol import FittedMap, thawed
 from kitchenette.sketching.dense import matrix_product
@@ -280,7 +280,7 @@ def same_predictions(a, b, X, rtol=1e-6):
 @pytest.mark.parametrize("alpha", [0.3, "gcv", "auto"])
 def test_batches_make_the_model_of_all_rows(cuts, alpha, monkeypatch):
     monkeypatch.setattr(model_module, "MOST_ROWS", 64)
-    monkeypatch.setattr(accumulation, "MOST_ROWS", 64)
+    monkeypatch.setattr(partial, "MOST_ROWS", 64)
     X, y = regression()
     weights = np.random.default_rng(1).uniform(0, 2, len(X))
     whole = KernelRegressor(fixed_map(), alpha=alpha).fit(X, y, weights)
@@ -1015,7 +1015,7 @@ def test_bad_targets_get_a_sentence():
 
 def test_after_an_error_the_model_is_as_it_was(monkeypatch):
     monkeypatch.setattr(model_module, "MOST_ROWS", 64)
-    monkeypatch.setattr(accumulation, "MOST_ROWS", 64)
+    monkeypatch.setattr(partial, "MOST_ROWS", 64)
     X, y = regression()
     bad = X.copy()
     bad[250] = np.inf  # in a late block
@@ -1116,7 +1116,7 @@ def test_progress_on_request(installed, monkeypatch, capsys):
 
     if not installed:
         monkeypatch.setattr(builtins, "__import__", without_rich)
-    monkeypatch.setattr(accumulation, "MOST_ROWS", 50)
+    monkeypatch.setattr(partial, "MOST_ROWS", 50)
     KernelRegressor(fixed_map(), verbose=True).fit(X, y)
     printed = capsys.readouterr().out
     assert "KernelRegressor" in printed

@@ -11,8 +11,8 @@ from sklearn.frozen import FrozenEstimator
 import kitchenette
 from kitchenette import AutoMap, KernelRegressor
 from kitchenette.kernels import Gaussian, Laplacian, Matern, RationalQuadratic
-from kitchenette.learning.extrapolation import unlearned_share
 from kitchenette.maps.prepared import PreparedSpecification
+from kitchenette.selection.extrapolation import unlearned_share
 
 KERNELS = [
     Gaussian(1.0),
@@ -93,6 +93,14 @@ def test_predictions_of_many_rows_are_as_uncertain_as_the_prior(n_components, sc
         X, y = rows_and_targets(n_columns, seed, heavy=seed % 2 == 1)
         model = KernelRegressor(AutoMap(n_components, scales=scales), random_state=seed).fit(X, y)
         assert least_share_of_prior(model, X) > 0.5
+
+
+def test_features_of_little_variance_spread_as_the_targets_far_from_the_data():
+    rng = np.random.default_rng(702)
+    X = rng.uniform(-3, 3, size=(1500, 7))
+    y = np.sin(2 * X[:, 0]) + 0.1 * rng.normal(size=1500)
+    model = KernelRegressor(random_state=2).fit(X, y)
+    assert model.predict(far_from(X), return_std=True)[1].min() > 0.5 * y.std()
 
 
 @pytest.fixture(scope="module")

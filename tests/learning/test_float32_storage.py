@@ -12,12 +12,20 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Ridge
 
-from kitchenette import Fastfood, KernelClassifier, KernelRegressor, LeastSquares, load, save
+from kitchenette import (
+    Fastfood,
+    KernelClassifier,
+    KernelRegressor,
+    LeastSquares,
+    load,
+    resources,
+    save,
+)
 from kitchenette.kernels import Gaussian
-from kitchenette.learning import gram_storage, leave_one_out, memory, regularization
-from kitchenette.learning.gram_storage import stored_resolution
-from kitchenette.learning.packed import PackedSymmetric
-from kitchenette.learning.refinement import refined
+from kitchenette.learning import gram, leave_one_out
+from kitchenette.learning import penalty as penalty_module
+from kitchenette.learning.gram import PackedSymmetric, stored_resolution
+from kitchenette.learning.solution import refined
 
 
 def problem(n=500, D=40, k=2, seed=0):
@@ -200,7 +208,7 @@ def test_weights_are_those_of_the_stored_statistics(relative):
 
 @pytest.mark.parametrize("criterion", ["gcv", "evidence"])
 def test_the_same_penalty_is_chosen(criterion, monkeypatch):
-    monkeypatch.setattr(regularization, "EXACT_FEATURES", 100)
+    monkeypatch.setattr(penalty_module, "EXACT_FEATURES", 100)
     X, Z = fourier(3000)
     y = np.sin(X[:, 0]) + np.random.default_rng(1).normal(size=3000)
     single, double = (s.update(Z, y).solve(criterion) for s in both(256))
@@ -211,10 +219,10 @@ def test_the_same_penalty_is_chosen(criterion, monkeypatch):
 
 
 def test_one_factor_at_a_time_is_kept(monkeypatch):
-    monkeypatch.setattr(regularization, "EXACT_FEATURES", 100)
+    monkeypatch.setattr(penalty_module, "EXACT_FEATURES", 100)
     X, Z = fourier(3000)
     equations = LeastSquares(256, storage="float32").update(Z, X[:, 0]).equations(True)
-    tries = regularization._Tries(equations, "evidence")
+    tries = penalty_module._Tries(equations, "evidence")
     attempts = [tries.attempt(alpha) for alpha in (1e-2, 1e4, 1e-3)]
     assert [attempt.inverse._factor is None for attempt in attempts] == [True, True, False]
     assert tries.best is not tries.latest or tries.best.alpha == 1e-3
@@ -257,8 +265,8 @@ def test_refinement_solves_each_column():
 @pytest.fixture
 def large_from_here(monkeypatch):
     """Let 200 features be many."""
-    monkeypatch.setattr(gram_storage, "LARGE_ORDER", 200)
-    for module in (regularization, leave_one_out):
+    monkeypatch.setattr(gram, "LARGE_ORDER", 200)
+    for module in (penalty_module, leave_one_out):
         monkeypatch.setattr(module, "EXACT_FEATURES", 100)
     monkeypatch.setattr(leave_one_out, "MANY_FEATURES", 200)
 
@@ -300,17 +308,17 @@ def test_models_of_many_float32_features_are_those_in_float64(tmp_path):
 
 
 def test_few_or_float64_features_are_stored_in_float64():
-    assert gram_storage.storage_of(16_384, np.float32) == "float64"
-    assert gram_storage.storage_of(16_385, np.float32) == "float32"
-    assert gram_storage.storage_of(10**6, np.float64) == "float64"
+    assert gram.storage_of(16_384, np.float32) == "float64"
+    assert gram.storage_of(16_385, np.float32) == "float32"
+    assert gram.storage_of(10**6, np.float64) == "float64"
 
 
 # ---------------------------------------------------------------- memory
 
 
 def test_what_does_not_fit_is_refused_with_the_bytes_it_needs(monkeypatch):
-    monkeypatch.setattr(memory, "memory_limit", lambda: 10 * 10**9)
-    learning = gram_storage.check_learning_memory
+    monkeypatch.setattr(resources, "memory_limit", lambda: 10 * 10**9)
+    learning = gram.check_learning_memory
     learning(32_768, np.float32, n_rows=60_000, n_sampled=2000)  # 4.6 GB
     sentence = (
         "Learning from 65536 features would take 17.7 GB of memory (8.59 GB for the Gram matrix, "
@@ -323,14 +331,14 @@ def test_what_does_not_fit_is_refused_with_the_bytes_it_needs(monkeypatch):
         learning(65_536, np.float64, n_rows=60_000, n_sampled=2000)
     with pytest.raises(MemoryError, match=r"Statistics of 60000 features would take 14\.4 GB"):
         LeastSquares(60_000)
-    monkeypatch.setattr(memory, "memory_limit", lambda: None)
+    monkeypatch.setattr(resources, "memory_limit", lambda: None)
     learning(10**9, np.float64, n_rows=1, n_sampled=0)
 
 
 def test_many_features_fit_where_they_should(monkeypatch):
     for order, limit in ((2**15, 5e9), (2**16, 20e9)):
-        monkeypatch.setattr(memory, "memory_limit", lambda limit=limit: int(limit))
-        gram_storage.check_learning_memory(order, np.float32, n_rows=10**6, n_sampled=2000)
+        monkeypatch.setattr(resources, "memory_limit", lambda limit=limit: int(limit))
+        gram.check_learning_memory(order, np.float32, n_rows=10**6, n_sampled=2000)
 
 
 def test_limits_of_control_groups(tmp_path):
@@ -340,9 +348,9 @@ def test_limits_of_control_groups(tmp_path):
 
     def limit(line):
         membership.write_text(line)
-        return memory.control_group_limit(membership, mount)
+        return resources.control_group_limit(membership, mount)
 
-    assert memory.control_group_limit(membership, mount) is None
+    assert resources.control_group_limit(membership, mount) is None
     assert limit("0::/a/b\n") is None
     (mount / "a" / "b" / "memory.max").write_text("max\n")
     assert limit("0::/a/b\n") is None
@@ -357,5 +365,5 @@ def test_limits_of_control_groups(tmp_path):
 
 def test_sizes_in_words():
     sizes = (999, 17.6e6, 5e9, 1.3e13)
-    assert [memory.in_words(size) for size in sizes] == ["999 bytes", "17.6 MB", "5 GB", "13 TB"]
-    assert memory.memory_limit() > 2**24
+    assert [resources.in_words(size) for size in sizes] == ["999 bytes", "17.6 MB", "5 GB", "13 TB"]
+    assert resources.memory_limit() > 2**24

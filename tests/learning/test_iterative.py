@@ -21,15 +21,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import kitchenette
 from kitchenette import Fastfood, KernelClassifier, KernelRegressor, TensorSketch
 from kitchenette.kernels import Gaussian, Polynomial
-from kitchenette.learning import (
-    conjugate_gradients,
-    iterative_solver,
-    passes,
-    preconditioner,
-    squared_solver,
-)
+from kitchenette.learning import conjugate_gradients, iterative, passes, preconditioner
 from kitchenette.learning.passes import FeatureRows
-from kitchenette.learning.pilot import Pilot
+from kitchenette.learning.penalty import Pilot
 from kitchenette.learning.target_coding import NumberCoding
 
 TIGHT = {"validation_rows": 0, "tol": 1e-9}
@@ -324,12 +318,12 @@ def test_the_best_of_several_penalties_is_taken():
 
 
 def test_penalties_beyond_the_best_one_come_to_an_end():
-    assert squared_solver.beyond({1.0: 0.1}) == [4.0, 0.25]
-    assert squared_solver.beyond({4.0: 0.4, 1.0: 0.1}) == [0.25]
-    assert squared_solver.beyond({4.0: 0.1, 1.0: 0.4}) == [16.0]
-    assert squared_solver.beyond({4.0: 0.2, 1.0: 0.1, 0.25: 0.2}) == []
-    many = {4.0**i: float(i) for i in range(iterative_solver.MOST_PENALTIES)}
-    assert squared_solver.beyond(many) == []
+    assert conjugate_gradients.beyond({1.0: 0.1}) == [4.0, 0.25]
+    assert conjugate_gradients.beyond({4.0: 0.4, 1.0: 0.1}) == [0.25]
+    assert conjugate_gradients.beyond({4.0: 0.1, 1.0: 0.4}) == [16.0]
+    assert conjugate_gradients.beyond({4.0: 0.2, 1.0: 0.1, 0.25: 0.2}) == []
+    many = {4.0**i: float(i) for i in range(iterative.MOST_PENALTIES)}
+    assert conjugate_gradients.beyond(many) == []
 
 
 def test_the_pilot_penalty_has_the_least_leave_one_out_error():

@@ -36,9 +36,8 @@ from kitchenette import (
     TensorSketch,
 )
 from kitchenette.kernels import Gaussian, Polynomial
-from kitchenette.learning import eigenvectors, principal_components
-from kitchenette.learning.eigenvectors import leading_eigenvectors
-from kitchenette.learning.packed import PackedSymmetric
+from kitchenette.learning import gram, linear_model
+from kitchenette.learning.gram import PackedSymmetric, leading_eigenvectors
 from kitchenette.training import model as model_module
 
 
@@ -222,7 +221,7 @@ def test_leading_eigenvectors_of_any_spectrum(spectrum, count):
 
 def test_a_missed_eigenvector_is_noticed(monkeypatch):
     spectrum = 0.9 ** np.arange(400)
-    found, calls = eigenvectors.eigsh, []
+    found, calls = gram.eigsh, []
 
     def forgetful(operator, count, **options):
         calls.append(count)
@@ -231,7 +230,7 @@ def test_a_missed_eigenvector_is_noticed(monkeypatch):
         values, vectors = found(operator, count + 1, **options)
         return np.delete(values, 1), np.delete(vectors, 1, axis=1)
 
-    monkeypatch.setattr(eigenvectors, "eigsh", forgetful)
+    monkeypatch.setattr(gram, "eigsh", forgetful)
     values, _ = leading_eigenvectors(packed(symmetric(spectrum)), 5)
     np.testing.assert_allclose(values, spectrum[:5], rtol=1e-12)
     assert calls == [5, 1]
@@ -300,7 +299,7 @@ def test_components_are_computed_when_they_are_needed(monkeypatch):
         calls.append(arguments)
         return leading_eigenvectors(*arguments)
 
-    monkeypatch.setattr(principal_components, "leading_eigenvectors", counted)
+    monkeypatch.setattr(linear_model, "leading_eigenvectors", counted)
     X = rows()
     model = KernelPCA(2, fixed_map()).partial_fit(X[:100])
     assert len(calls) == 0

@@ -11,8 +11,8 @@ import scipy.sparse as sp
 import kitchenette
 from kitchenette import Fastfood, KernelClassifier, KernelRegressor
 from kitchenette.kernels import Gaussian
-from kitchenette.learning import lanczos_evidence
-from kitchenette.learning.lanczos_evidence import Lanczos
+from kitchenette.learning import conjugate_gradients
+from kitchenette.learning.conjugate_gradients import Lanczos
 
 
 def data(n=400, seed=0):
@@ -56,8 +56,8 @@ def test_vectors_whose_steps_end_early_keep_their_quadratures():
 def test_with_all_probes_the_evidence_is_the_exact_one(kind, intercept, monkeypatch):
     # Vectors of signs that are orthogonal estimate a trace exactly.
     stream = SimpleNamespace(signs=lambda count, size: kitchenette.fwht(np.eye(size)))
-    monkeypatch.setattr(lanczos_evidence, "Stream", lambda seed, name: stream)
-    monkeypatch.setattr(lanczos_evidence, "STEADY_VALUE", 1e-12)
+    monkeypatch.setattr(conjugate_gradients, "Stream", lambda seed, name: stream)
+    monkeypatch.setattr(conjugate_gradients, "STEADY_VALUE", 1e-12)
     X, y = data()
     weights = np.random.default_rng(1).uniform(0.5, 3, size=len(y)) if kind == "weighted" else None
     targets = np.stack([y, y + X[:, 2] ** 2], axis=1) if kind == "several targets" else y

@@ -20,8 +20,8 @@ from unbiased import assert_unbiased
 
 from kitchenette import Fastfood, KernelRegressor, LeastSquares
 from kitchenette.kernels import Gaussian
-from kitchenette.learning import regularization
-from kitchenette.learning.packed import CholeskyFactor
+from kitchenette.learning import penalty as penalty_module
+from kitchenette.learning.gram import CholeskyFactor
 
 
 def problem(n=60, D=7, k=2, *, offset=3.0, noise=0.5, seed=0):
@@ -488,19 +488,19 @@ def test_the_search_for_many_features_agrees_with_the_exact_one(
     alphas = np.logspace(-3, 2, 12)
     exact_of_several = random_feature_statistics.solve(alphas, criterion=criterion)
     tries = []
-    attempt = regularization._Tries.attempt
+    attempt = penalty_module._Tries.attempt
     monkeypatch.setattr(
-        regularization._Tries, "attempt", lambda self, a: (tries.append(a), attempt(self, a))[1]
+        penalty_module._Tries, "attempt", lambda self, a: (tries.append(a), attempt(self, a))[1]
     )
-    monkeypatch.setattr(regularization, "EXACT_FEATURES", 200)
+    monkeypatch.setattr(penalty_module, "EXACT_FEATURES", 200)
     searched = random_feature_statistics.solve(criterion)
     assert 1 <= len(tries) <= 6
     equations = random_feature_statistics.equations(True)
 
     def height(solution):
         penalty = solution.alpha * np.sum(solution.coef**2, axis=0)
-        trial = regularization.Trial(solution.rss, penalty, solution.effective_dof, 0.0)
-        return regularization.criterion_value(equations, "gcv", trial)
+        trial = penalty_module.Trial(solution.rss, penalty, solution.effective_dof, 0.0)
+        return penalty_module.criterion_value(equations, "gcv", trial)
 
     several = random_feature_statistics.solve(alphas, criterion=criterion)
     if criterion == "gcv":
@@ -519,8 +519,8 @@ def test_the_search_for_many_features_agrees_with_the_exact_one(
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_the_search_knows_the_derivatives(criterion, fit_intercept, random_feature_statistics):
     equations = random_feature_statistics.equations(fit_intercept)
-    tries = regularization._Tries(equations, criterion)
-    tries.probes = np.sqrt(regularization.PROBES) * np.eye(300)  # traces are exact with these
+    tries = penalty_module._Tries(equations, criterion)
+    tries.probes = np.sqrt(penalty_module.PROBES) * np.eye(300)  # traces are exact with these
 
     def height(x):
         tries.lowest = np.inf
@@ -536,7 +536,7 @@ def test_the_search_knows_the_derivatives(criterion, fit_intercept, random_featu
 
 
 def test_the_search_ends_at_the_ends_of_its_range(monkeypatch):
-    monkeypatch.setattr(regularization, "EXACT_FEATURES", 4)
+    monkeypatch.setattr(penalty_module, "EXACT_FEATURES", 4)
     Z, _, _ = problem(D=9, n=200)
     exactly_linear = LeastSquares(9).update(Z, Z @ np.arange(9.0))
     noise = LeastSquares(9).update(Z, np.random.default_rng(1).normal(size=200))
@@ -555,7 +555,7 @@ def test_the_search_ends_at_the_ends_of_its_range(monkeypatch):
 )
 @pytest.mark.parametrize("y_scale", [1e-100, 1.0, 1e100, 1e136])
 def test_no_scale_is_too_large_or_too_small(exact, alpha, z_scale, y_scale, monkeypatch):
-    monkeypatch.setattr(regularization, "EXACT_FEATURES", exact)
+    monkeypatch.setattr(penalty_module, "EXACT_FEATURES", exact)
     Z, Y, _ = problem(n=200, D=30, noise=5.0, offset=0.0)
     plain = LeastSquares(30, 2).update(Z, Y).solve(alpha)
     if not isinstance(alpha, str):
@@ -567,7 +567,7 @@ def test_no_scale_is_too_large_or_too_small(exact, alpha, z_scale, y_scale, monk
 
 @pytest.mark.parametrize("exact", [1024, 8])
 def test_a_list_of_penalties_has_an_answer_whatever_the_data(exact, monkeypatch):
-    monkeypatch.setattr(regularization, "EXACT_FEATURES", exact)
+    monkeypatch.setattr(penalty_module, "EXACT_FEATURES", exact)
     Z, _, _ = problem(n=200, D=30)
     constant = LeastSquares(30).update(Z, np.ones(200)).solve([1.0, 2.0])
     np.testing.assert_allclose(constant.predict(Z), 1)
@@ -581,7 +581,7 @@ def test_a_list_of_penalties_has_an_answer_whatever_the_data(exact, monkeypatch)
 @pytest.mark.parametrize("criterion", ["gcv", "evidence"])
 @pytest.mark.parametrize("n", [60, 200, 400])
 def test_few_rows_in_single_precision(n, criterion, exact, monkeypatch):
-    monkeypatch.setattr(regularization, "EXACT_FEATURES", exact)
+    monkeypatch.setattr(penalty_module, "EXACT_FEATURES", exact)
     rng = np.random.default_rng(n)
     X = rng.normal(size=(n, 3))
     y = np.sin(X[:, 0])
@@ -603,12 +603,12 @@ def test_the_search_with_fewer_rows_than_features_is_not_a_matter_of_luck(noise,
     statistics = LeastSquares(256).update(Z, y)
     equations = statistics.equations(True)
     exact = statistics.solve("gcv")
-    monkeypatch.setattr(regularization, "EXACT_FEATURES", 64)
+    monkeypatch.setattr(penalty_module, "EXACT_FEATURES", 64)
     searched = statistics.solve("gcv")
 
     def height(solution):
-        trial = regularization.Trial(solution.rss, 0.0, solution.effective_dof, 0.0)
-        return regularization.criterion_value(equations, "gcv", trial)
+        trial = penalty_module.Trial(solution.rss, 0.0, solution.effective_dof, 0.0)
+        return penalty_module.criterion_value(equations, "gcv", trial)
 
     assert height(searched) < 1.1 * height(exact)
 
@@ -687,14 +687,14 @@ def test_copies_and_pickles_are_independent():
 def test_the_estimate_of_parameters_is_as_good_as_stated(random_feature_statistics, monkeypatch):
     equations = random_feature_statistics.equations(True)
     errors = []
-    trial = regularization.Trial
-    monkeypatch.setattr(regularization, "Trial", lambda *a: errors.append(a[2]) or trial(*a))
+    trial = penalty_module.Trial
+    monkeypatch.setattr(penalty_module, "Trial", lambda *a: errors.append(a[2]) or trial(*a))
     alphas = np.logspace(-3, 2, 6)
-    tries = regularization._Tries(equations, "gcv")
+    tries = penalty_module._Tries(equations, "gcv")
     for alpha in alphas:
         tries.attempt(alpha)
     exact = np.array([random_feature_statistics.solve(a).effective_dof for a in alphas])
-    stated = np.sqrt(2 * np.minimum(exact, 300 - exact) / regularization.PROBES)
+    stated = np.sqrt(2 * np.minimum(exact, 300 - exact) / penalty_module.PROBES)
     assert np.all(np.abs(errors - exact) < 3 * stated)
 
 

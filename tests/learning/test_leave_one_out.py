@@ -13,9 +13,9 @@ from sklearn.linear_model import Ridge
 from kitchenette import Fastfood, KernelClassifier, KernelRegressor, LeastSquares
 from kitchenette.data.keys import row_keys
 from kitchenette.kernels import Gaussian
-from kitchenette.learning import leave_one_out, regularization
-from kitchenette.learning.leave_one_out import LeaveOneOut
-from kitchenette.learning.row_sample import RowSample
+from kitchenette.learning import leave_one_out
+from kitchenette.learning import penalty as penalty_module
+from kitchenette.learning.leave_one_out import LeaveOneOut, RowSample
 
 
 def problem(n_rows=60, n_features=12, n_targets=2, seed=0):
@@ -94,7 +94,7 @@ def test_a_model_that_is_no_better_than_the_mean_is_not_taken(n_features, monkey
     Z, noise = rng.normal(size=(60, n_features)), rng.normal(size=(60, 1))
     mean = left_out(Z, noise, None)
     trace = mean._equations.trace
-    assert mean.chosen() == regularization.LARGEST_PENALTY * trace
+    assert mean.chosen() == penalty_module.LARGEST_PENALTY * trace
     expected = [(noise.sum() - noise[i]) / 59 for i in range(60)]
     found = mean.rows.targets - mean._left_out(np.zeros((60, 1)), np.zeros(60))
     assert sorted((mean.rows.targets - found).ravel()) == pytest.approx(sorted(np.ravel(expected)))
@@ -105,7 +105,7 @@ def test_large_problems_are_solved_by_steps(monkeypatch):
     Z, Y, weights = problem(n_rows=200, n_features=50)
     exact = left_out(Z, Y, weights).chosen()
     monkeypatch.setattr("kitchenette.learning.leave_one_out.EXACT_FEATURES", 10)
-    monkeypatch.setattr(regularization, "EXACT_FEATURES", 10)
+    monkeypatch.setattr(penalty_module, "EXACT_FEATURES", 10)
     assert abs(np.log10(left_out(Z, Y, weights).chosen() / exact)) < 1
 
 

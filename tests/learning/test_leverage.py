@@ -8,13 +8,17 @@ import pytest
 from kitchenette import Fastfood, KernelRegressor, TensorSketch
 from kitchenette.data import source
 from kitchenette.kernels import Gaussian, Polynomial
-from kitchenette.learning import iterative_solver, leverage, preconditioner
-from kitchenette.learning.iterative_solver import Settings
-from kitchenette.learning.leverage import chances, leverage_scores, systematic_sample
-from kitchenette.learning.passes import FeatureRows
-from kitchenette.learning.preconditioner import Preconditioner
-from kitchenette.learning.source_rows import SourceRows
-from kitchenette.learning.squared_solver import SquaredSolver
+from kitchenette.learning import iterative, preconditioner
+from kitchenette.learning.conjugate_gradients import SquaredSolver
+from kitchenette.learning.iterative import Settings
+from kitchenette.learning.losses import Squared
+from kitchenette.learning.passes import FeatureRows, SourceRows
+from kitchenette.learning.preconditioner import (
+    Preconditioner,
+    chances,
+    leverage_scores,
+    systematic_sample,
+)
 from kitchenette.learning.target_coding import NumberCoding
 
 SETTINGS = Settings(None, True, 100, 1e-3, 0)
@@ -37,7 +41,7 @@ def exact_leverages(rows):
     Z, mean = rows.features().astype(float), rows.moments().mean
     C = Z - mean
     A = C.T @ (rows.weights[:, None] * C)
-    A += leverage.PENALTY * np.trace(A) * np.eye(len(A))
+    A += preconditioner.PENALTY * np.trace(A) * np.eye(len(A))
     return np.einsum("ij,ij->i", C, np.linalg.solve(A, C.T).T)
 
 
@@ -48,7 +52,7 @@ def test_scores_of_all_features_and_rows_are_the_leverages():
 
 
 def test_scores_of_a_few_features_and_rows_find_the_rare_rows(monkeypatch):
-    monkeypatch.setattr(leverage, "SCORE_FEATURES", 24)
+    monkeypatch.setattr(preconditioner, "SCORE_FEATURES", 24)
     rows = rare_rows()
     scores = leverage_scores(rows, rows.some(np.arange(200)), rows.moments().mean)
     highest = np.argsort(exact_leverages(rows))[-8:]
@@ -160,11 +164,11 @@ def test_a_sample_by_leverage_misses_no_direction(monkeypatch):
     by_leverage, even = [], []
     for seed in range(5):
         rows = rare_rows(seed=seed)
-        learning = SquaredSolver(rows, "squared", SETTINGS, 0.5, None)
+        learning = SquaredSolver(rows, Squared(), SETTINGS, None)
         mean = rows.moments().mean
         by_leverage.append(spread_of_eigenvalues(rows, learning.sampled_rows(mean), 1e-4))
         with monkeypatch.context() as patch:
-            patch.setattr(iterative_solver, "leverage_scores", lambda *_: None)
+            patch.setattr(iterative, "leverage_scores", lambda *_: None)
             even.append(spread_of_eigenvalues(rows, learning.sampled_rows(mean), 1e-4))
     assert max(by_leverage) < min(even) / 3
 
@@ -175,7 +179,7 @@ def test_a_row_of_weight_two_is_two_rows(monkeypatch):
     twice = np.repeat(np.arange(500), 2)
     found = []
     for made in (rows.weighted(np.full(500, 2.0)), rows.some(twice).weighted(np.ones(1000))):
-        learning = SquaredSolver(made, "squared", SETTINGS, 0.5, None)
+        learning = SquaredSolver(made, Squared(), SETTINGS, None)
         sample, unit = learning.sampled_rows(rows.moments().mean), learning.weight_unit
         found.append(Preconditioner(sample, 0.1 / unit)(np.eye(64)) / unit)
     assert np.allclose(*found)

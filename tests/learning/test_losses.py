@@ -120,7 +120,7 @@ def test_losses_of_numbers_are_minimized(name, loss, weighted, monkeypatch):
     options = {"alpha": 0.5, "loss": name, "quantile": 0.3, **TIGHT}
     units = []
     monkeypatch.setattr(
-        "kitchenette.learning.smooth_solver.ScaledTargets",
+        "kitchenette.learning.quasi_newton.ScaledTargets",
         lambda kind, scales: units.append(scales) or Scaled(kind, scales),
     )
     model = KernelRegressor(MAP, **options).fit(X, y, sample_weight=weights)

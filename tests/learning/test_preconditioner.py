@@ -10,8 +10,8 @@ from kitchenette import Fastfood, TensorSketch
 from kitchenette.kernels import Gaussian, Polynomial
 from kitchenette.learning import passes, preconditioner
 from kitchenette.learning.conjugate_gradients import ConjugateGradients
+from kitchenette.learning.gram import PackedSymmetric
 from kitchenette.learning.losses import Logistic, Squared
-from kitchenette.learning.packed import PackedSymmetric
 from kitchenette.learning.passes import FeatureRows
 from kitchenette.learning.preconditioner import Preconditioner, SampledRows, sample_size
 from kitchenette.learning.target_coding import ClassCoding, CodeRule, NumberCoding

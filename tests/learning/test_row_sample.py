@@ -7,8 +7,8 @@ import pytest
 
 from kitchenette.data.drawing import SampleBuilder
 from kitchenette.data.keys import LARGEST_KEY, row_keys
-from kitchenette.files.registry import Budget
-from kitchenette.learning.row_sample import RowSample
+from kitchenette.files.budget import Budget
+from kitchenette.learning.leave_one_out import RowSample
 
 
 def sample_of(X, Y, weights=None, size=50):

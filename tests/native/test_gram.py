@@ -12,8 +12,8 @@ from scipy.linalg import cython_blas, cython_lapack
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from kitchenette import _core
-from kitchenette.learning.packed import PackedSymmetric
-from kitchenette.learning.threads import BLAS, BLAS_NAMES, one_blas_thread
+from kitchenette.learning.gram import PackedSymmetric
+from kitchenette.resources import BLAS, BLAS_NAMES, one_blas_thread
 
 pytestmark = pytest.mark.native
 

@@ -7,8 +7,8 @@ import pytest
 from scipy.linalg import lapack
 
 from kitchenette import _core
-from kitchenette.learning.packed import PackedSymmetric
-from kitchenette.learning.threads import BLAS, one_blas_thread
+from kitchenette.learning.gram import PackedSymmetric
+from kitchenette.resources import BLAS, one_blas_thread
 
 pytestmark = pytest.mark.native
 

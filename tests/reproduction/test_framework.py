@@ -9,7 +9,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from kitchenette import Fastfood, KernelRegressor
-from kitchenette.learning.squared_solver import SquaredSolver
+from kitchenette.learning.conjugate_gradients import SquaredSolver
 
 pytest.importorskip("matplotlib", reason="pictures of the experiments need matplotlib")
 

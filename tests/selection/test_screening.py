@@ -73,6 +73,7 @@ def test_screening_of_useless_rows_finds_nothing():
     assert not screened(rng.normal(size=(100, 5)), np.ones(100)).any()
     assert not screened(rng.normal(size=(20, 5)), y[:20]).any()
     assert not screened(rng.normal(size=(100, 2000)), y).any()
+    assert not screened(rng.normal(size=(100, 2)), y).any()
 
 
 def test_bins_have_about_equally_many_rows_and_keep_few_numbers():

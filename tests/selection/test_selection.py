@@ -11,7 +11,6 @@ from sklearn.preprocessing import StandardScaler
 import kitchenette
 from kitchenette import Fastfood, KernelRegressor, LeastSquares, RandomKitchenSinks
 from kitchenette.kernels import Gaussian, Matern
-from kitchenette.learning.gradients import gradient_outer_product, squared_derivatives
 from kitchenette.selection.candidates import weighted_candidate
 from kitchenette.selection.columns import (
     column_scales,
@@ -19,6 +18,7 @@ from kitchenette.selection.columns import (
     prepared_rows,
     robust_spread,
 )
+from kitchenette.selection.importance import gradient_outer_product, squared_derivatives
 from kitchenette.selection.search import learned_mixing
 from kitchenette.selection.settings import SEARCH, budget_of, pilot_sizes, trial_cost
 

@@ -36,7 +36,7 @@ from kitchenette.backends.spark_rows import (
     frame_source,
 )
 from kitchenette.backends.spark_tree import Traffic
-from kitchenette.estimators.supervised import KernelEstimator
+from kitchenette.estimators.base import KernelEstimator
 from kitchenette.files import load, save
 from kitchenette.parameters import check_count
 

@@ -27,7 +27,7 @@ from pyspark.sql.utils import is_remote
 from threadpoolctl import threadpool_limits
 
 from kitchenette.backends.plan import PartitionError
-from kitchenette.learning.memory import in_words
+from kitchenette.resources import in_words
 
 PIECES = "node int, start long, size long, data binary"
 PIECE_ARROW = pa.schema(

@@ -31,47 +31,44 @@ app = typer.Typer(
 
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
-Debug = Annotated[bool, typer.Option("--debug", help="Show where an error came from.")]
-Seed = Annotated[
-    int, typer.Option(min=0, max=2**32 - 1, metavar="N", help="Seed of everything random.")
-]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, metavar="N", help="Random seed.")]
 
 Data = Annotated[
     list[str],
     typer.Argument(
         metavar="DATA",
-        help="Files, folders or patterns: Parquet, Arrow, CSV, SVMlight, .npy or .npz.",
+        help="Files, folders or glob patterns: Parquet, Arrow, CSV, SVMlight, .npy or .npz.",
     ),
 ]
 Target = Annotated[
     list[str],
     typer.Option(
-        "--target", metavar="NAME", help="The column to be predicted; several are allowed."
+        "--target", metavar="NAME", help="The target column; repeat it for several targets."
     ),
 ]
 KnownTarget = Annotated[
     list[str],
-    typer.Option(
-        "--target", metavar="NAME", help="The column to compare with; by default as the model says."
-    ),
+    typer.Option("--target", metavar="NAME", help="The target column; by default that of the fit."),
 ]
 Passes = Annotated[
     int,
     typer.Option(
         min=1,
         max=3,
-        help="1 samples by place, in one pass over the files; 3 looks up categories in all rows.",
+        help="Passes over the files. 1 takes the sample from parts of them instead of by hash; "
+        "3 finds the categories of all rows, not of the sample only.",
     ),
 ]
 Task = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="classification or regression; by default as the target is."),
+    typer.Option(
+        metavar="NAME", help="classification or regression; by default inferred from the target."
+    ),
 ]
-Time = Annotated[
-    str | None, typer.Option("--time", metavar="10m", help="About how long it may take.")
-]
+Time = Annotated[str | None, typer.Option("--time", metavar="10m", help="Approximate time limit.")]
 Threads = Annotated[
-    int | None, typer.Option(min=1, metavar="N", help="The number of threads; by default all.")
+    int | None, typer.Option(min=1, metavar="N", help="Number of threads; by default all.")
 ]
 
 
@@ -100,16 +97,16 @@ def fit(
     target: Target,
     out: Annotated[Path, typer.Option(metavar="FILE", help="The model file.")],
     weight: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The column of weights.")
+        str | None, typer.Option(metavar="NAME", help="The column of sample weights.")
     ] = None,
     task: Task = None,
     test: Annotated[
         str | None,
         typer.Option(
             metavar="FILE|SHARE",
-            help="Rows that are not learned, to measure the error: other files, or a share of the "
-            "data, at most 20,000 rows. By default all rows are learned, and the error is that of "
-            "validation rows, each predicted by a model without it.",
+            help="Test rows: other files, or a share of the data, at most 20,000 rows. By default "
+            "the model is fitted to all rows, and its error is estimated on validation rows, each "
+            "predicted by a model that was fitted without it.",
         ),
     ] = None,
     feature_map: Annotated[
@@ -117,8 +114,8 @@ def fit(
         typer.Option(
             "--map",
             metavar="NAME",
-            help="auto, which learns scales of the columns; or Fastfood, RandomKitchenSinks, "
-            "RandomMaclaurin or TensorSketch of the columns as they are.",
+            help="auto, which learns a length scale per column; or Fastfood, RandomKitchenSinks, "
+            "RandomMaclaurin or TensorSketch of unscaled columns.",
         ),
     ] = "auto",
     kernel: Annotated[
@@ -130,55 +127,60 @@ def fit(
     ] = "auto",
     components: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help="Number of features; 1024 unless limits tell else."),
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Number of features; by default 1024, or what --time and --memory allow.",
+        ),
     ] = None,
     alpha: Annotated[
-        str, typer.Option(metavar="NUMBER|NAME", help="The penalty: auto, gcv, evidence, a number.")
+        str, typer.Option(metavar="NUMBER|NAME", help="Penalty: auto, gcv, evidence or a number.")
     ] = "auto",
     loss: Annotated[
         str,
         typer.Option(
             metavar="NAME",
-            help="squared, which takes one pass; logistic, squared_hinge, auto; huber, quantile.",
+            help="squared, which needs one pass; logistic, squared_hinge or auto for classes; "
+            "huber or quantile for numbers.",
         ),
     ] = "squared",
     solver: Annotated[
         str, typer.Option(metavar="NAME", help="auto, onepass or iterative.")
     ] = "auto",
-    memory: Annotated[
-        str | None, typer.Option(metavar="4GB", help="The memory that it may take.")
-    ] = None,
+    memory: Annotated[str | None, typer.Option(metavar="4GB", help="Memory limit.")] = None,
     time: Time = None,
     threads: Threads = None,
     options: RowOptions = RowOptions(),
     passes: Passes = 2,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on from the checkpoint of the same command.")
+        bool, typer.Option("--resume", help="Continue from the checkpoint of the same command.")
     ] = False,
     checkpoint_every: Annotated[
         str | None,
         typer.Option(
             metavar="10s",
-            help="Time between checkpoints; by default they take at most 5 % of the time.",
+            help="Time between checkpoints; by default so long that they take at most 5 % of it.",
         ),
     ] = None,
     like: Annotated[
         Path | None,
         typer.Option(
             metavar="MODEL",
-            help="Take the map of this model instead of choosing one, so that both can be merged.",
+            help="Use the map of this model instead of choosing one, so that both can be merged.",
         ),
     ] = None,
     clusters: ClusterOptions = ClusterOptions(),
     small: Annotated[
         bool,
-        typer.Option("--small", help="A small file that only predicts, and cannot learn or merge."),
+        typer.Option(
+            "--small", help="A small file, which predicts but cannot be updated or merged."
+        ),
     ] = False,
     seed: Seed = 0,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Learn from files of any size and write a model. Killed? Run it again with --resume."""
+    """Fit a model to files of any size. After an interruption, run it again with --resume."""
     with explained(debug):
         from kitchenette.cli.clusters import write_shard
         from kitchenette.cli.fitting import fit_files
@@ -236,17 +238,19 @@ def predict(
     out: Annotated[
         Path, typer.Option(metavar="FILE", help="The predictions: a .parquet or a .csv file.")
     ],
-    std: Annotated[bool, typer.Option("--std", help="Add standard deviations of numbers.")] = False,
-    proba: Annotated[bool, typer.Option("--proba", help="Add probabilities of classes.")] = False,
+    std: Annotated[
+        bool, typer.Option("--std", help="Add standard deviations (regression).")
+    ] = False,
+    proba: Annotated[bool, typer.Option("--proba", help="Add class probabilities.")] = False,
     keep: Annotated[
-        str, typer.Option(metavar="NAME,...", help="Columns that are copied to the predictions.")
+        str, typer.Option(metavar="NAME,...", help="Columns to copy to the predictions.")
     ] = "",
     threads: Threads = None,
     options: FileOptions = FileOptions(),
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Predict rows of any number, in constant memory. Columns are found by name."""
+    """Predict any number of rows in constant memory. Columns are matched by name."""
     with explained(debug):
         from kitchenette.cli.using import predict_files
 
@@ -266,7 +270,7 @@ def evaluate(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Compare predictions with what is known."""
+    """Measure the error of a model on rows with known targets."""
     with explained(debug):
         from kitchenette.cli.using import evaluate_files
 
@@ -279,20 +283,22 @@ def evaluate(
 def compare(
     data: Data,
     target: Target,
-    out: Annotated[Path, typer.Option(metavar="FILE", help="The page.")] = Path("comparison.html"),
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The HTML page.")] = Path(
+        "comparison.html"
+    ),
     rows: Annotated[
-        int, typer.Option(min=20, metavar="N", help="The largest number of rows, a sample.")
+        int, typer.Option(min=20, metavar="N", help="Largest number of rows; more are sampled.")
     ] = 20_000,
     task: Task = None,
     time: Annotated[
-        str, typer.Option("--time", metavar="1m", help="About how long it may take.")
+        str, typer.Option("--time", metavar="1m", help="Approximate time limit.")
     ] = "1m",
     options: RowOptions = RowOptions(),
     seed: Seed = 0,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Measure maps beside other models, and write a page that says which one to take."""
+    """Compare maps with other models, and write a page that recommends one."""
     with explained(debug):
         from kitchenette.cli.using import compare_files
 
@@ -316,7 +322,7 @@ def choose(
     target: Target,
     task: Task = None,
     components: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Number of features; chosen by default.")
+        int | None, typer.Option(min=1, metavar="N", help="Number of features; by default chosen.")
     ] = None,
     time: Time = None,
     options: RowOptions = RowOptions(),
@@ -324,7 +330,7 @@ def choose(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Say which kernel, scales of the columns and number of features suit a sample of the rows."""
+    """Choose a kernel, column scales and a number of features on a sample of the rows."""
     with explained(debug):
         from kitchenette.cli.using import choose_files
 
@@ -339,12 +345,12 @@ def choose(
 def inspect_command(
     model: Model,
     trust: Annotated[
-        bool, typer.Option("--trust", help="Load it however much memory and work its map takes.")
+        bool, typer.Option("--trust", help="Load it whatever memory and time its map takes.")
     ] = False,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Say what a model is: its columns, their importances, its size. Runs nothing from the file."""
+    """Describe a model: columns, importances, size. Nothing in the file is executed."""
     with explained(debug):
         from kitchenette.cli.inspecting import inspect_file
 
@@ -358,11 +364,11 @@ def merge(
     models: Annotated[
         list[Path], typer.Argument(metavar="A B ...", help="Model files with equal maps.")
     ],
-    out: Annotated[Path, typer.Option(metavar="FILE", help="The model of all their rows.")],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The merged model.")],
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Join models of different rows into one, as if it had learned all of them."""
+    """Merge models of different rows into one, as if it was fitted to all of them."""
     with explained(debug):
         from kitchenette.cli.merging import merge_files
 
@@ -372,19 +378,19 @@ def merge(
 @app.command(epilog="Example: kitchenette demo --page demo.html")
 def demo(
     rows: Annotated[
-        int, typer.Option(min=2000, metavar="N", help="Number of rows that are streamed.")
+        int, typer.Option(min=2000, metavar="N", help="Number of rows in the stream.")
     ] = 200_000,
     n_components: Annotated[
         int, typer.Option(min=1, metavar="N", help="Number of features.")
     ] = 512,
-    page: Annotated[
-        Path, typer.Option(metavar="FILE", help="Where the comparison is written.")
-    ] = Path("kitchenette-demo.html"),
+    page: Annotated[Path, typer.Option(metavar="FILE", help="The HTML page.")] = Path(
+        "kitchenette-demo.html"
+    ),
     seed: Seed = 0,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Learn a stream of rows that the exact kernel machine cannot follow, in half a minute."""
+    """Fit a stream of rows that is too long for an exact kernel machine, in half a minute."""
     with explained(debug):
         from kitchenette.cli.demo import run_demo
 

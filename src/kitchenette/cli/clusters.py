@@ -29,21 +29,21 @@ class ClusterOptions:
         str | None,
         option(
             metavar="ADDRESS",
-            help="Learn on a cluster: tcp://... of Dask, spark://... of Spark, or "
-            "local-processes=4 on this machine. All workers must see the files.",
+            help="Fit on a cluster: tcp://... of Dask, spark://... of Spark, or local-processes=4 "
+            "on this machine. All workers must be able to read the files.",
         ),
     ] = None
     shard: Annotated[
         str | None,
-        option(metavar="K/N", help="Learn the K-th of N parts of the rows, for a batch queue."),
+        option(metavar="K/N", help="Fit shard K of N of the rows, for a batch queue."),
     ] = None
     statistics_only: Annotated[
         bool,
-        option("--statistics-only", help="Write statistics of a shard, for kitchenette merge."),
+        option("--statistics-only", help="Write the statistics of a shard, for kitchenette merge."),
     ] = False
     prepared: Annotated[
         Path | None,
-        option(metavar="FILE", help="Statistics of another shard, whose map is taken."),
+        option(metavar="FILE", help="Statistics of another shard, whose map is used."),
     ] = None
 
     def check(self, like: Path | None, resume: bool) -> None:

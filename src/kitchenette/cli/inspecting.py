@@ -12,7 +12,7 @@ import numpy as np
 from kitchenette.cli.fitting import print_columns
 from kitchenette.cli.outcome import ExitCode, Problem, loaded
 from kitchenette.cli.terminal import Terminal
-from kitchenette.estimators.base import FeatureEstimator
+from kitchenette.estimators.base import KernelEstimator
 from kitchenette.files import ModelFileError
 from kitchenette.jobs import Checkpoint
 from kitchenette.jobs.fitting import column_summary
@@ -56,7 +56,7 @@ def described(model: Any) -> dict[str, Any]:
     if isinstance(model, Partial):
         return {"kind": "Partial", "estimator": model.estimator, **_of_partial(model)}
     found: dict[str, Any] = {"kind": type(model).__name__}
-    if not isinstance(model, FeatureEstimator) or not hasattr(model, "n_features_in_"):
+    if not isinstance(model, KernelEstimator) or not hasattr(model, "n_features_in_"):
         return found | {"parameters": repr(model)}
     names, targets = (getattr(model, name, None) for name in ("feature_names_in_", "target_names_"))
     feature_map = thawed(model.feature_map_)

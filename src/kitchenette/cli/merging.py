@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kitchenette.cli.outcome import ExitCode, Problem, loaded
 from kitchenette.cli.terminal import Terminal, checked_output
-from kitchenette.estimators.base import FeatureEstimator
+from kitchenette.estimators.base import KernelEstimator
 from kitchenette.files import save
 from kitchenette.jobs import Checkpoint, merge_shards
 
@@ -27,7 +27,7 @@ def merge_files(paths: Sequence[Path], out: Path, terminal: Terminal) -> None:
     terminal.line(f"{out}: {len(paths)} {what} with {n_rows:,} rows in all.")
 
 
-def _merged(paths: Sequence[Path]) -> FeatureEstimator:
+def _merged(paths: Sequence[Path]) -> KernelEstimator:
     """The model of the rows of several models."""
     first, *others = (_with_statistics(path) for path in paths)
     for path, other in zip(paths[1:], others, strict=True):
@@ -46,9 +46,9 @@ def _has_shard(path: Path) -> bool:
     return isinstance(found, Checkpoint) and "shard" in found.facts
 
 
-def _with_statistics(path: Path) -> FeatureEstimator:
+def _with_statistics(path: Path) -> KernelEstimator:
     model = loaded(path)
-    if not isinstance(model, FeatureEstimator) or getattr(model, "statistics_", None) is None:
+    if not isinstance(model, KernelEstimator) or getattr(model, "statistics_", None) is None:
         raise Problem(
             f"{path} cannot be merged: it is not an estimator with statistics.", ExitCode.MODEL
         )

@@ -168,6 +168,9 @@ def problem_of(error: Exception) -> Problem:
         return Problem(_about_files(error, sentence), ExitCode.RESOURCES)
     if isinstance(error, ValueError):
         return Problem(sentence, ExitCode.DATA)
+    if isinstance(error, ModuleNotFoundError):
+        needed = f"This command needs {error.name}, which is not installed. Install it with: "
+        return Problem(needed + "pip install 'kitchenette[cli]'", ExitCode.RESOURCES)
     what = f"{type(error).__name__}: {sentence}"
     return Problem(f"An unexpected error, {what} (--debug tells more)", ExitCode.UNEXPECTED)
 

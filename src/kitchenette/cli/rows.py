@@ -30,40 +30,39 @@ class FileOptions:
         option(
             "--format",
             metavar="NAME",
-            help="parquet, arrow, csv, svmlight or numpy, if the names do not tell.",
+            help="parquet, arrow, csv, svmlight or numpy; by default by the file extension.",
         ),
     ] = None
     array: Annotated[
         str | None,
-        option(metavar="NAME", help="The array of a .npz file that has the rows."),
+        option(metavar="NAME", help="The array with the rows in a .npz file."),
     ] = None
     delimiter: Annotated[
         str | None,
-        option(metavar="SIGN", help="The sign between the values of CSV files."),
+        option(metavar="CHARACTER", help="Delimiter of CSV files; by default detected."),
     ] = None
     decimal: Annotated[
         str,
-        option(metavar="SIGN", help="The decimal sign of CSV files."),
+        option(metavar="CHARACTER", help="Decimal separator of CSV files."),
     ] = "."
     header: Annotated[
         bool,
         option(
             "--header/--no-header",
-            help="Whether CSV files begin with the names of their columns; else they are f0, f1, "
-            "and so on.",
+            help="Whether CSV files begin with column names; without them, columns are f0, f1, ...",
         ),
     ] = True
     newlines: Annotated[
         bool,
-        option("--newlines", help="Values of CSV files have line breaks inside quotes."),
+        option("--newlines", help="Quoted values of CSV files may contain line breaks."),
     ] = False
 
     precision: Annotated[
         str | None,
         option(
             metavar="NAME",
-            help="float32 halves time and memory; float64. By default as files have numbers, and "
-            "float64 for CSV.",
+            help="float32, which halves time and memory, or float64; by default that of the files, "
+            "and float64 for CSV.",
         ),
     ] = None
 
@@ -116,24 +115,23 @@ class RowOptions(FileOptions):
 
     ignore: Annotated[
         list[str],
-        option("--ignore", metavar="NAME", help="A column that is left out."),
+        option("--ignore", metavar="NAME", help="A column to ignore."),
     ] = field(default_factory=list)
     kind: Annotated[
         list[str],
         option(
             "--kind",
             metavar="NAME=KIND",
-            help="What a column is where its type says something else: number, boolean, category "
-            "or date.",
+            help="Kind of a column, if not that of its type: number, boolean, category or date.",
         ),
     ] = field(default_factory=list)
     missing: Annotated[
         str,
-        option(metavar="WHAT", help="What to do with missing values: median or refuse."),
+        option(metavar="NAME", help="Missing values: replaced by the median, or refuse."),
     ] = "median"
     dates: Annotated[
         str,
-        option(metavar="WHAT", help="What to do with dates: refuse, or days since 1970."),
+        option(metavar="NAME", help="Dates: refuse, or days since 1970."),
     ] = "refuse"
 
     def check(self) -> None:

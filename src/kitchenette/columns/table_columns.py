@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence as Several
 from typing import Any
 
@@ -43,6 +44,12 @@ def prepared_columns(
     ignored = {j for j, column in enumerate(schema) if profile.is_identifier(column)}
     if len(ignored) == len(schema):
         ignored = set()
+        warnings.warn(
+            "Nearly all values of all columns are different. They are learned nevertheless, but "
+            "such columns only tell rows apart, and say little of other rows.",
+            UserWarning,
+            stacklevel=2,
+        )
     read = [(j, column) for j, column in enumerate(schema) if j not in ignored]
     if rules.missing == "refuse":
         for _, column in read:

@@ -126,7 +126,7 @@ class BottomK:
 
 
 def taken(values: Any, which: Any) -> Any:
-    """Some entries of an array or rows of a table; None of nothing."""
+    """Some entries of an array or rows of a table; None if there is no array."""
     return None if values is None else take(values, which)
 
 

@@ -5,34 +5,47 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import clone
+from numpy.typing import DTypeLike, NDArray
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags, get_tags
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from kitchenette.columns.preparation import check_numbers
 from kitchenette.data.collections import as_rows
+from kitchenette.data.observations import RULES
 from kitchenette.data.schema import DataError, KnownColumn
-from kitchenette.data.source import Source
-from kitchenette.files.registry import Budget, checked_state, constructed, stored_parameters
+from kitchenette.data.source import Block, Source
+from kitchenette.data.targets import array_of_targets
+from kitchenette.estimators.predictor import Answer, Predictor
+from kitchenette.files.budget import Budget
+from kitchenette.files.fields import Shape, checked_state, validate
+from kitchenette.files.registry import constructed, stored_parameters
 from kitchenette.kernels import Kernel
+from kitchenette.learning.iterative import Earlier
 from kitchenette.learning.least_squares import LeastSquares
-from kitchenette.learning.linear_model import LinearFunction
+from kitchenette.learning.leave_one_out import RowSample
+from kitchenette.learning.linear_model import LinearFunction, LinearModel
+from kitchenette.learning.losses import loss_names
 from kitchenette.learning.partial import Partial
-from kitchenette.learning.row_sample import RowSample
 from kitchenette.learning.target_coding import NoTargets
-from kitchenette.learning.warm_start import Earlier
 from kitchenette.maps.protocol import FittedMap, is_frozen, map_difference, thawed
-from kitchenette.parameters import ValueParameters, shallow_copy
+from kitchenette.parameters import (
+    check_choice,
+    refuse_unknown_parameters,
+    set_nested_parameters,
+    shallow_copy,
+)
+from kitchenette.selection import AutoMap
+from kitchenette.selection.importance import importance
 from kitchenette.sketching.random import seed_from
 from kitchenette.training.feature_maps import fills_missing
 from kitchenette.training.model import Model
-from kitchenette.training.prepared import Prepared
-from kitchenette.training.rows import checked_rows, encoded_rows
+from kitchenette.training.prepared import Prepared, checked_rows, encoded_rows
+from kitchenette.training.problem import SOLVERS, is_text
 from kitchenette.training.train import (
     Start,
     columns_of,
@@ -43,15 +56,17 @@ from kitchenette.training.train import (
     prepare_source,
     refuse_targets_beside_source,
     train,
+    with_names,
 )
 
 Array = NDArray[np.float64]
+TEXT, COUNT = (str, type(None)), (int, type(None))
 
 
 def of_model(get: Callable[[Model], Any], doc: str) -> property:
     """A read-only attribute of an estimator: a value of its model, if it has one."""
 
-    def read(self: FeatureEstimator) -> Any:
+    def read(self: KernelEstimator) -> Any:
         found = None if "model_" not in vars(self) else get(self.model_)
         if found is None:
             raise AttributeError(f"This {type(self).__name__} has no such attribute.")
@@ -60,8 +75,35 @@ def of_model(get: Callable[[Model], Any], doc: str) -> property:
     return property(read, doc=doc)
 
 
-class FeatureEstimator(ValueParameters, ABC):
-    """An estimator on the features of a map.
+def of_solution(name: str, field: str, doc: str) -> property:
+    """A read-only attribute: a field of the solution, which does not exist before `solve`."""
+
+    def get(self: KernelEstimator) -> Any:
+        value = getattr(self._solution_or_error(name), field)
+        return self.model_.prepared.coding.shaped(value)
+
+    return property(get, doc=doc)
+
+
+def learns_in_one_pass(estimator: Any) -> bool:
+    """Whether methods that need statistics exist; an AttributeError says why not.
+
+    For `sklearn.utils.metaestimators.available_if`.
+    """
+    problem = estimator.problem()
+    reason = problem.without_one_pass("partial_fit")
+    if reason is not None:
+        raise AttributeError(reason)
+    return True
+
+
+def has_targets(estimator: Any) -> bool:
+    """Whether methods of regressors and classifiers exist, for `available_if`."""
+    return estimator.task is not None
+
+
+class KernelEstimator(BaseEstimator, ABC):
+    """What all estimators share; the only class between them and those of scikit-learn.
 
     All that was learned is in ``model_``, a value that is replaced in a single step; other
     attributes read from it. So other threads and interrupts see an estimator before a change or
@@ -72,11 +114,14 @@ class FeatureEstimator(ValueParameters, ABC):
     random_state: Any
     model_: Model
     task: ClassVar[str | None] = None  # what is predicted
-    solution_class: ClassVar[type[LinearFunction]]
-    default_map: ClassVar[str]  # the parameter that stands for the default map
+    solution_class: ClassVar[type[LinearFunction]] = LinearModel
+    default_map: ClassVar[str] = "'auto'"  # the parameter that stands for the default map
     map_keyword: ClassVar[str] = ""  # what is written before a map in the call of the class
     # What a model without statistics can do, and what it cannot, for an error message.
-    abilities: ClassVar[tuple[str, str]]
+    abilities: ClassVar[tuple[str, str]] = (
+        "predicts",
+        "learn from more rows, merge with others, or tell how sure a prediction is",
+    )
 
     feature_map_ = of_model(lambda model: model.prepared.feature_map, "The fitted feature map.")
     seed_ = of_model(lambda model: model.prepared.seed, "The seed that was used.")
@@ -94,6 +139,47 @@ class FeatureEstimator(ValueParameters, ABC):
             raise AttributeError(f"This {type(self).__name__} has no statistics: it is not fitted.")
         return None if self.model_.partial is None else self.model_.partial.statistics
 
+    alpha_ = of_solution("alpha_", "alpha", "The penalty that was used.")
+    # Not `coef_`: tools of scikit-learn take that for a number for each column of the rows.
+    feature_weights_ = of_solution(
+        "feature_weights_", "coef", "The weights of the random features."
+    )
+    intercept_ = of_solution("intercept_", "intercept", "The constants.")
+    loss_ = of_model(lambda m: m.loss if m.minimizes_loss else None, "The loss that was minimized.")
+    solver_ = of_model(lambda m: m.solver if m.minimizes_loss else None, "onepass or iterative.")
+    n_iter_ = of_model(
+        lambda m: m.n_iter if m.minimizes_loss else None, "The number of steps of the solver."
+    )
+    observation_rule_ = of_model(
+        lambda m: m.prepared.observation_rule if m.problem.task else None,
+        "What repeated rows and weights count for.",
+    )
+    target_names_ = of_model(
+        lambda m: m.prepared.target_names, "The names of the columns to be predicted."
+    )
+    weight_name_ = of_model(lambda m: m.prepared.weight_name, "The name of the column of weights.")
+
+    @property
+    def log_marginal_likelihood_(self) -> float:
+        """The log density of the targets."""
+        found = self._solution_or_error("log_marginal_likelihood_").log_marginal_likelihood
+        if np.isnan(found):
+            raise AttributeError(
+                "log_marginal_likelihood_ does not exist: an iterative solver computes it with "
+                "alpha='evidence' only."
+            )
+        return float(found)
+
+    @property
+    def validation_score_(self) -> float:
+        """The score of models without the validation rows on these rows."""
+        score = self._solution_or_error("validation_score_").validation.score
+        if score is None:
+            raise AttributeError(
+                "validation_score_ does not exist: there were no validation rows, or too few."
+            )
+        return float(score)
+
     def __sklearn_is_fitted__(self) -> bool:
         return "model_" in vars(self) and self.model_.has_rows
 
@@ -108,9 +194,30 @@ class FeatureEstimator(ValueParameters, ABC):
 
     # ------------------------------------------------------------ parameters
 
-    @abstractmethod
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        refuse_unknown_parameters(cls, kwargs)
+        return super().__new__(cls)
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, including nested ones such as ``feature_map__n_components``.
+
+        Parameters
+        ----------
+        **params : dict
+            Names and values. Nested objects are replaced by modified copies.
+
+        Returns
+        -------
+        self : object
+            This estimator.
+        """
+        return set_nested_parameters(self, params)
+
     def _unfitted_map(self, seed: int) -> Any:
         """The map as given, or the default map with this seed."""
+        if self.feature_map is None or is_text(self.feature_map, "auto"):
+            return AutoMap(task=self.task, random_state=seed)
+        return self.feature_map
 
     @abstractmethod
     def problem(self) -> Any:
@@ -202,35 +309,6 @@ class FeatureEstimator(ValueParameters, ABC):
             self.model_ = model.with_rows(X, targets, weights, coding)
         return self
 
-    def _merged(self, other: Any) -> Self:
-        """`merge`."""
-        mine = self._partial()
-        if type(other) is not type(self):
-            raise ValueError(
-                f"{type(self).__name__} merges with models of its class; got "
-                f"{type(other).__name__}."
-            )
-        theirs = other._partial()
-        self.model_.prepared.check_mergeable(other.model_.prepared)
-        if (mine.by_class is None) != (theirs.by_class is None):
-            raise ValueError("Cannot merge models of which only one has class_weight='balanced'.")
-        if mine is theirs:
-            raise ValueError(
-                "Cannot merge a model with itself: all its rows would count twice. Merge models of "
-                "different rows."
-            )
-        if mine.n_rows > 0 and mine.equals(theirs):
-            warnings.warn(
-                f"Both models have the same statistics of {mine.n_rows:,} rows. If one is a copy "
-                "of the other, these rows count twice from now on.",
-                UserWarning,
-                stacklevel=3,
-            )
-        combined = mine.combined(replace(theirs, origin=mine.origin))
-        model = replace(self.model_, problem=self.checked_problem(), known=None)
-        self.model_ = model.with_partial(combined)
-        return self
-
     def solve(self) -> Self:
         """Compute the solution, unless that has been done.
 
@@ -257,9 +335,228 @@ class FeatureEstimator(ValueParameters, ABC):
         self._current().solution  # noqa: B018
         return self
 
+    def remember_names(self, source: Source) -> None:
+        """Keep the names of the columns of a source that are targets and weights, if there are any.
+
+        Parameters
+        ----------
+        source : Source
+            What the model learns from.
+        """
+        self.model_ = replace(self.model_, prepared=with_names(self.model_.prepared, source))
+
     def _earlier(self) -> Earlier | None:
-        """The model before this fit, if it is to be the start of the next one."""
-        return None
+        if not getattr(self, "warm_start", False) or "model_" not in vars(self):
+            return None
+        model = self.model_
+        solution, prepared = model.solution_if_known, model.prepared
+        if solution is None:
+            return None
+        coef = prepared.coding.reduced(solution.coef, model.loss)
+        intercept = prepared.coding.reduced(solution.intercept[None], model.loss)[0]
+        return Earlier(prepared.fitted, prepared.n_columns, coef, intercept, model.loss)
+
+    @available_if(has_targets)
+    def downdate(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Remove rows that were learned before, the inverse of `partial_fit`.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            The rows, targets and weights as they were learned. Others are refused where they are
+            found out: by the sample of ``validation_rows`` distinct rows, which knows all rows if
+            there are no more, and by the statistics (`LeastSquares.downdate`). Accuracy is
+            lost if the removed rows outweigh the remaining ones.
+
+        Returns
+        -------
+        self : object
+            This model.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kitchenette import Fastfood, KernelRegressor
+        >>> X = np.random.default_rng(0).normal(size=(500, 3))
+        >>> model = KernelRegressor(Fastfood(n_components=64, random_state=0)).fit(X, X[:, 0])
+        >>> model.downdate(X[:100], X[:100, 0]).statistics_.n_rows
+        400
+        """
+        self._partial()
+        problem, model = self.checked_problem(), self.model_
+        if isinstance(X, Source):
+            raise ValueError("Rows are removed as arrays or data frames, not as a source.")
+        coding = model.prepared.coding
+        _, X, targets, weights = encoded_rows(model.prepared, coding, X, y, sample_weight)
+        model = replace(model, problem=problem, known=None)
+        self.model_ = model.without_rows(X, targets, weights)
+        return self
+
+    def merge(self, other: Any) -> Self:
+        """Add the rows of another model, which is not changed.
+
+        Parameters
+        ----------
+        other : object
+            A fitted model of the same class with an equal feature map. To share a map that
+            depends on data, fit it once and pass it to both models in a
+            `sklearn.frozen.FrozenEstimator`. Its rows are other ones: the model itself is refused,
+            and a copy of it gets a warning, because rows would count twice.
+
+        Returns
+        -------
+        self : object
+            This model, as if fitted on the rows of both, with its own parameters.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kitchenette import Fastfood, KernelPCA
+        >>> from kitchenette.kernels import Gaussian
+        >>> X = np.random.default_rng(0).normal(size=(500, 3))
+        >>> feature_map = Fastfood(Gaussian(2.0), n_components=64, random_state=0)
+        >>> here, there = (KernelPCA(2, feature_map).fit(part) for part in (X[:200], X[200:]))
+        >>> here.merge(there).statistics_.n_rows
+        500
+        """
+        mine = self._partial()
+        if type(other) is not type(self):
+            raise ValueError(
+                f"{type(self).__name__} merges with models of its class; got "
+                f"{type(other).__name__}."
+            )
+        theirs = other._partial()
+        self.model_.prepared.check_mergeable(other.model_.prepared)
+        if (mine.by_class is None) != (theirs.by_class is None):
+            raise ValueError("Cannot merge models of which only one has class_weight='balanced'.")
+        if mine is theirs:
+            raise ValueError(
+                "Cannot merge a model with itself: all its rows would count twice. Merge models of "
+                "different rows."
+            )
+        if mine.n_rows > 0 and mine.equals(theirs):
+            warnings.warn(
+                f"Both models have the same statistics of {mine.n_rows:,} rows. If one is a copy "
+                "of the other, these rows count twice from now on.",
+                UserWarning,
+                stacklevel=2,
+            )
+        combined = mine.combined(replace(theirs, origin=mine.origin))
+        model = replace(self.model_, problem=self.checked_problem(), known=None)
+        self.model_ = model.with_partial(combined)
+        return self
+
+    @property
+    def feature_importances_(self) -> Array:
+        """The importance of each column; see `importance`."""
+        if self.statistics_ is None:
+            raise AttributeError(
+                "feature_importances_ needs the statistics of one pass over the rows, which this "
+                "model does not have. sklearn.inspection.permutation_importance needs none."
+            )
+        self._solution_or_error("feature_importances_")
+        try:
+            return self.importance()
+        except ValueError as error:
+            raise AttributeError(str(error)) from error
+
+    @available_if(has_targets)
+    def importance(self, X: Any = None) -> Array:
+        """How much the predictions change with each column.
+
+        The root mean square of the derivative of the prediction in the column, over all rows that
+        the model has learned from, times the spread of the column, divided by their sum. It says
+        what the model reacts to, at no cost; `sklearn.inspection.permutation_importance` says what
+        its accuracy rests on, and needs many predictions.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_rows, n_columns), optional
+            Rows from which the spreads of the columns are computed. Without them, an `AutoMap`
+            knows the spreads; for other maps, columns are compared in units of their length scales.
+
+        Returns
+        -------
+        importances : ndarray of shape (n_columns,)
+            Numbers that are not negative, with a sum of one. The derivatives of several targets or
+            classes are added in square. The map must have Fourier features: `AutoMap`, `Fastfood`
+            or `RandomKitchenSinks`, also after a scaler.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kitchenette import Fastfood, KernelRegressor
+        >>> X = np.random.default_rng(0).normal(size=(500, 3))
+        >>> model = KernelRegressor(Fastfood(n_components=64, random_state=0))
+        >>> model = model.fit(X, 3 * X[:, 1] + X[:, 2])
+        >>> model.importance(X).round(1)
+        array([0. , 0.7, 0.3])
+        """
+        model, statistics = self._current(), self._partial().statistics
+        assert statistics is not None
+        return importance(model.prepared.fitted, statistics, model.solution.coef, X)
+
+    @available_if(has_targets)
+    def plot_importance(self, X: Any = None, *, most: int = 20, ax: Any = None) -> Any:
+        """Draw the importances of the most important columns as bars.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame, optional
+            As in `importance`.
+        most : int, default=20
+            The largest number of columns.
+        ax : matplotlib Axes, optional
+            Where to draw; by default a new figure. Matplotlib must be installed.
+
+        Returns
+        -------
+        ax : matplotlib Axes
+            With a bar for each column, the most important one on top.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kitchenette import Fastfood, KernelRegressor
+        >>> X = np.random.default_rng(0).normal(size=(500, 3))
+        >>> model = KernelRegressor(Fastfood(n_components=64, random_state=0)).fit(X, X[:, 1])
+        >>> ax = model.plot_importance(X, most=2)  # doctest: +SKIP
+        >>> len(ax.patches)  # doctest: +SKIP
+        2
+        """
+        if ax is None:
+            from matplotlib import pyplot
+
+            ax = pyplot.subplots()[1]
+        sizes = self.importance(X)
+        names = getattr(self, "feature_names_in_", np.arange(sizes.size))
+        order = np.argsort(sizes)[-most:]
+        ax.barh([str(name) for name in names[order]], sizes[order])
+        ax.set(xlabel="root mean square derivative x spread, sum 1")
+        return ax
+
+    def _score(self, X: Any, y: Any, sample_weight: Any, of_arrays: Any) -> float:
+        """`score` of rows anywhere; ``of_arrays`` is that of scikit-learn."""
+        rows, given, weights = as_rows(X, y, sample_weight)
+        if isinstance(rows, Source):
+            refuse_targets_beside_source(given, weights)
+            return score_of_source(self, rows)
+        return float(of_arrays(X, array_of_targets(y), sample_weight))
+
+    def _predictor(self, model: Model, dtype: DTypeLike | None, answer: Answer) -> Predictor:
+        """A `Predictor`, by default in the precision of the features learned."""
+        solution, prepared = model.solution, model.prepared
+        if dtype is None:
+            dtype = np.float32 if solution.has_float32 else np.float64
+        return Predictor(
+            prepared.fitted.for_inference(),
+            solution.coef,
+            solution.intercept,
+            prepared.n_columns,
+            np.dtype(dtype),
+            answer,
+            prepared.names,
+        )
 
     # ------------------------------------------------------------ stages
 
@@ -430,8 +727,26 @@ class FeatureEstimator(ValueParameters, ABC):
 
     def target_state(self, model: Model) -> dict[str, Any]:
         """What is stored of the targets."""
-        return {}
+        if self.task is None:
+            return {}
+        prepared = model.prepared
+        state: dict[str, Any] = {
+            "observation_rule_": prepared.observation_rule,
+            "target_names_": prepared.target_names,
+            "weight_name_": prepared.weight_name,
+        }
+        if model.has_rows:
+            state |= {"solver_": model.solver, "loss_": model.loss, "n_iter_": model.n_iter}
+        return state
 
+    names_types: ClassVar[dict[str, Any]] = {
+        "observation_rule_": TEXT,
+        "target_names_": (np.ndarray, type(None)),
+        "weight_name_": TEXT,
+        "solver_": TEXT,
+        "loss_": TEXT,
+        "n_iter_": COUNT,
+    }
     target_types: ClassVar[dict[str, Any]] = {}  # of `target_state`
 
     @classmethod
@@ -458,7 +773,7 @@ class FeatureEstimator(ValueParameters, ABC):
                 "seed_": int,
                 "n_features_in_": int,
                 "feature_names_in_": (np.ndarray, type(None)),
-                "medians_": (np.ndarray, type(None)),
+                "medians_": Array | None,
                 "sample": (RowSample, type(None)),
                 "model": (self.solution_class, type(None)),
                 **self.target_types,
@@ -476,7 +791,6 @@ class FeatureEstimator(ValueParameters, ABC):
             raise ValueError("there are neither statistics nor weights.")
         for_inference: Any = feature_map.for_inference()
         if values["medians_"] is not None:
-            check_numbers("medians_ of the columns", values["medians_"], values["n_features_in_"])
             for_inference.medians_ = values["medians_"]
         prepared = Prepared(
             estimator=type(self).__name__,
@@ -501,6 +815,7 @@ class FeatureEstimator(ValueParameters, ABC):
                 sample=values["sample"],
             )
         self._check_restored(prepared, statistics, values["sample"], solution)
+        validate(for_inference, {"medians_": Annotated[Array, Shape(prepared.n_columns)]})
         if partial is not None:
             partial.check()
         solver = values.get("solver_") or "onepass"
@@ -513,7 +828,21 @@ class FeatureEstimator(ValueParameters, ABC):
 
     def restored_names(self, values: dict[str, Any]) -> dict[str, Any]:
         """Names of columns and the rule of observations, from a model file."""
-        return {}
+        if self.task is None:
+            return {}
+        names = values["target_names_"]
+        if names is not None and (names.ndim != 1 or names.dtype != object):
+            raise ValueError("target_names_ must be names.")
+        solver, loss = values["solver_"] or "onepass", values["loss_"] or "squared"
+        if solver not in SOLVERS[1:] or loss not in loss_names(self.task):
+            raise ValueError("solver_ and loss_ must be among those that exist.")
+        rule = values["observation_rule_"] or RULES[0]
+        check_choice("observation_rule_", rule, RULES)
+        return {
+            "observation_rule": rule,
+            "target_names": names,
+            "weight_name": values["weight_name_"],
+        }
 
     @staticmethod
     def _check_restored(
@@ -549,3 +878,100 @@ def outputs_of(model: Model, X: Any) -> tuple[Array, np.dtype[Any]]:
     if not found:
         raise DataError("The source has no rows.")
     return np.concatenate([out for out, _ in found]), found[0][1]
+
+
+# ---------------------------------------------------------------- scores of rows in parts
+
+
+@dataclass(frozen=True)
+class Sums:
+    """What the score of some rows is computed from.
+
+    Attributes
+    ----------
+    weight : float
+        The sum of the weights.
+    error : ndarray of shape (n_targets,)
+        The weighted sums of squared errors; of a classifier the weight of wrong labels.
+    mean, spread : ndarrays of shape (n_targets,)
+        The weighted means of the targets, and the weighted sums of squared deviations from them.
+    """
+
+    weight: float
+    error: Array
+    mean: Array
+    spread: Array
+
+    def combined(self, other: Self) -> Sums:
+        """The sums of the rows of both, as in Chan et al., 1979."""
+        weight = self.weight + other.weight
+        share = other.weight / weight if weight > 0 else 0.0
+        difference = other.mean - self.mean
+        return Sums(
+            weight,
+            self.error + other.error,
+            self.mean + share * difference,
+            self.spread + other.spread + self.weight * share * np.square(difference),
+        )
+
+
+@dataclass(frozen=True)
+class SumsOf:
+    """The sums of the rows of a source, as a `kitchenette.data.reduction.Reduction`.
+
+    Attributes
+    ----------
+    model : KernelClassifier or KernelRegressor
+        A solved model.
+    """
+
+    model: Any
+
+    def of(self, block: Block) -> Sums:
+        if block.y is None:
+            raise DataError("The source has no target: name the column to compare with.")
+        y = np.asarray(block.y)
+        weights = np.ones(y.shape[0]) if block.weight is None else np.asarray(block.weight, float)
+        predicted = self.model.predict(block.X)
+        if self.model.task == "classification":
+            wrong = float(weights @ (predicted != y.ravel()))
+            return Sums(weights.sum(), np.array([wrong]), np.zeros(1), np.zeros(1))
+        y = y.reshape(y.shape[0], -1).astype(np.float64)
+        if not np.isfinite(y).all():
+            raise DataError("y contains NaN or infinity.")
+        predicted = predicted.reshape(y.shape[0], -1)
+        if predicted.shape != y.shape:
+            raise DataError(f"The model has {predicted.shape[1]} targets, the data {y.shape[1]}.")
+        mean = weights @ y / weights.sum() if weights.any() else np.zeros(y.shape[1])
+        error, spread = (weights @ np.square(y - z) for z in (predicted, mean))
+        return Sums(weights.sum(), error, mean, spread)
+
+    def combined(self, a: Sums, b: Sums) -> Sums:
+        return a.combined(b)
+
+
+def score_of_source(model: Any, source: Source) -> float:
+    """The accuracy of a classifier, or the mean R^2 of a regressor, on all rows of a source.
+
+    The same as the methods ``score`` of scikit-learn, wherever the rows are.
+
+    Parameters
+    ----------
+    model : KernelClassifier or KernelRegressor
+        A fitted model.
+    source : Source
+        Rows with targets, and perhaps weights.
+
+    Returns
+    -------
+    score : float
+    """
+    sums: Sums | None = source.reduced(SumsOf(model.for_inference()))
+    if sums is None or not sums.weight > 0:
+        raise DataError("The source has no row of positive weight to compare with.")
+    if model.task == "classification":
+        return float(1 - sums.error[0] / sums.weight)
+    # As in scikit-learn, a constant target has the score 1 if it is predicted exactly, else 0.
+    constant = np.where(sums.error > 0, 1.0, 0.0)
+    ratios = np.divide(sums.error, sums.spread, out=constant, where=sums.spread > 0)
+    return float(np.mean(1 - ratios))

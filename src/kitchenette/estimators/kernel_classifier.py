@@ -11,13 +11,19 @@ from sklearn.utils.metaestimators import available_if
 
 from kitchenette.data.collections import as_rows, in_parts
 from kitchenette.data.source import Source
-from kitchenette.estimators.base import Array, of_model, outputs_of
+from kitchenette.estimators.base import (
+    Array,
+    KernelEstimator,
+    learns_in_one_pass,
+    of_model,
+    outputs_of,
+)
 from kitchenette.estimators.predictor import Predictor
-from kitchenette.estimators.supervised import KernelEstimator, learns_in_one_pass
 from kitchenette.files.registry import storable
 from kitchenette.learning.calibration import Calibration
-from kitchenette.learning.codes import DECODINGS
 from kitchenette.learning.least_squares import LeastSquares
+from kitchenette.learning.losses import LOSSES
+from kitchenette.learning.output_codes import DECODINGS
 from kitchenette.learning.target_coding import ClassCoding, Labels, Scores, labels_among
 from kitchenette.parameters import check_choice
 from kitchenette.training.model import Model
@@ -25,7 +31,7 @@ from kitchenette.training.problem import Problem
 
 
 def _has_probabilities(model: KernelClassifier) -> bool:
-    if model.validation_rows > 0 or model.loss == "logistic":
+    if model.validation_rows > 0 or getattr(LOSSES.get(model.loss), "link", None) == "softmax":
         return True
     raise AttributeError(
         "KernelClassifier has no probabilities with validation_rows=0, because they are "

@@ -9,9 +9,9 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 
 from kitchenette.data.collections import in_parts
-from kitchenette.estimators.base import FeatureEstimator
+from kitchenette.estimators.base import KernelEstimator
 from kitchenette.files.registry import storable
-from kitchenette.learning.principal_components import PrincipalComponents
+from kitchenette.learning.linear_model import PrincipalComponents
 from kitchenette.maps.fastfood import Fastfood
 from kitchenette.training.problem import Components
 
@@ -22,7 +22,7 @@ def of_components(name: str, doc: str) -> property:
 
 
 @storable
-class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureEstimator):
+class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
     """Kernel principal component analysis, in one pass over any number of rows.
 
     Principal components of the features of a map, which approximate those of its kernel. The matrix
@@ -189,33 +189,6 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureEstima
             This transformer.
         """
         return self._updated(X, None, sample_weight)
-
-    def merge(self, other: KernelPCA) -> Self:
-        """Add the rows of another transformer, which is not changed.
-
-        Parameters
-        ----------
-        other : KernelPCA
-            Fitted with an equal feature map. To share a map that depends on data, fit it once and
-            pass it to both in a `sklearn.frozen.FrozenEstimator`.
-
-        Returns
-        -------
-        self : KernelPCA
-            This transformer, as if fitted on the rows of both, with its own parameters.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from kitchenette import Fastfood, KernelPCA
-        >>> from kitchenette.kernels import Gaussian
-        >>> X = np.random.default_rng(0).normal(size=(500, 3))
-        >>> feature_map = Fastfood(Gaussian(2.0), n_components=64, random_state=0)
-        >>> here, there = (KernelPCA(2, feature_map).fit(part) for part in (X[:200], X[200:]))
-        >>> here.merge(there).statistics_.n_rows
-        500
-        """
-        return self._merged(other)
 
     # ------------------------------------------------------------ using it
 

@@ -13,14 +13,13 @@ from sklearn.utils.metaestimators import available_if
 
 from kitchenette.data.collections import in_parts
 from kitchenette.data.source import Source
-from kitchenette.estimators.base import Array, outputs_of
+from kitchenette.estimators.base import Array, KernelEstimator, learns_in_one_pass, outputs_of
 from kitchenette.estimators.predictor import Predictor
-from kitchenette.estimators.supervised import KernelEstimator, learns_in_one_pass
 from kitchenette.files.registry import storable
 from kitchenette.learning.target_coding import NumberCoding
 from kitchenette.training.model import Model
+from kitchenette.training.prepared import checked_rows
 from kitchenette.training.problem import Problem
-from kitchenette.training.rows import checked_rows
 from kitchenette.training.train import columns_of
 
 

@@ -9,10 +9,12 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, Self
 
-from kitchenette.estimators.supervised import KernelEstimator
+from kitchenette.estimators.base import KernelEstimator
 from kitchenette.files import ModelFileError, load, save
+from kitchenette.files.budget import Budget
 from kitchenette.files.container import is_foreign, remove_leftovers
-from kitchenette.files.registry import Budget, field_values, from_fields, storable
+from kitchenette.files.fields import field_values, from_fields
+from kitchenette.files.registry import storable
 from kitchenette.jobs.outputs import OutputError
 from kitchenette.parameters import check_count
 from kitchenette.training import Partial

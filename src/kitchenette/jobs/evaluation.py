@@ -11,6 +11,7 @@ import numpy as np
 from kitchenette.data import DataError, Source
 from kitchenette.estimators import KernelClassifier
 from kitchenette.jobs.columns import counted_blocks, source_for
+from kitchenette.learning.losses import LOSSES
 
 LEAST_PROBABILITY = 1e-15
 
@@ -114,7 +115,7 @@ class _Classes:
         self._model = model
         self._counts: dict[tuple[Any, Any], int] = {}
         self._log_loss = 0.0
-        self._probabilities = model.validation_rows > 0 or model.loss_ == "logistic"
+        self._probabilities = model.validation_rows > 0 or LOSSES[model.loss_].link == "softmax"
 
     def add(self, X: Any, y: Any) -> None:
         classes = self._model.classes_
@@ -171,7 +172,9 @@ class _Numbers:
 
     def add(self, X: Any, y: Any) -> None:
         if y.dtype.kind in "OUS":
-            raise DataError(f"The model predicts numbers, but the target has words ({y[0]!r}).")
+            raise DataError(
+                f"The model predicts numbers, but the target has strings such as {y[0]!r}."
+            )
         y = y.reshape(len(y), -1).astype(np.float64)
         predicted = self._model.predict(X).reshape(len(y), -1)
         if predicted.shape != y.shape:

@@ -24,12 +24,10 @@ from kitchenette.data.keys import LARGEST_KEY
 from kitchenette.data.rows import is_table, slices, take
 from kitchenette.data.tables import kind_of, numbers_of
 from kitchenette.jobs.settings import FitSettings
-from kitchenette.learning.leave_one_out import LeaveOneOut
-from kitchenette.learning.row_sample import RowSample
+from kitchenette.learning.leave_one_out import LeaveOneOut, RowSample
 from kitchenette.maps.table_map import TableMap
 from kitchenette.training.model import Model
-from kitchenette.training.prepared import Prepared
-from kitchenette.training.rows import checked_rows, encoded_rows
+from kitchenette.training.prepared import Prepared, checked_rows, encoded_rows
 
 Array = NDArray[np.float64]
 MOST_TEST_ROWS = 20_000

@@ -16,7 +16,7 @@ from typing import Any
 
 from kitchenette.backends.plan import tree
 from kitchenette.data import DataError, Source
-from kitchenette.estimators.supervised import KernelEstimator
+from kitchenette.estimators.base import KernelEstimator
 from kitchenette.files import ModelFileError, load, save
 from kitchenette.jobs.checkpoint import Checkpoint, CheckpointError
 from kitchenette.jobs.fitting import Progress, begun, check_folder, described, limits_of

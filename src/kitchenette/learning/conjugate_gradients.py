@@ -1,24 +1,95 @@
-"""Preconditioned conjugate gradients for ridge regression with several targets and penalties.
+"""The squared loss in many passes: conjugate gradients along a path of penalties.
 
 The normal equations (C' V C + alpha I) w = C' V y of centered features C are solved for every
 target and penalty in the same passes over the rows, because computing the features is what takes
 the time. The primal equations are solved also if there are fewer rows than features: a step needs
 one pass, in which every feature is computed once, while the dual equations need two.
+
+A model of some of the features gives a first penalty and weights to begin with. The statistics of m
+of the D features take one pass and m^2 operations for a row, which is a few steps of an iterative
+solver. All rows enter them, so that they show how small the penalty of all rows is, and their model
+predicts better than the first steps of the solver do. If the D features approximate a kernel k,
+then m of them, drawn at random, approximate (m / D) k. So a penalty of m features corresponds to
+one that is D / m times as large for all of them.
+
+The penalty "evidence" is chosen by stochastic Lanczos quadrature. Minus twice the log marginal
+likelihood is, up to a constant, the sum over the targets of
+
+    N log(loss / N) + log |I + G / alpha|,  loss = y'y - b' (G + alpha I)^-1 b,
+
+with G = C' V C the matrix of centered features and b = C' V y. Lanczos's method needs products
+with G only. Begun with a vector v, m steps give Gauss's quadrature with m nodes of v' f(G) v for
+every function f, so the same steps serve all penalties. Begun with b they give the loss; begun with
+random vectors of signs, the mean of which estimates a trace, they give the determinant as the trace
+of log(I + G / alpha). All vectors share the passes over the rows.
+
+Steps end when they no longer change the chosen penalty and the criterion. There is no
+preconditioner, because each penalty would need its own, so small penalties take many steps. Vectors
+are not orthogonalized again: some nodes are then found repeatedly, but their weights are divided
+among the copies, so that the quadratures do not change.
+
+A guess of the penalty is solved for first, beginning with a model of some of the features if there
+are many rows. The neighbors of this penalty begin with its solution, both in the same passes, and
+end as soon as they do not predict held-out rows better. So most passes are for one penalty: with
+ten classes, products with the weights for three take longer than the features.
+
+References
+----------
+Golub and Meurant, Matrices, moments and quadrature, 2010.
+Ubaru, Chen and Saad, Fast estimation of tr(f(A)) via stochastic Lanczos quadrature, SIAM Journal on
+Matrix Analysis and Applications 2017.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import eigh, eigh_tridiagonal
 
-from kitchenette.learning.passes import FeatureRows
-from kitchenette.learning.threads import SMALL_ORDER, one_blas_thread
+from kitchenette.learning.iterative import (
+    IMPROVEMENT,
+    MOST_PENALTIES,
+    RATIO,
+    EarlyStopping,
+    IterativeSolver,
+    SolverResult,
+    warn_of_steps,
+)
+from kitchenette.learning.least_squares import LeastSquares
+from kitchenette.learning.passes import FeatureRows, Moments
+from kitchenette.learning.penalty import (
+    CONSTANT,
+    LARGEST_PENALTY,
+    SINGULAR_PENALTY,
+    check_observations,
+    minimum,
+)
+from kitchenette.learning.preconditioner import Preconditioner, SampledRows
+from kitchenette.learning.solution import log_evidence
+from kitchenette.resources import SMALL_ORDER, one_blas_thread
+from kitchenette.sketching.random import Stream
 
 Array = NDArray[np.float64]
 Inverse = Callable[[Array], Array]
 SMALLEST = 1e-14  # smaller residuals, relative to the right-hand side, are rounding errors
+COARSE_FEATURES = 2048
+ROWS_PER_FEATURE = 16  # distinct rows for a feature, at least: fewer want too small a penalty
+EXPONENTS = np.arange(-9.0, 1.0, 0.5)  # of ten, for penalties relative to the trace
+PROBES = 16  # vectors of signs
+LEAST_STEPS = 4
+STEADY_STEPS = 2  # consecutive steps with small changes, after which the method stops
+STEADY_PENALTY = 0.03  # a small change of log(alpha)
+STEADY_VALUE = 1e-4  # a small change of the criterion, per observation and target
+BREAKDOWN = 1e-12  # a vector of smaller relative length consists of rounding errors
+PENALTIES = 3  # the largest number that are solved for in the same passes
+FINAL_STEPS = 5  # at least, for all rows; fewer if they reach the residual of the chosen model
+# The residual of a solution that will not change much any more. Above it, held-out rows do not end
+# the steps for the first penalty: the first steps may predict them worse than a constant does.
+SETTLED = 0.02
+COLUMNS = 64  # the largest number of targets times penalties in the same passes
 
 
 class ConjugateGradients:
@@ -128,3 +199,488 @@ class ConjugateGradients:
         sizes = np.linalg.norm(self._residual, axis=1, keepdims=True)
         unfinished = (sizes > SMALLEST * self._norms) & (b > 0)
         return np.where(unfinished, a / np.where(unfinished, b, 1.0), 0.0)
+
+
+@dataclass(frozen=True)
+class CoarseModel:
+    """The best model of some of the features for rows that were held out.
+
+    Attributes
+    ----------
+    alpha : float
+        The penalty of all features that corresponds to that of these.
+    coef : ndarray of shape (n_features, n_targets)
+        The weights of all features; zero for those that the model does not have.
+    """
+
+    alpha: float
+    coef: Array
+
+
+def drawn_features(n_features: int, n_distinct: int) -> NDArray[np.intp] | None:
+    """The features of a coarse model; None if there are too few features or rows for one."""
+    if n_features < 2 * COARSE_FEATURES or n_distinct < ROWS_PER_FEATURE * COARSE_FEATURES:
+        return None
+    # A regular choice could take only cosines, or rows of a Hadamard matrix that resemble another.
+    drawn = np.random.default_rng(0).choice(n_features, COARSE_FEATURES, replace=False)
+    return np.sort(drawn)
+
+
+def coarse_bytes(n_features: int, n_rows: int) -> int:
+    """The memory that a coarse model takes: its statistics, all entries of them, eigenvectors."""
+    which = drawn_features(n_features, n_rows)
+    return 0 if which is None else 28 * which.size**2
+
+
+def coarse_model(
+    statistics: LeastSquares,
+    which: NDArray[np.intp],
+    held_rows: FeatureRows,
+    *,
+    fit_intercept: bool,
+) -> CoarseModel | None:
+    """The model with the penalty of the least squared error on held-out rows.
+
+    Parameters
+    ----------
+    statistics : LeastSquares
+        The statistics of some features of the rows that are learned.
+    which : ndarray of int
+        These features.
+    held_rows : FeatureRows
+        The rows that were held out.
+    fit_intercept : bool
+        Whether there is an intercept.
+
+    Returns
+    -------
+    model : CoarseModel or None
+        None if the features are constant up to rounding.
+    """
+    lower, cross = statistics.gram.full(), statistics.cross
+    mean, target_mean = statistics.feature_mean, statistics.target_mean
+    size = statistics.count * float(mean @ mean)
+    if not fit_intercept:
+        lower += statistics.count * np.outer(mean, mean)
+        cross = cross + statistics.count * np.outer(mean, target_mean)
+        mean, target_mean = np.zeros_like(mean), np.zeros_like(target_mean)
+    trace = float(np.einsum("ii->", lower))
+    if not CONSTANT**2 * size < trace < np.inf:
+        return None
+    alphas = trace * 10**EXPONENTS
+    with one_blas_thread(lower.shape[0]):
+        values, vectors = eigh(lower, lower=True, overwrite_a=True, check_finite=False)
+        rotated, values = vectors.T @ cross, np.maximum(values, 0)
+        models = [vectors @ (rotated / (values + alpha)[:, None]) for alpha in alphas]
+    squares = np.einsum("ii->i", statistics.target_gram)
+    errors = _errors(models, which, held_rows, mean, target_mean, np.where(squares > 0, squares, 1))
+    best = int(errors.argmin())
+    coef = np.zeros((held_rows.n_features, cross.shape[1]))
+    coef[which] = models[best]
+    return CoarseModel(float(alphas[best]) * held_rows.n_features / which.size, coef)
+
+
+def _errors(
+    models: list[Array],
+    which: NDArray[np.intp],
+    rows: FeatureRows,
+    mean: Array,
+    target_mean: Array,
+    spreads: Array,
+) -> Array:
+    """Sums of squared errors of models of centered features, relative to the targets' spreads."""
+    weights, errors = np.hstack(models), np.zeros(len(models))
+    for part, Z in rows.some_features(which):
+        centered = rows.coding.columns(rows.targets[part]) - target_mean
+        outputs = ((Z - mean) @ weights).reshape(len(Z), len(models), -1)
+        squares = np.square(outputs - centered[:, None]) / spreads
+        errors += np.einsum("npt,n->p", squares, rows.weights[part])
+    return errors
+
+
+class Lanczos:
+    """Lanczos's method for several vectors at once.
+
+    Parameters
+    ----------
+    product : callable
+        The product of the symmetric matrix with columns.
+    start : ndarray of shape (n, n_vectors)
+        The vectors; those of zeros have quadratures of zero.
+    """
+
+    def __init__(self, product: Callable[[Array], Array], start: Array):
+        self._product = product
+        self.lengths = np.linalg.norm(start, axis=0)
+        self._vectors = start / np.where(self.lengths > 0, self.lengths, 1.0)
+        self._before = np.zeros_like(start)
+        self._diagonals: list[Array] = []
+        self._beside: list[Array] = []  # the other diagonals of the tridiagonal matrices
+        self._sizes = np.zeros(start.shape[1])
+
+    @property
+    def n_steps(self) -> int:
+        return len(self._diagonals)
+
+    def step(self) -> None:
+        """One more node of all quadratures; takes one product."""
+        image = self._product(self._vectors)
+        diagonal = np.einsum("ij,ij->j", self._vectors, image)
+        image -= diagonal * self._vectors
+        if self._beside:
+            image -= self._beside[-1] * self._before
+        beside = np.linalg.norm(image, axis=0)
+        self._sizes = np.maximum(self._sizes, np.abs(diagonal) + beside)
+        beside = np.where(beside > BREAKDOWN * self._sizes, beside, 0.0)
+        self._before = self._vectors
+        self._vectors = np.where(beside > 0, image / np.where(beside > 0, beside, 1.0), 0.0)
+        self._diagonals.append(diagonal)
+        self._beside.append(beside)
+
+    def quadratures(self) -> tuple[Array, Array]:
+        """Nodes and weights, each of shape (n_vectors, n_steps).
+
+        v' f(G) v is the sum of f(nodes) times weights.
+        """
+        diagonals, beside = np.array(self._diagonals), np.array(self._beside)[:-1]
+        nodes, weights = np.empty((2, self.lengths.size, self.n_steps))
+        for i, length in enumerate(self.lengths):
+            values, vectors = eigh_tridiagonal(diagonals[:, i], beside[:, i])
+            nodes[i], weights[i] = np.maximum(values, 0), np.square(length * vectors[0])
+        return nodes, weights
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The marginal likelihood of some rows as a function of the penalty.
+
+    Attributes
+    ----------
+    moments : Moments
+        The moments of features and targets.
+    n_observations : float
+        How many observations the rows stand for.
+    fit_intercept : bool
+        Whether there is an intercept.
+    resolution : float
+        The relative rounding error of the features.
+    nodes, weights : ndarrays of shape (n_targets + n_probes, n_steps)
+        Quadratures of the right-hand sides, and of random vectors after them.
+    """
+
+    moments: Moments
+    n_observations: float
+    fit_intercept: bool
+    resolution: float
+    nodes: Array
+    weights: Array
+
+    @property
+    def degrees_of_freedom(self) -> float:
+        return self.n_observations - self.fit_intercept
+
+    def loss(self, alpha: float) -> Array:
+        """The sum of squares of each target's residuals, plus the penalty."""
+        squares = self.moments.target_squares
+        nodes, weights = self.nodes[: squares.size], self.weights[: squares.size]
+        explained = (weights / (nodes + alpha)).sum(axis=1)
+        return np.maximum(squares - explained, self.resolution * squares)
+
+    def log_determinant(self, alpha: float) -> float:
+        """The logarithm of |I + G / alpha|."""
+        n_targets = self.moments.target_squares.size
+        probes = self.weights[n_targets:] * np.log1p(self.nodes[n_targets:] / alpha)
+        return float(probes.sum(axis=1).mean())
+
+    def criterion(self, alpha: float) -> float:
+        """Minus twice the log marginal likelihood, up to a constant."""
+        N, varying = self.degrees_of_freedom, self.moments.target_squares > 0
+        terms = N * np.log(self.loss(alpha)[varying] / N) + self.log_determinant(alpha)
+        return float(terms.sum())
+
+    def log_marginal_likelihood(self, alpha: float) -> float:
+        """The log density of the targets."""
+        scale = self.n_observations / self.moments.count
+        return log_evidence(
+            scale * self.loss(alpha),
+            self.log_determinant(alpha),
+            self.n_observations,
+            self.fit_intercept,
+        )
+
+    def best_penalty(self) -> float:
+        """The penalty of the largest marginal likelihood."""
+        n_features, n_targets = self.moments.cross.shape
+        trace = float((self.nodes * self.weights)[n_targets:].sum(axis=1).mean())
+        size = trace + self.moments.count * float(np.square(self.moments.mean).sum())
+        if not trace > CONSTANT**2 * size or not self.moments.target_squares.any():
+            return max(1.0, size)  # features or targets are constant up to rounding
+        smallest = self.resolution
+        if self.degrees_of_freedom <= n_features:
+            smallest = max(smallest, SINGULAR_PENALTY)
+        low, high = np.log(smallest * trace), np.log(LARGEST_PENALTY * trace)
+        found = minimum(self.criterion, float(low), float(high), trace)
+        assert found is not None
+        return found
+
+
+def choose_by_evidence(
+    rows: FeatureRows,
+    moments: Moments,
+    n_observations: float,
+    *,
+    fit_intercept: bool,
+    max_steps: int,
+    report: Callable[[int, float], None],
+) -> tuple[float, float]:
+    """The penalty of the largest marginal likelihood, and the logarithm of this likelihood.
+
+    Parameters
+    ----------
+    rows : FeatureRows
+        The rows.
+    moments : Moments
+        Their moments; uncentered ones without an intercept.
+    n_observations : float
+        How many observations the rows stand for.
+    fit_intercept : bool
+        Whether there is an intercept.
+    max_steps : int
+        The largest number of passes over the rows.
+    report : callable
+        Called after each step with its number and the penalty.
+    """
+    check_observations("evidence", n_observations, fit_intercept)
+    n_features, n_targets = moments.cross.shape
+    signs = Stream(0, "trace").signs(PROBES, n_features).T.astype(np.float64)
+    lanczos = Lanczos(
+        lambda V: rows.normal_product(np.ascontiguousarray(V), moments.mean)[0],
+        np.concatenate([moments.cross, signs], axis=1),
+    )
+    resolution = float(np.finfo(rows.some(np.arange(1)).features().dtype).eps)
+    tolerance = STEADY_VALUE * n_observations * n_targets
+    position, value, steady = np.inf, np.inf, 0
+    while True:
+        lanczos.step()
+        evidence = Evidence(
+            moments, n_observations, fit_intercept, resolution, *lanczos.quadratures()
+        )
+        alpha = evidence.best_penalty()
+        report(lanczos.n_steps, alpha)
+        before, position = position, float(np.log(alpha))
+        value_before, value = value, evidence.criterion(alpha)
+        same = abs(position - before) <= STEADY_PENALTY
+        steady = steady + 1 if same and abs(value - value_before) <= tolerance else 0
+        enough = lanczos.n_steps >= LEAST_STEPS and steady >= STEADY_STEPS
+        if enough or lanczos.n_steps >= min(max_steps, n_features):
+            return alpha, evidence.log_marginal_likelihood(alpha)
+
+
+class SquaredSolver(IterativeSolver):
+    """Conjugate gradients, for a guess of the penalty and then for others beside it."""
+
+    def learned(self) -> SolverResult:
+        if not isinstance(self.settings.alpha, str):
+            return self._learned()
+        alpha, likelihood = self._by_evidence()
+        self.settings = replace(self.settings, alpha=alpha)
+        return replace(self._learned(), log_marginal_likelihood=likelihood)
+
+    def _by_evidence(self) -> tuple[float, float]:
+        """The penalty of the largest marginal likelihood of all rows, and its logarithm."""
+
+        def report(step: int, alpha: float) -> None:
+            self.n_steps += 1
+            if self.settings.report is not None:
+                self.settings.report(
+                    f"step {step} of Lanczos: alpha {self.weight_unit * alpha:.3g}"
+                )
+
+        return choose_by_evidence(
+            self.rows,
+            self._moments(self.rows),
+            self.n_observations,
+            fit_intercept=self.settings.fit_intercept,
+            max_steps=self.settings.max_iter,
+            report=report,
+        )
+
+    def _learned(self) -> SolverResult:
+        moments = self._moments(self.training)
+        sample = self.sampled_rows(moments.mean)
+        if self.held_rows is None:
+            coef = np.zeros_like(moments.cross) if self.start is None else self.start[0]
+            given = self.settings.alpha is not None
+            alpha = self.only_penalty() if given else self.first_guess()[0]
+            start = SolverResult(coef, moments.target_mean, alpha)
+            goal = max(self.settings.tol, SMALLEST)
+            return self._solve(moments, sample, start, self.settings.max_iter, goal)
+        chosen = self._chosen(moments, sample)
+        self.best = chosen
+        moments = moments.combined(self._moments(self.held_rows))
+        goal = max(chosen.residual, self.settings.tol, SMALLEST)
+        return self._solve(moments, sample, chosen, max(chosen.n_iter, FINAL_STEPS), goal)
+
+    def _moments(self, rows: FeatureRows) -> Moments:
+        moments = rows.moments()
+        return moments if self.settings.fit_intercept else moments.uncentered()
+
+    def _chosen(self, moments: Moments, sample: SampledRows) -> SolverResult:
+        """The best model of the held-out rows, among all penalties and steps."""
+        errors: dict[float, float] = {}
+        together = max(1, min(PENALTIES, COLUMNS // moments.cross.shape[1]))
+        waiting, found = self._first_penalties(), None
+        while waiting:
+            group, waiting = waiting[:together], waiting[together:]
+            better, found_errors, settled = self._best_of(group, moments, sample, found, errors)
+            found = better or found
+            assert found is not None
+            errors |= found_errors
+            # Where the steps ended before they converged, errors tell more of the steps than of the
+            # penalty. The best model may be that of an early step also where they did converge.
+            if not waiting and self.settings.alpha is None and settled:
+                waiting = beyond(errors)
+        assert found is not None
+        return found
+
+    def _best_of(
+        self,
+        alphas: list[float],
+        moments: Moments,
+        sample: SampledRows,
+        found: SolverResult | None,
+        others: dict[float, float],
+    ) -> tuple[SolverResult | None, dict[float, float], bool]:
+        """The best model with one of some penalties if it is the best of all.
+
+        Also the least errors of all steps for every penalty, and whether the steps have converged.
+        """
+        assert self.held_rows is not None
+        start = found.coef if found is not None else None if self.start is None else self.start[0]
+        solver = ConjugateGradients(
+            self.training,
+            moments.mean,
+            moments.cross,
+            alphas,
+            [Preconditioner(sample, alpha) for alpha in alphas],
+            self.is_held_out,
+            start,
+        )
+        targets, weights = self.held_rows.columns(), self.held_rows.weights
+        spreads = np.where(moments.target_squares > 0, moments.target_squares / moments.count, 1.0)
+        least = dict.fromkeys(alphas, np.inf)
+        best, patience = None, EarlyStopping(min(others.values(), default=np.inf))
+        far = SETTLED if found is None else np.inf
+        n_steps, residual = 0, np.inf
+        while n_steps < self.settings.max_iter:
+            solver.step()
+            n_steps += 1
+            self.n_steps += 1
+            outputs = solver.outputs + moments.target_mean
+            squares = np.square(outputs - targets) / spreads
+            errors = np.einsum("pnt,n->p", squares, weights) / (weights.sum() * targets.shape[1])
+            least |= {
+                alpha: min(least[alpha], e)
+                for alpha, e in zip(alphas, errors.tolist(), strict=True)
+            }
+            winner, residuals = int(errors.argmin()), solver.residuals
+            residual = float(residuals[winner])
+            if patience.improved(float(errors[winner])):
+                best = self.best = SolverResult(
+                    solver.coef[winner].copy(),
+                    moments.target_mean - moments.mean @ solver.coef[winner],
+                    alphas[winner],
+                    self.n_steps,
+                    residual,
+                    held_out=self.held_out,
+                    outputs=outputs[winner].copy(),
+                )
+            self.report(residual, float(errors[winner]), alphas[winner])
+            ended = patience.ended if residual <= SETTLED else patience.ended_slowly
+            if residual <= self.settings.tol or (ended and residual <= far):
+                break
+            # Solutions that will not change much any more, and are worse than another one.
+            settled = (residuals < SETTLED) & (errors > (1 + 2 * IMPROVEMENT) * errors[winner])
+            if settled.any():
+                solver.keep(~settled)
+                alphas = [alpha for alpha, out in zip(alphas, settled, strict=True) if not out]
+        else:
+            if best is not None:
+                best.exhausted = True
+        return best, least, residual <= SETTLED
+
+    def _solve(
+        self, moments: Moments, sample: SampledRows, start: SolverResult, most: int, goal: float
+    ) -> SolverResult:
+        """The model of all rows with the penalty of another model, to a residual."""
+        solver = ConjugateGradients(
+            self.rows,
+            moments.mean,
+            moments.cross,
+            [start.alpha],
+            [Preconditioner(sample, start.alpha)],
+            None,
+            start.coef,
+        )
+
+        def model() -> SolverResult:
+            return replace(
+                start,
+                coef=solver.coef[0].copy(),
+                intercept=moments.target_mean - moments.mean @ solver.coef[0],
+                n_iter=self.n_steps,
+                residual=float(solver.residuals[0]),
+            )
+
+        final = model()
+        for _ in range(most):
+            if final.residual <= goal:
+                break
+            solver.step()
+            self.n_steps += 1
+            final = self.best = model()
+            self.report(final.residual, None, final.alpha)
+        if start.exhausted or (most == self.settings.max_iter and final.residual > goal):
+            warn_of_steps(self.settings.max_iter, final.residual, self.settings.tol)
+        return final
+
+    def _first_penalties(self) -> list[float]:
+        """Penalties to try, from large to small."""
+        alpha = self.settings.alpha
+        if alpha is None:
+            return [self._coarse_guess() or self.first_guess()[0]]
+        return sorted(np.atleast_1d(alpha).tolist(), reverse=True)
+
+    def _coarse_guess(self) -> float | None:
+        """The penalty of a model of some features, which becomes the start if there is none."""
+        assert self.held_rows is not None
+        which = drawn_features(self.rows.n_features, self.distinct.size)
+        if which is None:
+            return None
+        statistics = self.training.statistics(which)
+        fit_intercept = self.settings.fit_intercept
+        model = coarse_model(statistics, which, self.held_rows, fit_intercept=fit_intercept)
+        if model is None:
+            return None
+        if self.start is None:
+            self.start = model.coef, None
+        if self.settings.report is not None:
+            alpha = self.weight_unit * model.alpha
+            self.settings.report(f"a model of {which.size} of the features: alpha {alpha:.3g}")
+        return model.alpha
+
+
+def beyond(errors: dict[float, float]) -> list[float]:
+    """The neighbors of the best penalty that were not tried, from large to small.
+
+    There are none if the best one is hardly better than another: where the steps were ended before
+    they converged, any smaller penalty seems to be a little better.
+    """
+    best = min(errors, key=lambda alpha: errors[alpha])
+    others = [error for alpha, error in errors.items() if alpha != best]
+    clearly = errors[best] < (1 - IMPROVEMENT) * min(others, default=np.inf)
+    if not clearly or len(errors) >= MOST_PENALTIES:
+        return []
+    larger = [best * RATIO] if best == max(errors) else []
+    smaller = [best / RATIO] if best == min(errors) else []
+    return larger + smaller

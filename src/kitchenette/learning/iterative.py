@@ -1,66 +1,370 @@
-"""Learning by passes over the rows in which the features are computed again.
+"""Training by passes over the rows in which the features are computed again.
 
 It needs memory for a few vectors of weights instead of the matrix of all pairs of features, so it
 goes where one pass ends: very many features, and losses other than the squared error.
 
-1. Some rows are held out: a sample of the distinct rows that does not depend on their order.
+1. Some rows are validation rows: a sample of the distinct rows that does not depend on their order.
 2. The others are learned for several penalties, each step of the solver taking one pass. A step
-   after which the held-out rows are not predicted better ends this, or a small residual.
-3. The model is learned from all rows with the best penalty, starting from the weights of the second
-   part, as far as that went.
+   after which the validation rows are not predicted better ends this, or a small residual.
+3. The model of all rows with the best penalty starts from the weights of the second part, as far as
+   that went.
 """
 
 from __future__ import annotations
 
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kitchenette.learning.coarse_model import coarse_bytes
-from kitchenette.learning.iterative_solver import Settings, SolverResult
-from kitchenette.learning.memory import check_memory
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from kitchenette.data.blocks import first_rows
+from kitchenette.data.observations import RULES, divided, observation_counts
+from kitchenette.learning.losses import Loss
+from kitchenette.learning.partial import features
 from kitchenette.learning.passes import FeatureRows
-from kitchenette.learning.preconditioner import FEATURE_BYTES, preconditioner_bytes
-from kitchenette.learning.smooth_solver import SmoothSolver
-from kitchenette.learning.squared_solver import COLUMNS, PENALTIES, SquaredSolver
+from kitchenette.learning.penalty import Pilot
+from kitchenette.learning.preconditioner import (
+    SCORE_ROWS,
+    TOO_LARGE,
+    SampledRows,
+    chances,
+    gram_of_rows,
+    leverage_scores,
+    most_rows,
+    sample_size,
+    systematic_sample,
+)
+from kitchenette.maps.protocol import FittedMap
+
+Array = NDArray[np.float64]
+COMPARED_ROWS = 8
+EXACT_FEATURES = 8192  # up to which the first penalty is chosen in float64
+PILOT_ROWS = 2048  # rows from which the first penalty is chosen
+RATIO = 4.0  # between neighboring penalties
+PATIENCE = 2  # steps without improvement on held-out rows
+SLOW_PATIENCE = 5  # steps over which improvements are averaged where the model changes slowly
+IMPROVEMENT = 2e-3  # the relative decrease of an error that counts as an improvement
+HELD_OUT_PART = 5  # at most every fifth row is held out
+LEAST_HELD_OUT = 20  # with fewer rows to hold out, none is
+MOST_PENALTIES = 12  # that are tried
+NEARLY_ALL = 1.5  # times the size of a sample, up to which all rows are taken
 
 
-def learn(
-    rows: FeatureRows, loss: str, settings: Settings, *, level: float = 0.5, start: Any = None
-) -> SolverResult:
-    """Learn a model in passes over rows.
+@dataclass(frozen=True)
+class Earlier:
+    """A fitted model whose weights may be the start of another one.
+
+    Attributes
+    ----------
+    fitted : FittedMap
+        Its map.
+    n_columns : int
+        The number of columns of its data.
+    coef, intercept : ndarrays of shape (n_features, n_outputs) and (n_outputs,)
+        Its weights, as the solver has them.
+    loss : str
+        The loss that they minimize.
+    """
+
+    fitted: FittedMap
+    n_columns: int
+    coef: Array
+    intercept: Array
+    loss: str
+
+    def start(
+        self, fitted: FittedMap, X: Any, loss: str, n_outputs: int
+    ) -> tuple[Array, Array] | None:
+        """Weights for another map, if its first features are those of this model's map.
+
+        The first features of a map are the same whatever their number, up to a factor that keeps
+        the kernel. A model of fewer features is therefore a model of more features in which the
+        others have the weight zero. None if the maps, the losses or the numbers of outputs differ.
+        """
+        fewer, more = self.fitted.n_features_out_, fitted.n_features_out_
+        if loss != self.loss or fewer > more:
+            return None
+        if X.shape[1] != self.n_columns or n_outputs != self.intercept.size:
+            return None
+        some = first_rows(X, COMPARED_ROWS)
+        mine, theirs = features(self.fitted, some), features(fitted, some)[:, :fewer]
+        factor = np.sqrt(more / fewer)
+        if not np.allclose(mine, factor * theirs, rtol=1e-3, atol=1e-5 * np.abs(mine).max()):
+            return None
+        start = np.zeros((more, n_outputs))
+        start[:fewer] = factor * self.coef
+        return start, self.intercept
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to learn.
+
+    Attributes
+    ----------
+    alpha : float, ndarray, "evidence" or None
+        The penalty; several, of which the held-out rows choose one; the one of the largest marginal
+        likelihood, for the squared loss; or None to find one.
+    fit_intercept : bool
+        Whether there is an intercept.
+    max_iter : int
+        The largest number of steps, for the held-out rows and for all rows each.
+    tol : float
+        The residual, relative to the right-hand side, at which the solver stops.
+    validation_rows : int
+        How many observations are held out.
+    rule : {"weights", "rows", "pairs"}
+        What repeated rows and weights count for; see `kitchenette.data.observations`.
+    counted : ndarray or None
+        The weights that count as observations, if others than those of the rows.
+    report : callable or None
+        Called with a line of text after each step.
+    """
+
+    alpha: Any
+    fit_intercept: bool
+    max_iter: int
+    tol: float
+    validation_rows: int
+    rule: str = RULES[0]
+    counted: Array | None = None
+    report: Callable[[str], None] | None = None
+
+
+@dataclass
+class SolverResult:
+    """A linear model of features, and how it was found.
+
+    Attributes
+    ----------
+    coef, intercept : ndarrays of shape (n_features, n_outputs) and (n_outputs,)
+        The model.
+    alpha : float
+        The penalty.
+    n_iter : int
+        The number of steps, each of which is a pass over the rows.
+    residual : float
+        The residual that was reached.
+    exhausted : bool
+        Whether the solver came to the largest number of steps.
+    interrupted : bool
+        Whether somebody interrupted the solver.
+    held_out : ndarray of int
+        The rows that were held out.
+    held_counts : ndarray
+        The number of observations of each of these rows that were held out.
+    held_weights : ndarray
+        The weights of these observations.
+    outputs : ndarray of shape (n_held_out, n_outputs)
+        Their outputs in a model that has not seen them.
+    log_marginal_likelihood : float
+        The log density of the targets, if the penalty was chosen by it.
+    """
+
+    coef: Array
+    intercept: Array
+    alpha: float
+    n_iter: int = 0
+    residual: float = np.inf
+    exhausted: bool = False
+    interrupted: bool = False
+    held_out: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, np.intp))
+    held_counts: Array = field(default_factory=lambda: np.empty(0))
+    held_weights: Array = field(default_factory=lambda: np.empty(0))
+    outputs: Array = field(default_factory=lambda: np.empty((0, 0)))
+    log_marginal_likelihood: float = np.nan
+
+
+class IterativeSolver(ABC):
+    """The parts that all losses have in common."""
+
+    best: SolverResult | None = None  # the best model so far, for the case of an interrupt
+
+    def __init__(self, rows: FeatureRows, loss: Loss, settings: Settings, start: Any):
+        # Weights near one cannot overflow in what follows. A power of two is exact.
+        self.weight_unit = 2.0 ** float(np.floor(np.log2(rows.weights.max())))
+        rows = rows.weighted(rows.weights / self.weight_unit)
+        if settings.alpha is not None and not isinstance(settings.alpha, str):
+            settings = replace(settings, alpha=settings.alpha / self.weight_unit)
+        self.rows, self.loss, self.settings, self.start = rows, loss, settings, start
+        self.n_steps = 0
+        self._split()
+        self.is_held_out = np.zeros(rows.n_rows, dtype=bool)
+        self.is_held_out[self.held_out] = True
+        self.held_rows = self.rows_held_out() if self.held_out.size else None
+
+    def _split(self) -> None:
+        """Find observations to be held out, and distinct rows to be learned in a random order.
+
+        Both are found by the keys of the rows, so they do not depend on the order in which the rows
+        came. Of equal rows with equal targets the first one stands for all those held out, and the
+        others are learned with smaller weights.
+        """
+        counting = np.flatnonzero(self.rows.weights > 0)
+        keys, first, which, copies = np.unique(
+            self.rows.keys()[counting], return_index=True, return_inverse=True, return_counts=True
+        )
+        weights: Array = np.bincount(which, self.rows.weights[counting]).astype(np.float64)
+        counted = weights
+        if self.settings.counted is not None:
+            counted = np.bincount(which, self.settings.counted[counting]).astype(np.float64)
+        counts = observation_counts(counted, copies, self.settings.rule)
+        self.n_observations = float(counts.sum())
+        n_held_out = min(self.settings.validation_rows, int(self.n_observations) // HELD_OUT_PART)
+        n_held_out = n_held_out if n_held_out >= LEAST_HELD_OUT else 0
+        # Keys are hash values, so that their order is random.
+        places = (np.arange(keys.size) + 0.5) / max(1, keys.size)
+        left_out = divided(counts, n_held_out / max(1.0, self.n_observations), places)
+        kept = 1 - left_out / counts
+
+        held = np.flatnonzero(left_out > 0)
+        held = held[np.argsort(first[held])]
+        self.held_out = counting[first[held]]
+        self.held_counts = left_out[held]
+        self.held_weights = (weights * (1 - kept))[held]
+        learned = np.flatnonzero(left_out < counts)
+        self.distinct = counting[first[learned]]
+        self.distinct_weights = (weights * kept)[learned]
+        self.distinct_counts = (counts - left_out)[learned]
+        training = np.zeros(self.rows.n_rows)
+        training[counting] = self.rows.weights[counting] * kept[which]
+        self.training = self.rows.weighted(training)
+
+    def rows_held_out(self) -> FeatureRows:
+        """The rows that are held out."""
+        return self.rows.some(self.held_out).weighted(self.held_weights)
+
+    def _first_distinct(self, count: int) -> FeatureRows:
+        """Some of the distinct rows to be learned."""
+        some = self.training.some(self.distinct[:count])
+        return some.weighted(self.distinct_weights[:count])
+
+    def run(self) -> SolverResult:
+        """The model with its penalty in the unit of the given weights."""
+        found = self._learned_or_best()
+        if found.held_out.size:
+            weights = self.held_weights * self.weight_unit
+            found = replace(found, held_counts=self.held_counts, held_weights=weights)
+        return replace(found, alpha=found.alpha * self.weight_unit)
+
+    def _learned_or_best(self) -> SolverResult:
+        try:
+            return self.learned()
+        except KeyboardInterrupt:
+            if self.best is None:
+                raise
+            warnings.warn(
+                f"Interrupted after {self.n_steps} steps: the model is the best one so far.",
+                ConvergenceWarning,
+                stacklevel=7,
+            )
+            return replace(self.best, n_iter=self.n_steps, interrupted=True)
+
+    @abstractmethod
+    def learned(self) -> SolverResult:
+        """The model of all rows, with the penalty in the unit of the scaled weights."""
+
+    def report(self, residual: float, error: float | None, alpha: float) -> None:
+        if self.settings.report is not None:
+            held_out = "" if error is None else f", error on held-out rows {error:.5g}"
+            self.settings.report(
+                f"step {self.n_steps}: alpha {self.weight_unit * alpha:.3g}, "
+                f"residual {residual:.2g}{held_out}"
+            )
+
+    def only_penalty(self) -> float:
+        """The given penalty, where there are no rows to choose one of several."""
+        if np.ndim(self.settings.alpha) > 0:
+            raise ValueError(
+                "Several penalties need rows to choose one of them: validation_rows is 0, or there "
+                "are too few rows."
+            )
+        return float(self.settings.alpha)
+
+    def sampled_rows(self, mean: Array) -> SampledRows:
+        """The rows of the preconditioner."""
+        kept = self.loss.is_quadratic
+        count = sample_size(self.distinct.size, self.rows.n_features, kept=kept)
+        total = float(self.training.weights.sum())
+        scores = None
+        if self.rows.n_features <= count and self.distinct.size <= NEARLY_ALL * count:
+            count = self.distinct.size  # the exact inverse, for less than a pass
+        if count < self.distinct.size:
+            first = self._first_distinct(min(SCORE_ROWS, most_rows(self.rows.n_features)))
+            scores = leverage_scores(self.rows, first, mean)
+        if scores is None:
+            return SampledRows(self._first_distinct(count), mean, total)
+        drawn_with = chances(scores[self.distinct], self.distinct_weights, count)
+        drawn = systematic_sample(drawn_with)
+        rows = self.training.some(self.distinct[drawn]).weighted(self.distinct_weights[drawn])
+        return SampledRows(rows, mean, total, drawn_with[drawn])
+
+    def first_guess(self) -> tuple[float, Array]:
+        """The penalty of the least leave-one-out error on a few rows, and these errors."""
+        some = self._first_distinct(min(PILOT_ROWS, most_rows(self.rows.n_features)))
+        mean = some.moments().mean
+        if not self.settings.fit_intercept:
+            mean = np.zeros_like(mean)
+        exact = some.n_features <= EXACT_FEATURES
+        with np.errstate(over="ignore", invalid="ignore"):
+            gram = gram_of_rows(
+                some, mean, np.ones(some.n_rows), np.float64 if exact else np.float32
+            ).astype(np.float64)
+            size = float(mean @ mean)
+        if not np.isfinite(size) or not np.isfinite(gram).all():
+            raise ValueError(TOO_LARGE)
+        counts = self.distinct_counts[: some.n_rows]
+        whole = Pilot(gram, some.columns(), some.weights, counts, size, self.settings.fit_intercept)
+        alpha, errors = whole.penalty()
+        return alpha * whole.trend(alpha, self.distinct.size), errors
+
+
+class EarlyStopping:
+    """Remembers the best error, and ends after some steps that did not improve it.
 
     Parameters
     ----------
-    rows : FeatureRows
-        The rows, with their targets and weights.
-    loss : str
-        The name of a loss.
-    settings : Settings
-        How to learn.
-    level : float, default=0.5
-        The quantile, for the loss "quantile".
-    start : pair of ndarrays, optional
-        Weights and intercept of a model to begin with.
-
-    Returns
-    -------
-    learned : SolverResult
+    least : float, default=infinity
+        An error that was reached before.
     """
-    rows.check_targets()
-    solver = SquaredSolver if loss == "squared" else SmoothSolver
-    return solver(rows, loss, settings, level, start).run()
+
+    def __init__(self, least: float = np.inf) -> None:
+        self.least = least
+        self._waited = 0
+        self._history = [least]
+
+    def improved(self, error: float) -> bool:
+        """Whether this is the least error so far."""
+        clearly = error < (1 - IMPROVEMENT) * self.least
+        self._waited = 0 if clearly else self._waited + 1
+        better = error < self.least
+        self.least = min(error, self.least)
+        self._history.append(self.least)
+        return better
+
+    @property
+    def ended(self) -> bool:
+        return self._waited >= PATIENCE
+
+    @property
+    def ended_slowly(self) -> bool:
+        """Whether several steps were on average no improvement."""
+        if len(self._history) <= SLOW_PATIENCE:
+            return False
+        before = self._history[-SLOW_PATIENCE - 1]
+        return not self.least < (1 - SLOW_PATIENCE * IMPROVEMENT) * before
 
 
-def check_iterative_memory(n_rows: int, n_features: int, n_targets: int, loss: str) -> None:
-    """Refuse what exceeds the memory before any of it is allocated."""
-    together = max(1, min(PENALTIES, COLUMNS // n_targets))
-    kinds = {"squared": (True,), "auto": (True, False)}.get(loss, (False,))
-    needed = {
-        "the weights and as many directions": 8 * (6 * together + 4) * n_features * n_targets,
-        "the preconditioner": max(
-            preconditioner_bytes(n_rows, n_features, together, kept=kept) for kept in kinds
-        ),
-        "the statistics of some features": coarse_bytes(n_features, n_rows),
-        "blocks of features": 2 * FEATURE_BYTES,
-    }
-    advice = "Use fewer features."
-    check_memory(f"Learning from {n_features} features in many passes", needed, advice)
+def warn_of_steps(steps: int, residual: float, tol: float) -> None:
+    warnings.warn(
+        f"The solver stopped after max_iter={steps} steps with a residual of {residual:.2g}; "
+        f"asked for was tol={tol:.2g}. The model is usable; a larger penalty or more steps make "
+        "it exact.",
+        ConvergenceWarning,
+        stacklevel=2,
+    )

@@ -1,25 +1,40 @@
-"""Least squares in one pass: statistics that can be updated, merged and solved."""
+"""Least squares in one pass: statistics that can be updated, merged and solved.
+
+Statistics do not know single rows, but they refuse what cannot be. The sums of squares and products
+of the rows that are left are a positive semidefinite matrix, of features and targets. This is
+tested with a half of what is to be removed, so that rows that were added pass it with a margin,
+and with a tolerance for the rounding errors of all that was added and removed before. (Of
+statistics from a file this is not known, and nothing is refused.) Rows that were not added fail if
+there are no more rows than features, or if they are unlike all others. An estimator knows more: its
+sample has the keys of rows (`RowSample.without`).
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from operator import attrgetter
 from threading import RLock
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
+from sklearn.utils import check_array, check_consistent_length
 
 from kitchenette import _core
-from kitchenette.files.registry import Budget, storable
-from kitchenette.learning.checks import checked_alpha, checked_penalties, checked_rows
-from kitchenette.learning.gram_storage import STORAGES, resolution, statistics_bytes
-from kitchenette.learning.memory import check_memory
-from kitchenette.learning.packed import Array, PackedSymmetric
-from kitchenette.learning.regularization import CRITERIA, choose
-from kitchenette.learning.removal import Squares, check_removable
+from kitchenette.files.budget import Budget
+from kitchenette.files.registry import storable
+from kitchenette.learning.gram import (
+    STORAGES,
+    Array,
+    CholeskyFactor,
+    PackedSymmetric,
+    resolution,
+    statistics_bytes,
+)
+from kitchenette.learning.penalty import CRITERIA, choose
 from kitchenette.learning.solution import (
     Eigendecomposition,
     NormalEquations,
@@ -28,14 +43,228 @@ from kitchenette.learning.solution import (
     shifted_inverse,
     solution,
 )
-from kitchenette.learning.threads import BLAS, one_blas_thread
 from kitchenette.parameters import check_choice, check_count
+from kitchenette.resources import BLAS, check_memory, one_blas_thread
 
+LARGEST_ORDER = 1024  # of a matrix whose factor takes a few hundredths of a second
+MARGIN = 0.5  # the part of the removed squares that must be there
+# Rounding errors of sums of squares, relative to the largest sums that there ever were, are at most
+# 1e-6 with float32 features (`LeastSquares`, Notes) and some 1e-14 with float64. Those of means are
+# relative to the means, which may be far larger than what the features vary by.
+TOLERANCE = {"float32": 1e-5, "float64": 1e-10}
+MEAN_TOLERANCE = 1e-12
+WEIGHT_TOLERANCE = 1e-6  # relative rounding error of the weight of all rows, if all are removed
+NOT_ADDED = (
+    "Cannot remove {n} rows: they are not all among those that were added, because {why}. Remove "
+    "rows as they were added, with the same targets and weights."
+)
 CHEAPER_FACTORS = 24  # an eigendecomposition costs as much as this many Cholesky factors (measured)
 SMALLEST_SQUARES = 1e-28  # a sum of squares of which float32 keeps all digits of small parts
 NEGATIVE_SQUARES = 1e-3  # of all squares: the rounding errors after most of the rows were removed
 _NUMBERS = ("n_features", "n_targets", "n_rows", "count", "has_float32")
 _ARRAYS = ("feature_mean", "target_mean", "gram", "cross", "target_gram")
+
+
+def checked_alpha(alpha: Any) -> str | Array:
+    """A criterion, a penalty as a zero-dimensional array, or several penalties."""
+    if isinstance(alpha, str) and alpha in CRITERIA:
+        return alpha
+    criteria = " or ".join(map(repr, CRITERIA))
+    return checked_penalties("alpha", alpha, f"a number, a list of numbers, {criteria}")
+
+
+def checked_penalties(name: str, given: Any, expected: str) -> Array:
+    """One penalty or several, as an array."""
+    try:
+        penalties = np.asarray(given)
+    except ValueError:
+        penalties = np.asarray(None)
+    if penalties.dtype.kind not in "iuf" or penalties.ndim > 1 or penalties.size == 0:
+        raise ValueError(f"{name} must be {expected}; got {given!r}.")
+    penalties = penalties.astype(np.float64)
+    if not np.all(np.isfinite(penalties)) or penalties.min() < 0:
+        raise ValueError(f"{name} must be finite and not negative; got {given!r}.")
+    return penalties
+
+
+def checked_rows(
+    Z: Any, Y: Any, sample_weight: Any, n_features: int, n_targets: int
+) -> tuple[NDArray[Any], Array, Array | None]:
+    """Features, targets and weights in the types and shapes of the native core.
+
+    The native core checks that they are finite.
+    """
+    Z = check_array(Z, dtype=[np.float64, np.float32], ensure_all_finite=False, input_name="Z")
+    Y = check_array(Y, dtype=np.float64, ensure_2d=False, ensure_all_finite=False, input_name="Y")
+    Y = Y[:, None] if Y.ndim == 1 else Y
+    check_consistent_length(Z, Y)
+    for name, array, width in (("Z", Z, n_features), ("Y", Y, n_targets)):
+        if array.ndim != 2 or array.shape[1] != width:
+            raise ValueError(
+                f"{name} must have {width} columns; got an array of shape {array.shape}."
+            )
+    weights = None if sample_weight is None else checked_weights(sample_weight, Z.shape[0])
+    return _with_contiguous_rows(Z), np.require(Y, requirements=["C", "A"]), weights
+
+
+def _with_contiguous_rows(Z: NDArray[Any]) -> NDArray[Any]:
+    contiguous = Z.strides[1] == Z.itemsize and Z.strides[0] % Z.itemsize == 0
+    return Z if contiguous and Z.flags.aligned else np.require(Z, requirements=["C", "A"])
+
+
+def checked_weights(sample_weight: Any, n_rows: int) -> Array:
+    """Sample weights as a checked float64 array."""
+    try:
+        weights = np.require(sample_weight, np.float64, ["C", "A"])
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"sample_weight must be a number for each row; got {sample_weight!r:.80}."
+        ) from None
+    if weights.shape != (n_rows,):
+        raise ValueError(
+            f"sample_weight must be one number for each of the {n_rows} rows; got an array of "
+            f"shape {weights.shape}."
+        )
+    if not np.all(np.isfinite(weights)) or weights.min() < 0:
+        raise ValueError("sample_weight must be finite and not negative.")
+    return weights
+
+
+@dataclass(frozen=True)
+class Squares:
+    """Sums of squares, of which rounding errors are parts.
+
+    Attributes
+    ----------
+    centered, means : float
+        The trace of the Gram matrix, and the squared means of the features times the weight.
+    targets, target_means : float
+        The same of the targets.
+    """
+
+    centered: float = 0.0
+    means: float = 0.0
+    targets: float = 0.0
+    target_means: float = 0.0
+
+    @classmethod
+    def of(cls, statistics: LeastSquares) -> Squares:
+        """The sums of squares of statistics."""
+        n = statistics.count
+        with np.errstate(over="ignore"):
+            return cls(
+                float(statistics.gram.diagonal().sum()),
+                n * float(np.square(statistics.feature_mean).sum()),
+                float(np.trace(statistics.target_gram)),
+                n * float(np.square(statistics.target_mean).sum()),
+            )
+
+    def largest(self, other: Squares) -> Squares:
+        """The larger ones."""
+        return Squares(*map(max, vars(self).values(), vars(other).values()))
+
+    def added(self, other: Squares) -> Squares:
+        """The sums of both."""
+        return Squares(*map(sum, zip(vars(self).values(), vars(other).values(), strict=True)))
+
+
+def check_removable(
+    whole: LeastSquares, Z: NDArray[Any], Y: Array, weights: Array | None, before: Squares
+) -> None:
+    """Refuse to remove rows that cannot be among those that were added.
+
+    Parameters
+    ----------
+    whole : LeastSquares
+        The statistics of the rows that were added, not fewer than those to be removed.
+    Z, Y, weights : ndarrays
+        The rows to be removed.
+    before : Squares
+        The largest sums of squares that the statistics have had.
+    """
+    # The rows may have been added in another precision than that in which they are removed.
+    is_float32 = whole.has_float32 or Z.dtype == np.float32
+    part = TOLERANCE["float32" if is_float32 else whole.storage]
+    with np.errstate(all="ignore"):  # of numbers at the ends of the range
+        tolerance = part * before.centered + MEAN_TOLERANCE * before.means
+        of_targets = part * before.targets + MEAN_TOLERANCE * before.target_means
+        if whole.n_features > LARGEST_ORDER:
+            excess = _larger_squares(whole, Z, weights, tolerance)
+        else:
+            excess = _impossible(whole, Z, Y, weights, tolerance, of_targets)
+    if excess is not None:
+        raise ValueError(NOT_ADDED.format(n=Z.shape[0], why=excess))
+
+
+def _larger_squares(
+    whole: LeastSquares, Z: NDArray[Any], weights: Array | None, tolerance: float
+) -> str | None:
+    """Features whose squares exceed those of all rows, which takes no products to find."""
+    there = whole.gram.diagonal() + whole.count * np.square(whole.feature_mean)
+    scale = np.ones(Z.shape[0]) if weights is None else weights
+    squares = np.einsum("ij,ij,i->j", Z, Z, scale, dtype=np.float64)
+    return _larger(MARGIN * squares > there + tolerance, "feature")
+
+
+def _impossible(
+    whole: LeastSquares,
+    Z: NDArray[Any],
+    Y: Array,
+    weights: Array | None,
+    tolerance: float,
+    of_targets: float,
+) -> str | None:
+    """Why the statistics of rows are not part of others, or None if they may be."""
+    gone = type(whole)(whole.n_features, whole.n_targets).update(Z, Y, weights)
+    step, target_step = gone.feature_mean - whole.feature_mean, gone.target_mean - whole.target_mean
+    left = whole.count - gone.count
+    if gone.n_rows == whole.n_rows and abs(left) <= WEIGHT_TOLERANCE * whole.count:
+        return _different(whole, gone, tolerance, of_targets)
+    if gone.count == 0 or left <= 0:
+        return None  # nothing is removed, or too much, which is refused by the native core
+    # The update of Chan, Golub and LeVeque (1979), reversed, for a part of the rows.
+    between = MARGIN * whole.count * gone.count / left
+    gram = whole.gram.copy()
+    gram.values[:] -= MARGIN * gone.gram.values
+    gram.add_outer(step, -between)
+    gram.add_to_diagonal(tolerance)
+    squares = np.diagonal(whole.target_gram - MARGIN * gone.target_gram) + of_targets
+    squares = squares - between * np.square(target_step)
+    wrong = _larger(squares < 0, "target")
+    if wrong is not None or tolerance == 0:
+        return wrong
+    try:
+        with one_blas_thread(whole.n_features):
+            factor = CholeskyFactor(gram, 0.0)
+    except np.linalg.LinAlgError:
+        return "the features are unlike those of all rows"
+    cross = whole.cross - MARGIN * gone.cross - between * np.outer(step, target_step)
+    explained = np.square(factor.forward(cross)).sum(axis=0)
+    return "the targets are others" if np.any(explained > squares) else None
+
+
+def _different(
+    whole: LeastSquares, gone: LeastSquares, tolerance: float, of_targets: float
+) -> str | None:
+    """Whether statistics of as many rows are others."""
+    squares = whole.gram.diagonal() - gone.gram.diagonal()
+    distances = whole.count * np.square(whole.feature_mean - gone.feature_mean)
+    if max(np.abs(squares).max(), distances.max()) > tolerance:
+        return "the features are others"
+    squares = np.diagonal(whole.target_gram - gone.target_gram)
+    distances = whole.count * np.square(whole.target_mean - gone.target_mean)
+    products = np.abs(whole.cross - gone.cross).max()
+    if max(np.abs(squares).max(), distances.max()) > of_targets or products > np.sqrt(
+        tolerance * of_targets
+    ):
+        return "the targets are others"
+    return None
+
+
+def _larger(found: NDArray[np.bool_], what: str) -> str | None:
+    if not found.any():
+        return None
+    return f"the squares of {what} {int(np.argmax(found))} exceed those of all rows"
 
 
 def _of_statistics(name: str) -> Any:
@@ -488,7 +717,7 @@ class LeastSquares:
         a tenth of a decade, usually with one to three Cholesky factors. The evidence is then exact
         as well; the effective number of parameters in "gcv" is estimated with a standard error of
         at most sqrt(edf) / 4.
-        See `kitchenette.learning.regularization`.
+        See `kitchenette.learning.penalty`.
 
         Examples
         --------

@@ -2,7 +2,7 @@
 
 The matrix of the normal equations of n rows, A = C' V C + alpha I with centered features C and
 weights V, is replaced by that of m of these rows, each of which counts as many times as its chance
-of being drawn was small (see `leverage`). Its inverse takes a Cholesky factor of order m or of
+of being drawn was small. Its inverse takes a Cholesky factor of order m or of
 order D, whichever is smaller: with S the m scaled rows,
 
     (S' S + alpha I)^-1 = (I - S' (S S' + alpha I)^-1 S) / alpha.
@@ -10,8 +10,20 @@ order D, whichever is smaller: with S the m scaled rows,
 If the sample has all rows, this is the exact inverse, and one step of an iterative solver suffices.
 The matrix and its factors are stored; products with S compute the features of the m rows again.
 
+Leverage scores choose a sample that misses no direction of the features. The leverage of a row of
+centered features c and weight v is v c' (C' V C + lambda I)^-1 c, with the features C and weights V
+of all rows: how much of a direction belongs to this row alone. Where some directions have few rows,
+such as those of a rare category, an even sample hardly sees them. If rows are drawn with chances
+proportional to their leverages instead, and count as many times as their chances are small, the
+matrix of the sample is close to that of all rows in every direction (Rudi et al.). Rough scores
+suffice, so they come from a few of the features, and from a first, even sample of the rows: a
+direction that this one lacks has high scores.
+
 References
 ----------
+Rudi, Calandriello, Carratino and Rosasco, On fast leverage score sampling and optimal learning,
+NeurIPS 2018.
+
 Rudi, Carratino and Rosasco, FALKON: an optimal large scale kernel method, NeurIPS 2017.
 """
 
@@ -22,17 +34,21 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, cholesky, solve_triangular
 
 from kitchenette.data.rows import slices
-from kitchenette.learning.accumulation import StatisticsBuilder
-from kitchenette.learning.gram_storage import FACTOR_RESOLUTION
+from kitchenette.learning.gram import FACTOR_RESOLUTION, CholeskyFactor, PackedSymmetric
 from kitchenette.learning.losses import Loss
-from kitchenette.learning.packed import CholeskyFactor, PackedSymmetric
+from kitchenette.learning.partial import StatisticsBuilder
 from kitchenette.learning.passes import FeatureRows
-from kitchenette.learning.threads import SMALL_ORDER, one_blas_thread
+from kitchenette.resources import SMALL_ORDER, one_blas_thread
 
 Array = NDArray[np.float64]
+SCORE_FEATURES = 256
+SCORE_ROWS = 4096  # of the first sample
+PENALTY = 1e-6  # lambda, relative to the trace
+LEAST_TRACE = LEAST_SHARE = 1e-290  # smaller numbers have lost digits
+EVEN = 0.1  # the part of the chances that does not depend on the leverages
 FEATURE_BYTES = 1 << 28  # the size of a block of features while the Gram matrix is computed
 ROWS_PER_FEATURE = 2  # in the sample, if the matrix of the features is factored
 LARGEST_ORDER = 4096  # of a matrix that is factored
@@ -53,6 +69,75 @@ TOO_LARGE = (
     "The features are too large for an iterative solver: the matrix of their products is not "
     "finite. Scale the data."
 )
+
+
+def leverage_scores(rows: FeatureRows, first: FeatureRows, mean: Array) -> Array | None:
+    """Numbers that are roughly proportional to the leverages of rows of weight one.
+
+    Takes one pass over the rows.
+
+    Parameters
+    ----------
+    rows : FeatureRows
+        All rows.
+    first : FeatureRows
+        An even sample of them, with their weights.
+    mean : ndarray of shape (n_features,)
+        What is subtracted from the features.
+
+    Returns
+    -------
+    scores : ndarray of shape (n_rows,) or None
+        None if the features of the sample do not vary, or if these numbers overflow.
+    """
+    count = min(SCORE_FEATURES, rows.n_features)
+    which = np.sort(np.random.default_rng(0).choice(rows.n_features, count, replace=False))
+    center, gram = mean[which], np.zeros((count, count))
+    with np.errstate(over="ignore", invalid="ignore"), one_blas_thread(count):
+        for part, Z in first.some_features(which):
+            centered = Z - center
+            gram += centered.T @ (first.weights[part, None] * centered)
+        trace = float(np.einsum("ii->", gram))
+    if not LEAST_TRACE < trace < np.inf:
+        return None
+    gram /= trace
+    gram[np.diag_indices_from(gram)] += PENALTY
+    with one_blas_thread(count):
+        inverse_root = solve_triangular(cholesky(gram, lower=True), np.eye(count), lower=True)
+    with np.errstate(over="ignore", invalid="ignore"):
+        scores = rows.squared_lengths(which, center, inverse_root / np.sqrt(trace))
+        return scores if 0 < scores.sum() < np.inf else None
+
+
+def chances(scores: Array, weights: Array, count: int) -> Array:
+    """Chances of rows to be drawn, none above one, whose sum is ``count``.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_rows,)
+        Leverage scores of rows of weight one.
+    weights : ndarray of shape (n_rows,)
+        The weights of the rows, all positive.
+    count : int
+        How many rows are drawn; fewer than there are.
+    """
+    weights = weights / weights.max()
+    leverages = scores / scores.max() * weights
+    shares = EVEN * weights / weights.sum() + (1 - EVEN) * leverages / (leverages.sum() or 1.0)
+    shares = np.maximum(shares, LEAST_SHARE)
+    certain = np.zeros(shares.size, dtype=bool)
+    while True:
+        factor = (count - np.count_nonzero(certain)) / shares[~certain].sum()
+        more = factor * shares >= 1
+        if not (more & ~certain).any():
+            return np.where(certain, 1.0, factor * shares)
+        certain |= more
+
+
+def systematic_sample(chances: Array) -> NDArray[np.intp]:
+    """Rows drawn with these chances from rows in random order, as many as the chances add up to."""
+    sums = np.cumsum(chances)
+    return np.unique(np.searchsorted(sums, np.arange(0.5, sums[-1])))
 
 
 def gram_of_rows(rows: FeatureRows, mean: Array, factors: Array, dtype: DTypeLike) -> NDArray[Any]:

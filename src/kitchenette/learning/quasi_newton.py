@@ -13,18 +13,40 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kitchenette.learning.losses import Loss
-from kitchenette.learning.passes import FeatureRows
-from kitchenette.learning.threads import SMALL_ORDER, one_blas_thread
+from kitchenette.learning.iterative import (
+    IMPROVEMENT,
+    MOST_PENALTIES,
+    PILOT_ROWS,
+    RATIO,
+    EarlyStopping,
+    IterativeSolver,
+    SolverResult,
+    warn_of_steps,
+)
+from kitchenette.learning.losses import Loss, weighted_quantile
+from kitchenette.learning.passes import FeatureRows, Moments
+from kitchenette.learning.preconditioner import Preconditioner
+from kitchenette.learning.target_coding import TargetCoding
+from kitchenette.resources import SMALL_ORDER, one_blas_thread
 
 Array = NDArray[np.float64]
 MEMORY = 10  # pairs of steps and changes of the gradient
 SUFFICIENT = 1e-4  # the part of the decrease promised by the slope that a step must achieve
 HALVINGS = 30  # of a step, after which the solver gives up
+REFRESHED_STEPS = 5  # steps after which the preconditioner is computed for the present model
+# If the model of the rows that are not held out was stopped early, the model of all rows, which
+# starts from it, stops at this residual or after this number of steps.
+COARSE, FINAL_STEPS = 0.01, 20
+ROUNDING = 1e-12  # smaller errors, relative to the targets, are rounding errors
+RELATIVE_SLOPE = 1e-8  # smaller gradients, relative to the largest one, are rounding errors
+LEAST_CURVATURE = 1e-3  # of the largest one, for a row of the preconditioner
+ROBUST = 1.4826  # the standard deviation of a normal distribution by its median absolute value
 
 
 class QuasiNewton:
@@ -157,3 +179,219 @@ class QuasiNewton:
         found[:-1] = self._inverse(np.ascontiguousarray(gradient[:-1]))
         found[-1] = self._flatness * gradient[-1]
         return found
+
+
+@dataclass(frozen=True)
+class ScaledTargets:
+    """Target columns divided by constants."""
+
+    coding: TargetCoding
+    scales: Array
+
+    def columns(self, targets: NDArray[Any]) -> Array:
+        return self.coding.columns(targets) / self.scales
+
+    def target_numbers(self, targets: NDArray[Any]) -> Array:
+        return self.coding.target_numbers(targets)
+
+
+class SmoothSolver(IterativeSolver):
+    """Preconditioned L-BFGS, from large penalties to small ones."""
+
+    def learned(self) -> SolverResult:
+        alpha = self.settings.alpha
+        guess, errors = 1.0, np.empty((0, 0))
+        if alpha is None or not self.loss.of_labels:
+            guess, errors = self.first_guess()
+        self.units = self._prepare_targets(errors)
+        moments = self.training.moments()
+        self.mean = moments.mean if self.settings.fit_intercept else np.zeros_like(moments.mean)
+        self.sample = self.sampled_rows(self.mean)
+        self.least = np.inf
+        start = self._origin(moments)
+        self.scale: float | None = None
+        # A smaller gradient than this consists of rounding errors, because the features are
+        # constant. Residuals are not measured in units of it.
+        self.least_scale = RELATIVE_SLOPE * moments.count * (1 + float(np.linalg.norm(self.mean)))
+        if self.start is not None:
+            self.scale = max(self._slope(start), self.least_scale)
+            coef, intercept = self.start
+            start = replace(start, coef=coef / self.units, intercept=intercept / self.units)
+        guess *= self.loss.typical_curvature
+        if self.held_rows is None:
+            one = guess if alpha is None else self.only_penalty()
+            return self._in_units(self._solve(self.rows, one, start, None, self.settings.tol)[0])
+        if alpha is None:
+            chosen = self._along_the_path(guess, start)
+        else:
+            chosen = self._among(np.atleast_1d(alpha), start)
+        goal = max(self.settings.tol, min(chosen.residual, COARSE))
+        final = self._solve(self.rows, chosen.alpha, chosen, None, goal)[0]
+        return self._in_units(final)
+
+    # ------------------------------------------------------------ the loss and its units
+
+    def _prepare_targets(self, errors: Array) -> Array:
+        """Divide targets that are numbers by the spread of their errors, the unit of losses."""
+        if self.loss.of_labels:
+            return np.ones(1)
+        sizes = np.abs(errors)
+        weights = self.distinct_weights[: len(errors)]
+        scales = ROBUST * np.array([weighted_quantile(size, weights, 0.5) for size in sizes.T])
+        typical = np.average(sizes, axis=0, weights=weights)
+        # The errors of a column of equal targets are rounding errors and no measure of spread.
+        largest = np.abs(self._first_distinct(PILOT_ROWS).columns()).max(axis=0)
+        typical = np.where(typical > ROUNDING * largest, typical, np.where(largest > 0, largest, 1))
+        scales = np.where(scales > 1e-3 * typical, scales, typical)
+        self.rows = self.rows.with_targets(ScaledTargets(self.rows.coding, scales))
+        self.training = self.rows.weighted(self.training.weights)
+        if self.held_rows is not None:
+            self.held_rows = self.rows_held_out()
+        return scales
+
+    def _in_units(self, found: SolverResult) -> SolverResult:
+        return replace(
+            found,
+            coef=found.coef * self.units,
+            intercept=found.intercept * self.units,
+            outputs=found.outputs * self.units,
+        )
+
+    def _origin(self, moments: Moments) -> SolverResult:
+        """The model to begin with: a constant and no weights."""
+        shares = np.maximum(moments.target_mean, 1 / (2 * max(moments.count, 1.0)))
+        constant = self.loss.start(self._first_distinct(PILOT_ROWS).columns(), shares)
+        constant = constant if self.settings.fit_intercept else np.zeros_like(constant)
+        nothing = np.zeros((self.rows.n_features, constant.size))
+        return SolverResult(nothing, constant, 0.0, outputs=nothing[:0])
+
+    def _slope(self, model: SolverResult) -> float:
+        """The norm of the gradient of the loss at a model."""
+        found = self.training.gradient(self.loss, model.coef, model.intercept)
+        weights = found.weights - np.outer(self.mean, found.intercept)
+        intercept = found.intercept if self.settings.fit_intercept else 0 * found.intercept
+        return float(np.linalg.norm(np.vstack([weights, intercept])))
+
+    # ------------------------------------------------------------ penalties
+
+    def _among(self, alphas: Array, start: SolverResult) -> SolverResult:
+        """The best of some penalties, each beginning with the model of the next larger one."""
+        best, least = start, np.inf
+        for alpha in sorted(alphas.tolist(), reverse=True):
+            start, error = self._held_out_best(alpha, start)
+            if error < least:
+                best, least = start, error
+        return best
+
+    def _along_the_path(self, alpha: float, start: SolverResult) -> SolverResult:
+        """Smaller penalties while they are better; larger ones if the first is not."""
+        best, least = self._held_out_best(alpha * RATIO, start)
+        other, error = self._held_out_best(alpha, best)
+        step, direction = 1, 1
+        if error < least:
+            best, least, step, direction = other, error, 0, -1
+        for _ in range(MOST_PENALTIES):
+            step += direction
+            other, error = self._held_out_best(alpha * RATIO**step, best)
+            if not error < (1 - IMPROVEMENT) * least:
+                break
+            best, least = other, error
+        return best
+
+    def _held_out_best(self, alpha: float, start: SolverResult) -> tuple[SolverResult, float]:
+        return self._solve(self.training, alpha, start, self.is_held_out, self.settings.tol)
+
+    # ------------------------------------------------------------ steps
+
+    def _solve(
+        self,
+        rows: FeatureRows,
+        alpha: float,
+        start: SolverResult,
+        watched: NDArray[np.bool_] | None,
+        goal: float,
+    ) -> tuple[SolverResult, float]:
+        """A model of some rows: the last one, or the best one of watched rows, and its error."""
+        solver = self._solver(rows, alpha, start.coef, self._centered(start), watched)
+        best, patience, n_steps, going = start, EarlyStopping(), 0, True
+        while going and n_steps < self.settings.max_iter:
+            if n_steps == REFRESHED_STEPS:
+                solver = self._solver(rows, alpha, solver.coef, solver.intercept, watched)
+            going = solver.step()
+            n_steps += 1
+            self.n_steps += 1
+            error = None if watched is None else self._held_out_error(solver.outputs)
+            if error is None or patience.improved(error):
+                best = self._model_of(solver, alpha, start)
+                self._keep(best, error)
+            self.report(solver.residual, error, alpha)
+            if solver.residual <= goal or (error is not None and patience.ended):
+                going = False
+            # If held-out rows stopped the training early, the final model of all rows need not be
+            # solved to the tolerance either.
+            if watched is None and n_steps >= FINAL_STEPS and np.isfinite(start.residual):
+                going = False
+        best.exhausted = going
+        if watched is None and (going or start.exhausted):
+            warn_of_steps(self.settings.max_iter, solver.residual, self.settings.tol)
+        return best, patience.least
+
+    def _keep(self, model: SolverResult, error: float | None) -> None:
+        """Remember a model for an interrupt, if it predicts the held-out rows best so far."""
+        if error is None or error < self.least:
+            self.best = self._in_units(model)
+            self.least = np.inf if error is None else error
+
+    def _centered(self, model: SolverResult) -> Array:
+        """The intercept of a model for centered features."""
+        return model.intercept + self.mean @ model.coef
+
+    def _model_of(self, solver: QuasiNewton, alpha: float, start: SolverResult) -> SolverResult:
+        """The model of a solver, with outputs for held-out rows that it has not seen."""
+        watches = solver.outputs.shape[0] > 0
+        return SolverResult(
+            solver.coef.copy(),
+            solver.intercept - self.mean @ solver.coef,
+            alpha,
+            self.n_steps,
+            solver.residual,
+            held_out=self.held_out,
+            outputs=solver.outputs if watches else start.outputs,
+        )
+
+    def _held_out_error(self, outputs: Array) -> float:
+        rows = self.held_rows
+        assert rows is not None
+        targets = rows.targets.astype(np.int32) if self.loss.of_labels else rows.columns()
+        return self.loss.mean(outputs, targets, rows.weights)
+
+    def _solver(
+        self,
+        rows: FeatureRows,
+        alpha: float,
+        coef: Array,
+        centered_intercept: Array,
+        watched: NDArray[np.bool_] | None,
+    ) -> QuasiNewton:
+        """A solver with a preconditioner for the curvature of the loss at a model."""
+        curvatures = self.sample.curvatures(self.loss, coef, centered_intercept)
+        largest = float(curvatures.max(initial=0)) or 1.0
+        curvatures = np.maximum(curvatures, LEAST_CURVATURE * largest)
+        count = float(rows.weights.sum())
+        flatness = (
+            1 / (count * self.sample.mean(curvatures)) if self.settings.fit_intercept else 0.0
+        )
+        solver = QuasiNewton(
+            rows,
+            self.mean,
+            self.loss,
+            alpha,
+            Preconditioner(self.sample, alpha, curvatures),
+            flatness,
+            coef,
+            centered_intercept,
+            watched,
+            self.scale,
+        )
+        self.scale = solver.scale = max(solver.scale, self.least_scale)
+        return solver

@@ -1,4 +1,7 @@
-"""Comparisons of maps with other models on some data, as values and as a page."""
+"""Comparisons of maps with other models on some data, as values and as a page.
+
+The page needs jinja2: ``pip install 'kitchenette[report]'``.
+"""
 
 from kitchenette.report.comparing import compare
 from kitchenette.report.comparison import (

@@ -11,7 +11,7 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 from kitchenette.files import ModelFileError, save
-from kitchenette.learning.memory import resident
+from kitchenette.resources import resident
 
 CLEAR = Path("/proc/self/clear_refs")
 RESET_PEAK = "5"  # written to `CLEAR`, it sets the peak of the resident memory to its present size

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from numbers import Real
-from typing import Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -28,14 +28,15 @@ from kitchenette.data.rows import counting_rows, is_table, table, validated
 from kitchenette.data.source import Source
 from kitchenette.data.tables import has_numbers_only, is_frame
 from kitchenette.data.targets import array_of_targets
-from kitchenette.files.registry import checked_state, storable
+from kitchenette.files.fields import Shape
+from kitchenette.files.registry import storable
 from kitchenette.kernels import Kernel, ShiftInvariantKernel
-from kitchenette.learning.checks import checked_weights
-from kitchenette.learning.threads import one_blas_thread
+from kitchenette.learning.least_squares import checked_weights
 from kitchenette.maps.base import RowMap
 from kitchenette.maps.prepared import PreparedSpecification
 from kitchenette.maps.table_map import TableMap
 from kitchenette.parameters import check_choice, check_count, replaced_at_once
+from kitchenette.resources import one_blas_thread
 from kitchenette.selection.choice import Choice
 from kitchenette.selection.columns import (
     LEARNED,
@@ -119,8 +120,8 @@ class AutoMap(RowMap):
     a simpler one if its squared error on these rows is smaller by more than half a standard error
     of the difference (a whole one if there are less than 500 rows). Learned length scales are one
     over the root mean square of the derivative in the column, which follows from the statistics of
-    the features (see `kitchenette.learning.gradients`), a few times over. The linear map of "full"
-    is the symmetric root of the average outer product of gradients, of which these are the
+    the features (see `kitchenette.selection.importance`), a few times over. The linear map of
+    "full" is the symmetric root of the average outer product of gradients, of which these are the
     diagonal. It has a number for each pair of columns, so it must win by three standard errors (one
     if it saves a tenth of the loss) with no more wrong classes. Rows then cost n_columns^2 more
     operations.
@@ -143,10 +144,10 @@ class AutoMap(RowMap):
     near them, and further out the functions rise as fast as in "columns", for a thousand spreads.
     The ranges of the prepared columns of the sample are kept with the map. Beyond them the standard
     deviation is at least that of a Gaussian process of this kernel (see
-    `kitchenette.learning.extrapolation`), so that it returns to that of the prior however many rows
-    there are, unless only columns are far away that the target hardly depends on, or the length
-    scale is as large, for a target that is nearly linear. Sparse rows of more than 256 columns have
-    no such ranges.
+    `kitchenette.selection.extrapolation`), so that it returns to that of the prior however many
+    rows there are, unless only columns are far away that the target hardly depends on, or the
+    length scale is as large, for a target that is nearly linear. Sparse rows of more than 256
+    columns have no such ranges.
 
     A number that many rows have in a column, far from all others, such as 100 among strengths of
     signals between -100 and 0, often stands for a missing one. It is moved beside the smallest or
@@ -381,27 +382,12 @@ class AutoMap(RowMap):
 
     # ------------------------------------------------------------ files
 
-    def fitted_to_file(self) -> dict[str, Any]:
-        return {**super().fitted_to_file(), **{name: vars(self)[name] for name in FITTED}}
-
-    def restore(self, fitted: dict[str, Any]) -> None:
-        fitted = dict(fitted)
-        described = checked_state({name: fitted.pop(name, None) for name in FITTED}, FITTED)
-        super().restore(fitted)
-        for name in ("column_spreads_", "feature_importances_"):
-            numbers = described[name]
-            if numbers is not None and (
-                numbers.shape != (self.n_features_in_,) or numbers.dtype.kind != "f"
-            ):
-                raise ValueError(f"{name} must be a number for each column.")
-        self.__dict__.update(described)
-
-
-FITTED: dict[str, Any] = {
-    "choice_": Choice,
-    "column_spreads_": (np.ndarray, type(None)),
-    "feature_importances_": (np.ndarray, type(None)),
-}
+    fitted_types: ClassVar[dict[str, Any]] = {
+        **RowMap.fitted_types,
+        "choice_": Choice,
+        "column_spreads_": Annotated[Array | None, Shape("n_features_in_")],
+        "feature_importances_": Annotated[Array | None, Shape("n_features_in_")],
+    }
 
 
 def to_compare(rows: Any) -> Any:

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from kitchenette.data.observations import divided, folds
-from kitchenette.learning.gradients import gradient_outer_product, mean_squared_derivatives
 from kitchenette.learning.least_squares import LeastSquares
 from kitchenette.learning.solution import Solution
 from kitchenette.maps.fourier import FourierSpecification
 from kitchenette.selection.candidates import Candidate
+from kitchenette.selection.importance import gradient_outer_product, mean_squared_derivatives
 from kitchenette.selection.settings import SEARCH
 from kitchenette.selection.targets import Targets
 from kitchenette.sketching.random import Stream

@@ -149,7 +149,7 @@ def triple_effects(columns: list[NDArray[np.intp]], residuals: Array) -> Array:
     signs -= signs.mean(axis=1)[:, None]
     variances = np.mean(np.square(residuals), axis=0)
     spreads = np.mean(np.square(signs), axis=1)
-    n_triples = comb(len(columns), 3)
+    n_triples = max(comb(len(columns), 3), 1)
     for i in np.flatnonzero(spreads):
         later = i + 1 + np.flatnonzero(spreads[i + 1 :])
         products = [(signs[later] * (signs[i] * r)) @ signs[later].T for r in residuals.T]

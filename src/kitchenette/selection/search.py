@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from kitchenette.columns.categories import Substitute
 from kitchenette.kernels import Matern, ShiftInvariantKernel
 from kitchenette.kernels.spectra import ProductCauchy, ProductLaplace
-from kitchenette.learning.importance import normalized, unmixed
 from kitchenette.selection.candidates import (
     KERNELS,
     Candidate,
@@ -23,6 +22,7 @@ from kitchenette.selection.candidates import (
 )
 from kitchenette.selection.choice import Choice, made_choice, undecided
 from kitchenette.selection.columns import LEARNED, SCALES, column_scales, find_placeholders
+from kitchenette.selection.importance import normalized, unmixed
 from kitchenette.selection.pilot import Pilot, Trial, first_best, is_better
 from kitchenette.selection.screening import screened_columns
 from kitchenette.selection.settings import SEARCH, Sizes

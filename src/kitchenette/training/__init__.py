@@ -2,6 +2,6 @@
 
 from kitchenette.learning.partial import Partial
 from kitchenette.training.model import Model
-from kitchenette.training.stages import combine, finish, partial, partial_of, prepare
+from kitchenette.training.train import combine, finish, partial, partial_of, prepare
 
 __all__ = ["Model", "Partial", "combine", "finish", "partial", "partial_of", "prepare"]

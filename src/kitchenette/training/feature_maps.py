@@ -17,7 +17,7 @@ from kitchenette.data.reduction import Reducible
 from kitchenette.data.rows import has_missing, is_table
 from kitchenette.data.source import Block, RowsInMemory, Source, block_of
 from kitchenette.data.tables import schema_of
-from kitchenette.learning.gram_storage import check_learning_memory
+from kitchenette.learning.gram import check_learning_memory
 from kitchenette.maps.base import RowMap
 from kitchenette.maps.filling import filled_map, medians_of_some
 from kitchenette.maps.prepared_map import PreparedMap

@@ -12,11 +12,20 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from kitchenette.data.blocks import first_rows
-from kitchenette.learning.balancing import balancing_factors
-from kitchenette.learning.iterative import learn
+from kitchenette.learning.conjugate_gradients import (
+    COLUMNS,
+    PENALTIES,
+    SquaredSolver,
+    coarse_bytes,
+)
+from kitchenette.learning.iterative import Earlier, Settings, SolverResult
 from kitchenette.learning.linear_model import LinearModel
-from kitchenette.learning.source_rows import feature_rows
-from kitchenette.learning.warm_start import Earlier
+from kitchenette.learning.losses import LOSSES, Loss
+from kitchenette.learning.partial import balancing_factors
+from kitchenette.learning.passes import FeatureRows, feature_rows
+from kitchenette.learning.preconditioner import FEATURE_BYTES, preconditioner_bytes
+from kitchenette.learning.quasi_newton import SmoothSolver
+from kitchenette.resources import check_memory
 from kitchenette.training.model import Model
 from kitchenette.training.prepared import Prepared, is_balanced
 from kitchenette.training.problem import ONE_PASS_FEATURES, Problem
@@ -117,10 +126,9 @@ def _in_passes(
         start = rows.earlier.start(fitted, rows.X, loss, n_outputs)
     found = learn(
         feature_rows(fitted, rows.X, targets, coding, weights),
-        loss,
+        LOSSES[loss].at(problem.quantile),
         problem.settings(prepared.rule, rows.unbalanced),
-        level=problem.quantile,
-        start=start,
+        start,
     )
     validation = coding.validated_by(
         loss,
@@ -142,3 +150,42 @@ def _in_passes(
     )
     model = Model(problem, prepared, None, solution, "iterative", loss, found.n_iter)
     return model, found.interrupted
+
+
+def learn(rows: FeatureRows, loss: Loss, settings: Settings, start: Any = None) -> SolverResult:
+    """The weights that minimize a loss of the rows.
+
+    Parameters
+    ----------
+    rows : FeatureRows
+        The rows, with their targets and weights.
+    loss : Loss
+        The loss.
+    settings : Settings
+        The options of the solver.
+    start : pair of ndarrays, optional
+        Weights and intercept of a model to begin with.
+
+    Returns
+    -------
+    result : SolverResult
+    """
+    rows.check_targets()
+    solver = SquaredSolver if loss.is_quadratic else SmoothSolver
+    return solver(rows, loss, settings, start).run()
+
+
+def check_iterative_memory(n_rows: int, n_features: int, n_targets: int, loss: str) -> None:
+    """Refuse what exceeds the memory before any of it is allocated."""
+    together = max(1, min(PENALTIES, COLUMNS // n_targets))
+    kinds = {"squared": (True,), "auto": (True, False)}.get(loss, (False,))
+    needed = {
+        "the weights and as many directions": 8 * (6 * together + 4) * n_features * n_targets,
+        "the preconditioner": max(
+            preconditioner_bytes(n_rows, n_features, together, kept=kept) for kept in kinds
+        ),
+        "the statistics of some features": coarse_bytes(n_features, n_rows),
+        "blocks of features": 2 * FEATURE_BYTES,
+    }
+    advice = "Use fewer features."
+    check_memory(f"Learning from {n_features} features in many passes", needed, advice)

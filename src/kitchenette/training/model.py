@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from kitchenette.data.rows import slices, take
-from kitchenette.learning.accumulation import MOST_ROWS
-from kitchenette.learning.extrapolation import predictive_variance
 from kitchenette.learning.linear_model import LinearFunction
-from kitchenette.learning.partial import Partial
+from kitchenette.learning.partial import MOST_ROWS, Partial
 from kitchenette.learning.solution import VARIANCE_ROWS, Solution
 from kitchenette.maps.protocol import FittedMap, frozen_like, thawed
+from kitchenette.selection.extrapolation import predictive_variance
 from kitchenette.training.prepared import Prepared, is_balanced
 
 Array = NDArray[np.float64]
@@ -87,6 +86,11 @@ class Model:
     def has_rows(self) -> bool:
         """Whether anything was learned."""
         return self.partial is not None or self.known is not None
+
+    @property
+    def minimizes_loss(self) -> bool:
+        """Whether targets were learned, by minimizing a loss."""
+        return self.has_rows and self.problem.task is not None
 
     @property
     def solution_if_known(self) -> Any:

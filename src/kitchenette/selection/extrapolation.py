@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cholesky, solve_triangular
 
 from kitchenette.kernels import Kernel
-from kitchenette.learning.accumulation import written
+from kitchenette.learning.partial import written
 from kitchenette.learning.solution import Solution
 from kitchenette.maps.prepared import PreparedSpecification
 from kitchenette.maps.protocol import FittedMap
@@ -69,7 +69,11 @@ def predictive_variance(posterior: Solution, fitted: FittedMap, X: Any) -> Array
     outside = distances > 0
     if outside.any():
         left = unlearned_share(kernel, distances[outside], n_rows / alpha)
-        least = (1 + left / alpha)[:, None] * posterior.noise_variance
+        noise = posterior.noise_variance
+        # Narrow features have little variance on average over the rows, so noise / alpha may be
+        # less than what the features explain; there, targets spread as they do among the data.
+        prior = np.maximum(noise / alpha, posterior.target_variance - noise)
+        least = noise + left[:, None] * prior
         variance[outside] = np.maximum(variance[outside], least)
     return variance
 
@@ -95,7 +99,7 @@ def unlearned_share(kernel: Kernel, distances: Array, information: float) -> Arr
     --------
     >>> import numpy as np
     >>> from kitchenette.kernels import Gaussian
-    >>> from kitchenette.learning.extrapolation import unlearned_share
+    >>> from kitchenette.selection.extrapolation import unlearned_share
     >>> unlearned_share(Gaussian(1.0), np.array([0.0, 1.0, 2.0, 4.0]), 1e6).round(2)
     array([0.  , 0.03, 0.59, 1.  ])
     """
