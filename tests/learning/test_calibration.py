@@ -21,7 +21,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 import kitchenette
 from kitchenette import Fastfood, KernelClassifier, RandomMaclaurin
 from kitchenette.data import source
-from kitchenette.files.registry import Budget
+from kitchenette.files.budget import Budget
 from kitchenette.kernels import Polynomial
 from kitchenette.learning.calibration import Calibration, _increasing
 from kitchenette.training import combine, finish, partial, prepare

@@ -7,7 +7,7 @@ import pytest
 
 from kitchenette.data.drawing import SampleBuilder
 from kitchenette.data.keys import LARGEST_KEY, row_keys
-from kitchenette.files.registry import Budget
+from kitchenette.files.budget import Budget
 from kitchenette.learning.leave_one_out import RowSample
 
 

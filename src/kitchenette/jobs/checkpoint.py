@@ -11,8 +11,10 @@ from typing import Any, Self
 
 from kitchenette.estimators.base import KernelEstimator
 from kitchenette.files import ModelFileError, load, save
+from kitchenette.files.budget import Budget
 from kitchenette.files.container import is_foreign, remove_leftovers
-from kitchenette.files.registry import Budget, field_values, from_fields, storable
+from kitchenette.files.fields import field_values, from_fields
+from kitchenette.files.registry import storable
 from kitchenette.jobs.outputs import OutputError
 from kitchenette.parameters import check_count
 from kitchenette.training import Partial

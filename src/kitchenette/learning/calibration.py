@@ -23,7 +23,9 @@ from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression, minimize
 from scipy.special import softmax
 
-from kitchenette.files.registry import Budget, checked_state, field_values, storable
+from kitchenette.files.budget import Budget
+from kitchenette.files.fields import checked_state, field_values
+from kitchenette.files.registry import storable
 from kitchenette.resources import one_blas_thread
 
 Array = NDArray[np.float64]

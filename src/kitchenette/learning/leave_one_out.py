@@ -38,7 +38,9 @@ from kitchenette.data.drawing import BottomK
 from kitchenette.data.keys import LARGEST_KEY, Keys
 from kitchenette.data.observations import folds
 from kitchenette.data.rows import slices
-from kitchenette.files.registry import Budget, checked_state, field_values, storable
+from kitchenette.files.budget import Budget
+from kitchenette.files.fields import checked_state, field_values
+from kitchenette.files.registry import storable
 from kitchenette.learning.gram import Array
 from kitchenette.learning.penalty import (
     DECADE,

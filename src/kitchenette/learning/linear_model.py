@@ -10,7 +10,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from kitchenette.files.registry import Budget, field_values, from_fields, storable
+from kitchenette.files.budget import Budget
+from kitchenette.files.fields import field_values, from_fields
+from kitchenette.files.registry import storable
 from kitchenette.learning.calibration import Calibration
 from kitchenette.learning.gram import leading_eigenvectors
 from kitchenette.learning.least_squares import LeastSquares

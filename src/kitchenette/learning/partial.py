@@ -16,7 +16,9 @@ from kitchenette import _core
 from kitchenette.data.drawing import SampleBuilder
 from kitchenette.data.keys import Keys, can_be_hashed, row_keys
 from kitchenette.data.rows import slices, take
-from kitchenette.files.registry import Budget, checked_state, storable
+from kitchenette.files.budget import Budget
+from kitchenette.files.fields import checked_state
+from kitchenette.files.registry import storable
 from kitchenette.learning.gram import check_learning_memory, storage_of
 from kitchenette.learning.least_squares import LeastSquares
 from kitchenette.learning.leave_one_out import RowSample

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from numbers import Real
-from typing import Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -25,7 +25,8 @@ from kitchenette.data.keys import row_keys
 from kitchenette.data.rows import counting_rows, table, validated
 from kitchenette.data.source import Source
 from kitchenette.data.targets import array_of_targets
-from kitchenette.files.registry import checked_state, storable
+from kitchenette.files.fields import Shape
+from kitchenette.files.registry import storable
 from kitchenette.kernels import Kernel, ShiftInvariantKernel
 from kitchenette.learning.least_squares import checked_weights
 from kitchenette.maps.base import RowMap
@@ -373,27 +374,12 @@ class AutoMap(RowMap):
 
     # ------------------------------------------------------------ files
 
-    def fitted_to_file(self) -> dict[str, Any]:
-        return {**super().fitted_to_file(), **{name: vars(self)[name] for name in FITTED}}
-
-    def restore(self, fitted: dict[str, Any]) -> None:
-        fitted = dict(fitted)
-        described = checked_state({name: fitted.pop(name, None) for name in FITTED}, FITTED)
-        super().restore(fitted)
-        for name in ("column_spreads_", "feature_importances_"):
-            numbers = described[name]
-            if numbers is not None and (
-                numbers.shape != (self.n_features_in_,) or numbers.dtype.kind != "f"
-            ):
-                raise ValueError(f"{name} must be a number for each column.")
-        self.__dict__.update(described)
-
-
-FITTED: dict[str, Any] = {
-    "choice_": Choice,
-    "column_spreads_": (np.ndarray, type(None)),
-    "feature_importances_": (np.ndarray, type(None)),
-}
+    fitted_types: ClassVar[dict[str, Any]] = {
+        **RowMap.fitted_types,
+        "choice_": Choice,
+        "column_spreads_": Annotated[Array | None, Shape("n_features_in_")],
+        "feature_importances_": Annotated[Array | None, Shape("n_features_in_")],
+    }
 
 
 def to_compare(rows: Any) -> Any:

@@ -6,7 +6,9 @@ from dataclasses import dataclass, replace
 from math import nan
 from typing import Any, Self
 
-from kitchenette.files.registry import Budget, checked_state, storable
+from kitchenette.files.budget import Budget
+from kitchenette.files.fields import checked_state
+from kitchenette.files.registry import storable
 
 
 @storable
