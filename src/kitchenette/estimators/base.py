@@ -29,6 +29,7 @@ from kitchenette.learning.iterative import Earlier
 from kitchenette.learning.least_squares import LeastSquares
 from kitchenette.learning.leave_one_out import RowSample
 from kitchenette.learning.linear_model import LinearFunction, LinearModel
+from kitchenette.learning.losses import loss_names
 from kitchenette.learning.partial import Partial
 from kitchenette.learning.target_coding import NoTargets
 from kitchenette.maps.protocol import FittedMap, is_frozen, map_difference, thawed
@@ -44,7 +45,7 @@ from kitchenette.sketching.random import seed_from
 from kitchenette.training.feature_maps import fills_missing
 from kitchenette.training.model import Model
 from kitchenette.training.prepared import Prepared, checked_rows, encoded_rows
-from kitchenette.training.problem import LOSSES, SOLVERS, is_text
+from kitchenette.training.problem import SOLVERS, is_text
 from kitchenette.training.train import (
     Start,
     columns_of,
@@ -833,7 +834,7 @@ class KernelEstimator(BaseEstimator, ABC):
         if names is not None and (names.ndim != 1 or names.dtype != object):
             raise ValueError("target_names_ must be names.")
         solver, loss = values["solver_"] or "onepass", values["loss_"] or "squared"
-        if solver not in SOLVERS[1:] or loss not in LOSSES[self.task]:
+        if solver not in SOLVERS[1:] or loss not in loss_names(self.task):
             raise ValueError("solver_ and loss_ must be among those that exist.")
         rule = values["observation_rule_"] or RULES[0]
         check_choice("observation_rule_", rule, RULES)

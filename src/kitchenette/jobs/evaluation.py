@@ -11,6 +11,7 @@ import numpy as np
 from kitchenette.data import DataError, Source
 from kitchenette.estimators import KernelClassifier
 from kitchenette.jobs.columns import counted_blocks, source_for
+from kitchenette.learning.losses import LOSSES
 
 LEAST_PROBABILITY = 1e-15
 
@@ -114,7 +115,7 @@ class _Classes:
         self._model = model
         self._counts: dict[tuple[Any, Any], int] = {}
         self._log_loss = 0.0
-        self._probabilities = model.validation_rows > 0 or model.loss_ == "logistic"
+        self._probabilities = model.validation_rows > 0 or LOSSES[model.loss_].link == "softmax"
 
     def add(self, X: Any, y: Any) -> None:
         classes = self._model.classes_

@@ -12,6 +12,7 @@ from kitchenette.files.budget import Budget
 from kitchenette.files.codec import decode, encode
 from kitchenette.files.models import MAX_BYTES, MAX_OPERATIONS
 from kitchenette.kernels import Kernel
+from kitchenette.learning.losses import loss_names
 from kitchenette.maps.degrees import MOST_TERMS
 from kitchenette.maps.registry import check_supported, default_map, make_map
 from kitchenette.parameters import check_choice, check_count
@@ -19,7 +20,6 @@ from kitchenette.resources import check_memory, in_words
 from kitchenette.selection import AutoMap
 from kitchenette.selection.sizes import OPERATIONS_PER_SECOND
 from kitchenette.selection.targets import TASKS
-from kitchenette.training.problem import LOSSES
 
 COMPONENTS = 1024  # if nothing else is said
 LEAST_COMPONENTS, MOST_COMPONENTS = 64, 8192  # that a limit of time or memory leads to
@@ -112,13 +112,13 @@ class FitSettings:
     def _check_estimators(self) -> None:
         """Refuse values that no estimator of the task takes, which may still be unknown."""
         tasks = TASKS if self.task is None else (self.task,)
-        losses = {loss: task for task in tasks for loss in LOSSES[task]}
+        losses = {loss: task for task in tasks for loss in loss_names(task)}
         check_choice("loss", self.loss, tuple(losses))
         self.estimator(losses[self.loss], None).problem().check()
 
     def check_task(self, task: str) -> None:
         """Refuse a loss that is not for the task, once that is known."""
-        losses = LOSSES[task]
+        losses = loss_names(task)
         if self.loss not in losses:
             raise ValueError(
                 f"The loss {self.loss} is not for {task}, for which there are "
