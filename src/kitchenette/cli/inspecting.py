@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+import typer
 
 from kitchenette.cli.fitting import print_columns
+from kitchenette.cli.options import Model
 from kitchenette.cli.outcome import ExitCode, Problem, loaded
 from kitchenette.cli.terminal import Terminal
 from kitchenette.estimators.base import KernelEstimator
@@ -24,20 +25,27 @@ MOST_BARS = 20
 MOST_NAMES = 12
 
 
-def inspect_file(path: Path, terminal: Terminal, *, trusted: bool) -> None:
-    """Describe a model file; nothing in it is run."""
+def inspect(
+    model: Model,
+    *,
+    trust: Annotated[
+        bool, typer.Option("--trust", help="Load it whatever memory and time its map takes.")
+    ] = False,
+    terminal: Terminal,
+) -> None:
+    """Describe a model: columns, importances, size. Nothing in the file is executed."""
     try:
-        model = loaded(path, trusted=trusted)
+        found = described(loaded(model, trusted=trust))
     except ModelFileError as error:
         advice = re.sub(r"Load it with a larger max_\w+ if", "Say --trust if", str(error))
         raise Problem(advice, ExitCode.MODEL) from error
-    found = described(model) | {"file": str(path), "bytes": os.path.getsize(path)}
+    found |= {"file": str(model), "bytes": os.path.getsize(model)}
     terminal.document(found)
     rows = [
         [name.replace("_", " "), shown(value)] for name, value in found.items() if name not in LONG
     ]
     rows = [[name, of_bytes(found["bytes"]) if name == "bytes" else text] for name, text in rows]
-    terminal.table(("what", "value"), rows, title=str(path))
+    terminal.table(("what", "value"), rows, title=str(model))
     print_columns(found.get("column_summary") or {}, terminal)
     if found.get("choice"):
         terminal.line(found["choice"])

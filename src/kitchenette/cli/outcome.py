@@ -17,7 +17,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from kitchenette.cli.escapes import visible
+from kitchenette.cli.terminal import visible
 from kitchenette.estimators import KernelClassifier, KernelRegressor
 from kitchenette.files import ModelFileError, load
 from kitchenette.jobs import CheckpointError

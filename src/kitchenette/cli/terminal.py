@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,9 +22,11 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
-from kitchenette.cli.escapes import visible
 from kitchenette.files.container import refuse_special_file
 
+# Control and format characters, among them escape sequences and those that reverse the direction
+# of writing; surrogates; unassigned code points; separators of lines and paragraphs.
+INVISIBLE = {"Cc", "Cf", "Cs", "Cn", "Zl", "Zp"}
 BAR_WIDTH = 30
 FULL, PARTS = "█", " ▏▎▍▌▋▊▉"
 
@@ -118,6 +121,34 @@ class Terminal:
                 )
 
             yield progress
+
+
+def visible(text: str) -> str:
+    r"""A text with escapes in place of characters that a terminal obeys instead of showing them.
+
+    Names of columns and labels of a model file may come from anybody.
+
+    Parameters
+    ----------
+    text : str
+        One line.
+
+    Returns
+    -------
+    text : str
+
+    Examples
+    --------
+    >>> from kitchenette.cli.terminal import visible
+    >>> print(visible("café \x1b[31m"))
+    café \x1b[31m
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        c.encode("unicode_escape").decode() if unicodedata.category(c) in INVISIBLE else c
+        for c in text
+    )
 
 
 class Watch:
