@@ -19,11 +19,10 @@ from kitchenette.columns.preparation import (
     Sequence,
     UnitRows,
 )
-from kitchenette.data.collections import as_rows
+from kitchenette.data.border import as_source
 from kitchenette.data.drawing import Drawing, DrawnRows, FirstRows
 from kitchenette.data.keys import row_keys
 from kitchenette.data.rows import counting_rows, table, validated
-from kitchenette.data.source import Source
 from kitchenette.data.targets import array_of_targets
 from kitchenette.files.registry import checked_state, storable
 from kitchenette.kernels import Kernel, ShiftInvariantKernel
@@ -248,12 +247,12 @@ class AutoMap(RowMap):
         self : object
             The fitted map.
         """
-        X, y, sample_weight = as_rows(X, y, sample_weight)
-        if isinstance(X, Source):
-            sample = X.drawn(seed_from(self.random_state))
+        source = as_source(X, y, sample_weight)
+        if source.whole() is None:
+            sample = source.drawn(seed_from(self.random_state))
             of_sample = sample.y, sample.weight, sample.population, sample.copies
             return self.fit_sample(
-                X, sample, lambda draft, rows: draft.fit_supervised(rows, *of_sample)
+                source, sample, lambda draft, rows: draft.fit_supervised(rows, *of_sample)
             )
         with replaced_at_once(self) as draft:
             draft.check_parameters()

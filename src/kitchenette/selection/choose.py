@@ -7,9 +7,9 @@ from typing import Any
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_array
 
+from kitchenette.data.border import as_source
 from kitchenette.data.opening import source
 from kitchenette.data.rows import is_table
-from kitchenette.data.source import Source
 from kitchenette.data.tables import has_numbers_only, is_frame
 from kitchenette.data.targets import array_of_targets
 from kitchenette.learning.least_squares import checked_weights
@@ -70,11 +70,12 @@ def choose(
         y = check_array(array_of_targets(y), ensure_2d=False, dtype=None, input_name="y")
         if sample_weight is not None:
             sample_weight = checked_weights(sample_weight, X.shape[0])
-        X = source(X, target=y, weight=sample_weight)
-    if not isinstance(X, Source) or not X.is_table:
+        X, y, sample_weight = source(X, target=y, weight=sample_weight), None, None
+    rows = as_source(X, y, sample_weight)
+    if not rows.is_table:
         auto.fit_supervised(X, y, sample_weight)
         return auto.choice_.with_map(FrozenEstimator(auto))
-    sample = X.drawn(seed)
-    fitted = TableMap.fitted_on(auto, X.schema.some(X.features), sample, rules=X.rules)
+    sample, schema = rows.drawn(seed), rows.schema.some(rows.features)
+    fitted = TableMap.fitted_on(auto, schema, sample, rules=rows.rules)
     assert isinstance(fitted.map_, AutoMap)
     return fitted.map_.choice_.with_map(FrozenEstimator(fitted))
