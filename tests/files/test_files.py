@@ -580,7 +580,7 @@ def test_solutions_that_do_not_fit_are_refused(path):
         ("LinearModel", "coef", np.full((8, 1), np.nan), "coef"),
         ("LinearModel", "coef", np.ones((8, 1), np.int8), "coef"),
         ("LinearModel", "coef", np.ones((7, 1)), "same shape"),
-        ("LinearModel", "intercept", np.ones(2), "intercept"),
+        ("LinearModel", "intercept", np.ones(2), r"coef must be an array of shape \(any, 2\)"),
         ("LinearModel", "alpha", {"number": "inf"}, "alpha"),
         ("LinearModel", "alpha", -1.0, "alpha"),
         ("LinearModel", "alpha", None, "alpha"),

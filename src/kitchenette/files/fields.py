@@ -21,7 +21,6 @@ from typing import (
     get_args,
     get_origin,
     get_type_hints,
-    is_typeddict,
 )
 
 import numpy as np
@@ -191,9 +190,6 @@ def _fits(value: Any, hint: Any) -> bool:
         return True
     if origin in (None, type(None)):
         return value is None
-    if is_typeddict(origin):
-        types = get_type_hints(origin)
-        return isinstance(value, dict) and checked_state(value, types) == value
     if isinstance(value, bool):
         return origin is bool
     if not isinstance(value, origin):

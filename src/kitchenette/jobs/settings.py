@@ -18,7 +18,7 @@ from kitchenette.maps.registry import check_supported, default_map, make_map
 from kitchenette.parameters import check_choice, check_count
 from kitchenette.resources import check_memory, in_words
 from kitchenette.selection import AutoMap
-from kitchenette.selection.sizes import OPERATIONS_PER_SECOND
+from kitchenette.selection.settings import SEARCH
 from kitchenette.selection.targets import TASKS
 
 COMPONENTS = 1024  # if nothing else is said
@@ -154,7 +154,7 @@ class FitSettings:
 
     def _allows(self, size: int, n_rows: int) -> bool:
         enough_memory = self.memory is None or memory_of(size) <= self.memory
-        rate = EFFICIENCY * OPERATIONS_PER_SECOND
+        rate = EFFICIENCY * SEARCH.operations_per_second
         operations = (n_rows + SOLUTION * size) * float(size) ** 2
         enough_time = self.seconds is None or operations <= self.seconds * rate
         return enough_memory and enough_time
