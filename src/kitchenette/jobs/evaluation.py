@@ -103,9 +103,7 @@ def evaluate_rows(
     n_rows = 0
     for block in counted_blocks(source, progress):
         if block.y is None:
-            raise DataError(
-                "Give the target column, as target='name'."
-            )
+            raise DataError("Give the target column, as target='name'.")
         tally.add(block.X, block.y)
         n_rows = block.stop
     found: Evaluation = tally.found(n_rows)
