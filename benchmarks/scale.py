@@ -53,6 +53,7 @@ from kitchenette import (
 from kitchenette.kernels import Gaussian, Polynomial
 from kitchenette.learning.conjugate_gradients import ConjugateGradients, SquaredSolver
 from kitchenette.learning.iterative import Settings
+from kitchenette.learning.losses import Squared
 from kitchenette.learning.passes import FeatureRows
 from kitchenette.learning.preconditioner import Preconditioner, SampledRows, sample_size
 from kitchenette.report.boosting import boosted, installed
@@ -251,7 +252,7 @@ def steps_needed(X: Any, y: Any, D: int, alpha: float, goal: float, most: int) -
     weights = np.ones(len(labels))
     rows = FeatureRows(fitted, X, labels, Indicators(labels.max() + 1), weights)
     moments = rows.moments()
-    learner = SquaredSolver(rows, "squared", Settings(alpha, True, most, goal, 0), 0.5, None)
+    learner = SquaredSolver(rows, Squared(), Settings(alpha, True, most, goal, 0), None)
     by_leverage = learner.sampled_rows(moments.mean)
     first = np.random.default_rng(0).permutation(len(labels))[: by_leverage.n_rows]
     even = SampledRows(rows.some(first), moments.mean, float(len(labels)))

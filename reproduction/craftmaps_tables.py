@@ -371,7 +371,7 @@ class Usps(ErrorTable):
     name = "craftmaps-table-1c"
     item = "Table 1-c"
     preparation = (
-        "USPS, 7291 training and 2007 test rows, kernel (<x, y> + 1)^5. Grey levels are -1 to 1, "
+        "USPS, 7291 training and 2007 test rows, kernel (<x, y> + 1)^5. Gray levels are -1 to 1, "
         f"as published. {LEARNING}"
     )
     why: ClassVar[dict[str, str]] = dict.fromkeys(
@@ -380,7 +380,7 @@ class Usps(ErrorTable):
         "test rows, 0.5 points, and so are ours, which are about the spread of single draws.",
     ) | dict.fromkeys(
         PRINTED_ROWS,
-        "Grey levels of 0 to 1 have smaller errors than those of -1 to 1 on held-out training "
+        "Gray levels of 0 to 1 have smaller errors than those of -1 to 1 on held-out training "
         "rows, for plain features more than for CRAFTMaps; the paper does not say which it has.",
     )
     why |= dict.fromkeys(
@@ -408,7 +408,7 @@ class Coil(ErrorTable):
         "COIL-100, kernel (<x, y> + 1)^5. The paper does not say how it was split, nor how large "
         "the images were. That the exact kernel has an entry for E = 2^11 and none for 2^12 leaves "
         "2048 to 4095 training rows; ours are a random half, 3600, another one for each seed: "
-        f"five up to E = 2^12, one beyond. Ours are colour images of 32 x 32 pixels. {LEARNING}"
+        f"five up to E = 2^12, one beyond. Ours are color images of 32 x 32 pixels. {LEARNING}"
     )
     explanation = (
         "Our errors are several times smaller than printed, so the paper's split or images must "

@@ -81,7 +81,7 @@ VARIANTS = {
     "CM TS": Variant(named("CM TS")),
     "CM RFM": Variant(named("CM RFM")),
     "CM RFM, D = 64 E": Variant(named("CM RFM", up_factor=64)),
-    "CM RFM, columns centred": Variant(named("CM RFM"), "centred"),
+    "CM RFM, columns centered": Variant(named("CM RFM"), "centered"),
     "CM RFM, H0/1 beside the projection": Variant(beside),
     "CM RFM, without weights": Variant(named("CM RFM", UNWEIGHTED)),
     "CM RFM, degree 5": Variant(named("CM RFM", Polynomial(5))),
@@ -105,7 +105,7 @@ def held_out_rows(preparation: str, n_train: int) -> Split:
     """Random training rows of MNIST, and others that take the place of the test rows."""
     arrays = load("mnist")
     pixels: NDArray[np.float32] = arrays["X_train"].astype(np.float32)
-    if preparation == "centred":
+    if preparation == "centered":
         pixels -= pixels.mean(axis=0)
     if preparation == "square roots":
         pixels = np.sqrt(pixels)
@@ -133,7 +133,7 @@ class Variants(Experiment):
     )
     explanation = (
         "Excluded for CM RFM: the penalty, which 25,000 rows do not need; codes, which change "
-        "little; centred columns; more wide features; H0/1 beside the projection, which is 784 "
+        "little; centered columns; more wide features; H0/1 beside the projection, which is 784 "
         "more columns. What would explain the print is another kernel: squeezed features of degree "
         "2 or 3 have its errors. CM RFM and CM TS squeeze the same kernel if features are weighted "
         "as in Algorithm 1, and should have the same errors as D grows; in print they are 3 points "

@@ -23,7 +23,7 @@ BLOCK_ROWS = 4096
 CACHED_ROWS = 256  # which are deformed together, so that all of it stays in the cache
 
 # Standard deviations. Both coordinates of a pixel are displaced by `SHIFT` pixels, by `STRETCH`
-# pixels for each pixel of distance from the centre, and by `ELASTIC` pixels at each knot of a grid.
+# pixels for each pixel of distance from the center, and by `ELASTIC` pixels at each knot of a grid.
 SHIFT, STRETCH, ELASTIC = 0.7, 0.08, 1.1
 KNOTS = 7  # of cubic splines along each side
 

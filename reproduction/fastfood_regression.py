@@ -135,8 +135,8 @@ def exact_prediction(kernel: Kernel, rows: Split) -> Array:
 
 
 def solved(K: Array, alpha: float, y: Array) -> Array:
-    regularised = K + alpha * np.eye(len(K))
-    return np.asarray(linalg.solve(regularised, y, assume_a="pos", overwrite_a=True))
+    regularized = K + alpha * np.eye(len(K))
+    return np.asarray(linalg.solve(regularized, y, assume_a="pos", overwrite_a=True))
 
 
 def measured_error(method: str, scale: float, rows: Split, D: int, seed: int) -> float:
@@ -185,7 +185,7 @@ class Regression(Experiment):
         "the white one; Parkinson has motor UPDRS among its 21 columns and its target in [0, 1]; "
         "the small sets have about 4000 training rows at most here, KEGG 8000, and Forest all, "
         "40,000 of which choose the length scale, and one seed; our KEGG has another clean-up and "
-        "a centred target, and its errors are not comparable with print. CT slices and Year are "
+        "a centered target, and its errors are not comparable with print. CT slices and Year are "
         "not among our data. The margins (1.25 and 1.15 times) are ours; they were set with pilot "
         "runs at hand that had looked at test rows."
     )

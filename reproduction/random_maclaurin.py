@@ -421,7 +421,7 @@ class AccuracyByFeatures(Experiment):
     paper = experiment.RANDOM_MACLAURIN
     item = "Figures (c) and (d), accuracy against D"
     claim = (
-        "The accuracy grows with D towards that of the exact kernel; H0/1 is competitive already "
+        "The accuracy grows with D toward that of the exact kernel; H0/1 is competitive already "
         "for small D."
     )
     preparation = (

@@ -1,6 +1,6 @@
-"""One style for all pictures, safe for colour-blind readers.
+"""One style for all pictures, safe for color-blind readers.
 
-The colours are those of Okabe and Ito; markers and dashes tell the lines apart without them.
+The colors are those of Okabe and Ito; markers and dashes tell the lines apart without them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 from reproduction.samples import Sample
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C8C8C")
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C8C8C")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (8, 3)))
 
@@ -45,7 +45,7 @@ def panels(rows: int = 1, columns: int = 1, *, width: float = 3.6, height: float
 def curve(
     axes: Any, x: Sequence[float], samples: Sequence[Sample], label: str, number: int
 ) -> None:
-    """Means over seeds with their spread as error bars; `number` chooses colour and marker."""
+    """Means over seeds with their spread as error bars; `number` chooses color and marker."""
     there = [(at, sample) for at, sample in zip(x, samples, strict=True) if sample]
     if not there:
         return
@@ -54,7 +54,7 @@ def curve(
         [sample.mean for _, sample in there],
         yerr=[np.nan_to_num(sample.spread) for _, sample in there],
         label=label,
-        color=COLOURS[number % len(COLOURS)],
+        color=COLORS[number % len(COLORS)],
         marker=MARKERS[number % len(MARKERS)],
         linestyle=DASHES[number % len(DASHES)],
         capsize=2,

@@ -87,7 +87,7 @@ def strings(n_rows: int, seed: int) -> Rows:
             "size": np.where(rng.random(n_rows) < 0.1, np.nan, size),
             "count": rng.integers(9, size=n_rows),
             "color": np.where(
-                rng.random(n_rows) < 0.05, None, np.array(["red", "green", "blue", "grey"])[color]
+                rng.random(n_rows) < 0.05, None, np.array(["red", "green", "blue", "gray"])[color]
             ),
             "wet": rng.random(n_rows) < 0.5,
             FOLDER: np.array(["north", "south", "west"])[region],

@@ -17,7 +17,7 @@ def table(n_rows: int = 400, seed: int = 0) -> pd.DataFrame:
         {
             "size": rng.normal(size=n_rows),
             "count": rng.integers(0, 9, n_rows),
-            "color": rng.choice(["red", "green", "blue", "grey"], n_rows, p=[0.4, 0.3, 0.2, 0.1]),
+            "color": rng.choice(["red", "green", "blue", "gray"], n_rows, p=[0.4, 0.3, 0.2, 0.1]),
             "wet": rng.random(n_rows) > 0.5,
         }
     )

@@ -56,7 +56,7 @@ def close_pairs(
 def leaning_pairs(
     d: int, *, n: int = 5, norm: float = 1.0, lean: float = 0.95, seed: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Pairs of rows of this norm that lean towards the first axis.
+    """Pairs of rows of this norm that lean toward the first axis.
 
     High powers of projections on random signs have tails so heavy that no number of seeds
     would do, unless one column dominates; with one column alone they are exact.

@@ -140,7 +140,7 @@ def test_the_summary_for_people(folder, tmp_path):
     assert "\x1b[" not in done.stdout
     for text in (
         *("Regression, because", "Fastfood", "linear model", "trivial model", "rows/s"),
-        *("3,000 rows learned", "Validation score (R^2): ", "2,000 validation rows"),
+        *("3,000 training rows", "Validation score (R^2): ", "2,000 validation rows"),
     ):
         assert text in done.stdout
 

@@ -21,7 +21,8 @@ from sklearn.utils.class_weight import compute_sample_weight
 import kitchenette
 from kitchenette import Fastfood, KernelClassifier, RandomMaclaurin
 from kitchenette.data import source
-from kitchenette.files.registry import Budget
+from kitchenette.files.budget import Budget
+from kitchenette.files.fields import from_fields
 from kitchenette.kernels import Polynomial
 from kitchenette.learning.calibration import Calibration, _increasing
 from kitchenette.training import combine, finish, partial, prepare
@@ -200,9 +201,9 @@ def test_what_needs_probabilities_works():
 )
 def test_files_are_checked(change, sentence):
     state = {"slope": 1.0, "biases": np.zeros(2), "curves": [], "floor": 0.0}
-    Calibration.from_file(dict(state), Budget(1e9, 1e9))
+    from_fields(Calibration, dict(state), Budget(1e9, 1e9))
     with pytest.raises(ValueError, match=sentence):
-        Calibration.from_file({**state, **change}, Budget(1e9, 1e9))
+        from_fields(Calibration, {**state, **change}, Budget(1e9, 1e9))
 
 
 def test_class_weights_are_weights_of_rows():

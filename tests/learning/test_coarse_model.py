@@ -11,6 +11,7 @@ from kitchenette.data import source
 from kitchenette.kernels import Gaussian
 from kitchenette.learning import conjugate_gradients, iterative
 from kitchenette.learning.iterative import Settings
+from kitchenette.learning.losses import Squared
 from kitchenette.learning.passes import FeatureRows, SourceRows
 from kitchenette.learning.target_coding import NumberCoding
 
@@ -43,7 +44,7 @@ def few_features(monkeypatch):
 def test_the_first_penalty_is_near_the_best_where_few_rows_choose_a_far_larger_one(few_features):
     X, y = wavy_data()
     rows = feature_rows(X, y)
-    many_passes = conjugate_gradients.SquaredSolver(rows, "squared", SETTINGS, 0.5, None)
+    many_passes = conjugate_gradients.SquaredSolver(rows, Squared(), SETTINGS, None)
     best = rows.statistics(np.arange(rows.n_features)).solve("gcv").alpha
     assert many_passes.first_guess()[0] > 100 * best
     assert best / 8 < many_passes._first_penalties()[0] < 8 * best
@@ -79,7 +80,7 @@ def test_the_solver_begins_with_the_coarse_model_unless_there_is_another_start(f
     X, y = wavy_data()
     rows, other = feature_rows(X, y), (np.ones((512, 1)), np.zeros(1))
     for start in (None, other):
-        many_passes = conjugate_gradients.SquaredSolver(rows, "squared", SETTINGS, 0.5, start)
+        many_passes = conjugate_gradients.SquaredSolver(rows, Squared(), SETTINGS, start)
         many_passes._first_penalties()
         assert np.count_nonzero(many_passes.start[0]) == (128 if start is None else 512)
 

@@ -95,6 +95,14 @@ def test_predictions_of_many_rows_are_as_uncertain_as_the_prior(n_components, sc
         assert least_share_of_prior(model, X) > 0.5
 
 
+def test_features_of_little_variance_spread_as_the_targets_far_from_the_data():
+    rng = np.random.default_rng(702)
+    X = rng.uniform(-3, 3, size=(1500, 7))
+    y = np.sin(2 * X[:, 0]) + 0.1 * rng.normal(size=1500)
+    model = KernelRegressor(random_state=2).fit(X, y)
+    assert model.predict(far_from(X), return_std=True)[1].min() > 0.5 * y.std()
+
+
 @pytest.fixture(scope="module")
 def model():
     X, y = rows_and_targets(3, 0, n_rows=2000)

@@ -11,6 +11,7 @@ from kitchenette.kernels import Gaussian, Polynomial
 from kitchenette.learning import iterative, preconditioner
 from kitchenette.learning.conjugate_gradients import SquaredSolver
 from kitchenette.learning.iterative import Settings
+from kitchenette.learning.losses import Squared
 from kitchenette.learning.passes import FeatureRows, SourceRows
 from kitchenette.learning.preconditioner import (
     Preconditioner,
@@ -163,7 +164,7 @@ def test_a_sample_by_leverage_misses_no_direction(monkeypatch):
     by_leverage, even = [], []
     for seed in range(5):
         rows = rare_rows(seed=seed)
-        learning = SquaredSolver(rows, "squared", SETTINGS, 0.5, None)
+        learning = SquaredSolver(rows, Squared(), SETTINGS, None)
         mean = rows.moments().mean
         by_leverage.append(spread_of_eigenvalues(rows, learning.sampled_rows(mean), 1e-4))
         with monkeypatch.context() as patch:
@@ -178,7 +179,7 @@ def test_a_row_of_weight_two_is_two_rows(monkeypatch):
     twice = np.repeat(np.arange(500), 2)
     found = []
     for made in (rows.weighted(np.full(500, 2.0)), rows.some(twice).weighted(np.ones(1000))):
-        learning = SquaredSolver(made, "squared", SETTINGS, 0.5, None)
+        learning = SquaredSolver(made, Squared(), SETTINGS, None)
         sample, unit = learning.sampled_rows(rows.moments().mean), learning.weight_unit
         found.append(Preconditioner(sample, 0.1 / unit)(np.eye(64)) / unit)
     assert np.allclose(*found)

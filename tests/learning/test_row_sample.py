@@ -7,7 +7,8 @@ import pytest
 
 from kitchenette.data.drawing import SampleBuilder
 from kitchenette.data.keys import LARGEST_KEY, row_keys
-from kitchenette.files.registry import Budget
+from kitchenette.files.budget import Budget
+from kitchenette.files.fields import field_values, from_fields
 from kitchenette.learning.leave_one_out import RowSample
 
 
@@ -89,17 +90,17 @@ def test_the_sample_is_uniform():
     ("change", "sentence"),
     [
         ({"keys": np.array([2, 1], np.uint64)}, "increase"),
-        ({"weights": np.array([1.0, -1.0])}, "negative"),
-        ({"copies": np.array([1, 0])}, "positive"),
+        ({"weights": np.array([1.0, -1.0])}, r"weights must be at least 0"),
+        ({"copies": np.array([1, 0])}, r"copies must be at least 1"),
         ({"features": np.array([[np.nan], [0.0]])}, "finite"),
-        ({"features": np.zeros((3, 1))}, "row for every key"),
-        ({"targets": np.zeros((2, 1), np.float32)}, "float64"),
+        ({"features": np.zeros((3, 1))}, "features must be an array of shape"),
+        ({"targets": np.zeros((2, 1), np.float32)}, "targets cannot be an array of float32"),
         ({"size": 1}, "more than the size"),
-        ({"last_key": np.array([1.0])}, "uint64"),
+        ({"last_key": np.array([1.0])}, "last_key cannot be"),
     ],
 )
 def test_files_are_checked(change, sentence):
-    state = sample_of(np.array([[1.0], [2.0]]), np.zeros((2, 1))).to_file()
-    same(RowSample.from_file(dict(state), Budget(1e9, 1e9)), RowSample.from_file(dict(state), None))
+    state = field_values(sample_of(np.array([[1.0], [2.0]]), np.zeros((2, 1))))
+    same(from_fields(RowSample, dict(state), Budget(1e9, 1e9)), RowSample(**state))
     with pytest.raises(ValueError, match=sentence):
-        RowSample.from_file({**state, **change}, Budget(1e9, 1e9))
+        from_fields(RowSample, {**state, **change}, Budget(1e9, 1e9))

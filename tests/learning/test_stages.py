@@ -16,6 +16,7 @@ from sklearn.frozen import FrozenEstimator
 import kitchenette
 from kitchenette import Fastfood, KernelClassifier, KernelPCA, KernelRegressor
 from kitchenette.data import source
+from kitchenette.files.fields import from_fields
 from kitchenette.training import Partial, combine, finish, partial, partial_of, prepare
 
 RNG = np.random.default_rng(0)
@@ -176,9 +177,9 @@ def test_what_does_not_belong_together_is_refused():
 def test_a_summary_from_a_file_is_checked(tmp_path):
     prepared = prepare(KernelRegressor(MAP), X[:9], NUMBERS[:9])
     good = partial(prepared, X, NUMBERS).to_file()
-    for wrong in ({"n_rows": 5}, {"statistics": None}, {"target_dtype": "int8"}, {"n_rows": -1}):
+    for wrong in ({"n_rows": 5}, {"settled": None}, {"target_dtype": "int8"}, {"n_rows": -1}):
         with pytest.raises(ValueError, match=r"must be|must have"):
-            Partial.from_file({**good, **wrong}, kitchenette.files.Budget(1e9, 1e9))
+            from_fields(Partial, {**good, **wrong}, kitchenette.files.Budget(1e9, 1e9))
 
 
 def test_components_of_no_rows_are_refused_or_wait():

@@ -37,6 +37,8 @@ from kitchenette.columns.preparation import (
     Sequence,
     UnitRows,
 )
+from kitchenette.files.budget import Budget
+from kitchenette.files.fields import checked, field_values, from_fields
 from kitchenette.kernels import Polynomial
 from kitchenette.maps.prepared import PreparedSpecification
 from kitchenette.maps.prepared_map import PreparedMap
@@ -453,7 +455,7 @@ def test_a_prepared_map_is_not_fitted_itself():
 
 
 def changed(good, **values):
-    return type(good)(**{**good.__getstate__(), **values})
+    return from_fields(type(good), {**field_values(good), **values}, Budget(1e9, 1e9))
 
 
 AFFINE = ColumnAffine.of([0.0, 1.0], [1.0, 2.0])
@@ -514,9 +516,9 @@ SIDES = Columns(n_columns=3, parts=(AFFINE, HOT), columns=np.array([0, 2, 1]))
     ],
 )
 def test_values_that_cannot_be_are_refused(good, values):
-    good.check()
+    checked(good)
     with pytest.raises(ValueError, match=r"\w+ .*\."):
-        changed(good, **values).check()
+        changed(good, **values)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

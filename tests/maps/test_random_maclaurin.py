@@ -642,7 +642,7 @@ def test_the_variance_of_gaussian_directions_is_as_stated():
         1500,
     )
     assert_spread(values, (m**2 - t**4) / 64)
-    # The moment of signs is less here, where rows lean towards one column.
+    # The moment of signs is less here, where rows lean toward one column.
     with pytest.raises(AssertionError, match="variance"):
         assert_spread(values, (of_signs**2 - t**4) / 64)
 

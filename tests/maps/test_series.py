@@ -12,7 +12,8 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from kitchenette import RandomMaclaurin, TensorSketch
-from kitchenette.files.registry import Budget
+from kitchenette.files.budget import Budget
+from kitchenette.files.fields import field_values, from_fields
 from kitchenette.kernels import (
     Composition,
     Exponential,
@@ -92,7 +93,7 @@ def test_spherical_polynomials_are_values_and_take_all_rows():
 
 def loaded(specification):
     """What a file with these values would become, with the default limits of `load`."""
-    return type(specification).from_file(specification.to_file(), Budget(2**31, 1e9))
+    return from_fields(type(specification), field_values(specification), Budget(2**31, 1e9))
 
 
 def specification(feature_map, **changes):

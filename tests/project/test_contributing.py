@@ -19,11 +19,11 @@ def example(heading: str) -> str:
     return "\n\n".join(re.findall(r"```python\n(.*?)```", section, re.DOTALL))
 
 
-# In a process of their own, because the examples make their kernel and map known to all of the
-# package.
+# In a process of their own, because the examples make their kernel, map and loss known to all of
+# the package.
 @pytest.mark.slow
 def test_the_worked_examples_run(tmp_path):
-    scripts = [tmp_path / "kernel.py", tmp_path / "map.py"]
+    scripts = [tmp_path / "kernel.py", tmp_path / "map.py", tmp_path / "loss.py"]
     for script in scripts:
         text = example(f"How to add a {script.stem}")
         script.write_text(text, encoding="utf-8")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -43,7 +44,7 @@ def small_samples(monkeypatch):
         sys.modules[f"kitchenette.{name}"]  # `kitchenette.data.source` is also a function
         for name in ("training.feature_maps", "data.source", "selection.automap")
     )
-    monkeypatch.setattr(auto, "PILOT_ROWS", 500)
+    monkeypatch.setattr(auto, "SEARCH", replace(auto.SEARCH, pilot_rows=500))
     for module in (learning, sources):
         monkeypatch.setattr(module, "sample_size", lambda n_columns: 700)
 

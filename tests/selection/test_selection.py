@@ -12,11 +12,15 @@ import kitchenette
 from kitchenette import Fastfood, KernelRegressor, LeastSquares, RandomKitchenSinks
 from kitchenette.kernels import Gaussian, Matern
 from kitchenette.selection.candidates import weighted_candidate
-from kitchenette.selection.columns import column_scales, prepared_rows, robust_spread
+from kitchenette.selection.columns import (
+    column_scales,
+    find_placeholders,
+    prepared_rows,
+    robust_spread,
+)
 from kitchenette.selection.importance import gradient_outer_product, squared_derivatives
-from kitchenette.selection.placeholders import find_placeholders
 from kitchenette.selection.search import learned_mixing
-from kitchenette.selection.sizes import FINALISTS, SCREENED, budget_of, pilot_sizes, trial_cost
+from kitchenette.selection.settings import SEARCH, budget_of, pilot_sizes, trial_cost
 
 
 @pytest.mark.parametrize("kind", [RandomKitchenSinks, Fastfood])
@@ -211,7 +215,8 @@ def test_pilots_keep_to_their_budget(n_rows, n_components):
     rows, features, more = pilot_sizes(n_rows, 50, n_components)
     assert 1 <= rows <= n_rows
     assert 1 <= features <= more <= n_components
-    cost = SCREENED * trial_cost(rows, features, 50) + FINALISTS * trial_cost(rows, more, 50)
+    screening = SEARCH.n_screened * trial_cost(rows, features, 50)
+    cost = screening + SEARCH.n_finalists * trial_cost(rows, more, 50)
     assert cost <= budget_of(n_rows, n_components, None)
     if n_rows >= 50_000 and n_components >= 1024:
         assert cost <= 0.5 * n_rows * n_components**2

@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -190,7 +190,8 @@ def small_samples(monkeypatch):
     modules = {name: sys.modules[f"kitchenette.{name}"] for name in SAMPLING}
     for name in ("training.feature_maps", "data.source"):
         monkeypatch.setattr(modules[name], "sample_size", lambda n_columns: 700)
-    monkeypatch.setattr(modules["selection.automap"], "PILOT_ROWS", 500)
+    auto = modules["selection.automap"]
+    monkeypatch.setattr(auto, "SEARCH", replace(auto.SEARCH, pilot_rows=500))
 
 
 SAMPLING = ("training.feature_maps", "data.source", "selection.automap")

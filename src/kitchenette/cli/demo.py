@@ -21,8 +21,8 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.svm import SVC
 
 from kitchenette.baselines import error_of
+from kitchenette.cli.comparing import write_page
 from kitchenette.cli.terminal import Terminal, Watch, checked_output
-from kitchenette.cli.using import write_page
 from kitchenette.estimators import KernelClassifier, KernelRegressor
 from kitchenette.quantities import of_bytes, of_seconds
 from kitchenette.report import Comparison, Measurement, compare

@@ -1,15 +1,16 @@
-"""`kitchenette inspect`: what is in a model file."""
+"""`kitchenette inspect`."""
 
 from __future__ import annotations
 
 import os
 import re
-from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+import typer
 
 from kitchenette.cli.fitting import print_columns
+from kitchenette.cli.options import Model
 from kitchenette.cli.outcome import ExitCode, Problem, loaded
 from kitchenette.cli.terminal import Terminal
 from kitchenette.estimators.base import KernelEstimator
@@ -24,20 +25,27 @@ MOST_BARS = 20
 MOST_NAMES = 12
 
 
-def inspect_file(path: Path, terminal: Terminal, *, trusted: bool) -> None:
-    """Describe a model file; nothing in it is run."""
+def inspect(
+    model: Model,
+    *,
+    trust: Annotated[
+        bool, typer.Option("--trust", help="Load it whatever memory and time its map takes.")
+    ] = False,
+    terminal: Terminal,
+) -> None:
+    """Describe a model: columns, importances, size. Nothing in the file is executed."""
     try:
-        model = loaded(path, trusted=trusted)
+        found = described(loaded(model, trusted=trust))
     except ModelFileError as error:
         advice = re.sub(r"Load it with a larger max_\w+ if", "Say --trust if", str(error))
         raise Problem(advice, ExitCode.MODEL) from error
-    found = described(model) | {"file": str(path), "bytes": os.path.getsize(path)}
+    found |= {"file": str(model), "bytes": os.path.getsize(model)}
     terminal.document(found)
     rows = [
         [name.replace("_", " "), shown(value)] for name, value in found.items() if name not in LONG
     ]
     rows = [[name, of_bytes(found["bytes"]) if name == "bytes" else text] for name, text in rows]
-    terminal.table(("what", "value"), rows, title=str(path))
+    terminal.table(("what", "value"), rows, title=str(model))
     print_columns(found.get("column_summary") or {}, terminal)
     if found.get("choice"):
         terminal.line(found["choice"])
@@ -46,11 +54,11 @@ def inspect_file(path: Path, terminal: Terminal, *, trusted: bool) -> None:
     terminal.bars(ordered[:MOST_BARS], "Importance of columns")
 
 
-LONG = ("column_summary", "importances", "choice", "file")  # shown in their own ways
+LONG = ("column_summary", "importances", "choice", "file")  # not in the table
 
 
 def described(model: Any) -> dict[str, Any]:
-    """What is known of an object from a model file, as JSON."""
+    """The description of an object in a model file, as JSON."""
     if isinstance(model, Checkpoint):
         return _of_checkpoint(model)
     if isinstance(model, Partial):
@@ -85,19 +93,19 @@ def described(model: Any) -> dict[str, Any]:
 
 
 def _rows_learned(model: Any) -> int | None:
-    """The number of rows in the statistics; None if there are none any more."""
+    """The number of rows in the statistics; None without statistics."""
     if not hasattr(model, "statistics_"):
-        return 0  # it was prepared, and has learned no rows
+        return 0  # it was prepared, but not fitted
     return None if model.statistics_ is None else model.statistics_.n_rows
 
 
 def _of_checkpoint(checkpoint: Checkpoint) -> dict[str, Any]:
-    """What is known of a shard, or of a fit that was interrupted."""
+    """The description of a shard, or of a fit that was interrupted."""
     facts = {name: checkpoint.facts.get(name) for name in ("shard", "n_shards")}
     of_shard = {name.replace("n_", ""): value for name, value in facts.items() if value is not None}
     prepared = described(checkpoint.prepared)
     for name in ("score_on_held_out_rows", "alpha", "can_learn_more"):
-        prepared.pop(name, None)  # known when all rows are learned
+        prepared.pop(name, None)  # not known before the last row
     return {
         **prepared,
         "kind": "Checkpoint",
@@ -110,7 +118,7 @@ def _of_checkpoint(checkpoint: Checkpoint) -> dict[str, Any]:
 
 
 def _of_partial(summary: Partial) -> dict[str, Any]:
-    """What is known of what some rows have left."""
+    """The description of the statistics of some rows."""
     found: dict[str, Any] = {"rows_learned": summary.n_rows}
     statistics = [*(summary.by_class or ()), summary.statistics]
     sizes = [part.n_features for part in statistics if part is not None]
@@ -122,7 +130,7 @@ def _of_partial(summary: Partial) -> dict[str, Any]:
 
 
 def importances(model: Any, inner: Any, names: Any) -> dict[str, float] | None:
-    """The importance of each column, if the model can tell."""
+    """The importance of each column, if the model has them."""
     sizes = getattr(model, "feature_importances_", None)
     if sizes is None:
         sizes = getattr(inner, "feature_importances_", None)
@@ -133,7 +141,7 @@ def importances(model: Any, inner: Any, names: Any) -> dict[str, float] | None:
 
 
 def shown(value: Any) -> str:
-    """A value of the description in a few words."""
+    """A value of the description as text."""
     if value is None:
         return "-"
     if isinstance(value, bool | np.bool_):

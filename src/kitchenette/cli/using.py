@@ -1,4 +1,4 @@
-"""`kitchenette predict`, `evaluate`, `compare` and `choose`."""
+"""`kitchenette predict`, `evaluate` and `choose`."""
 
 from __future__ import annotations
 
@@ -6,64 +6,89 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from kitchenette.cli.outcome import ExitCode, Problem, as_usage, predicting
-from kitchenette.cli.rows import FileOptions
-from kitchenette.cli.terminal import Terminal, Watch, checked_output
-from kitchenette.data import Source
-from kitchenette.files.container import replacement
-from kitchenette.jobs import (
-    Evaluation,
-    choose_rows,
-    evaluate_rows,
-    predict_rows,
-    prepared_sample,
+import typer
+from threadpoolctl import threadpool_limits
+
+from kitchenette.cli.options import (
+    Data,
+    FileOptions,
+    Model,
+    RowOptions,
+    Seed,
+    Target,
+    Task,
+    Threads,
+    Time,
+    number_of_seconds,
 )
+from kitchenette.cli.outcome import ExitCode, Problem, as_usage, predicting
+from kitchenette.cli.terminal import Terminal, Watch
+from kitchenette.data import Source
+from kitchenette.jobs import Evaluation, choose_rows, evaluate_rows, predict_rows
 from kitchenette.jobs.outputs import refuse_input
 from kitchenette.jobs.prediction import check_wanted
-from kitchenette.quantities import of_bytes, of_seconds, of_share
-from kitchenette.report import Comparison, compare, page
-from kitchenette.report.comparison import of_error
+from kitchenette.parameters import check_choice
+from kitchenette.quantities import of_share
+from kitchenette.selection.targets import TASKS
 
-MOST_CLASSES = 12  # whose confusions are printed
+MOST_CLASSES = 12  # of a confusion matrix that is printed, so that it fits on a screen
 
 
-def predict_files(
-    model: Path,
-    data: Sequence[str],
+def predict(
+    model: Model,
+    data: Data,
+    *,
+    out: Annotated[
+        Path, typer.Option(metavar="FILE", help="The predictions: a .parquet or a .csv file.")
+    ],
+    std: Annotated[bool, typer.Option("--std", help="Add standard deviations.")] = False,
+    proba: Annotated[bool, typer.Option("--proba", help="Add class probabilities.")] = False,
+    keep: Annotated[
+        str, typer.Option(metavar="NAME,...", help="Columns to copy to the predictions.")
+    ] = "",
+    threads: Threads = None,
     options: FileOptions,
-    out: Path,
-    std: bool,
-    proba: bool,
-    keep: Sequence[str],
     terminal: Terminal,
 ) -> None:
-    """Write predictions and say how many."""
-    fitted = predicting(model)
-    with as_usage():
-        check_wanted(fitted, out, std=std, proba=proba)
-    refuse_input(out, [model])
-    rows = options.opened(data, like=fitted)
-    with counted(terminal, "predicting", rows) as progress:
-        n_rows = predict_rows(fitted, rows, out, std=std, proba=proba, keep=keep, progress=progress)
-    _note_others(fitted, rows, keep, terminal)
+    """Predict any number of rows in constant memory. Columns are matched by name."""
+    kept = [name.strip() for name in keep.split(",") if name.strip()]
+    with threadpool_limits(threads):
+        fitted = predicting(model)
+        with as_usage():
+            check_wanted(fitted, out, std=std, proba=proba)
+        refuse_input(out, [model])
+        rows = options.opened(data, like=fitted)
+        with progress_of(terminal, "predicting", rows) as progress:
+            n_rows = predict_rows(
+                fitted, rows, out, std=std, proba=proba, keep=kept, progress=progress
+            )
+    _note_others(fitted, rows, kept, terminal)
     terminal.document({"out": str(out), "rows": n_rows})
     terminal.line(f"{out}: {n_rows:,} predictions.")
 
 
-def evaluate_files(
-    model: Path,
-    data: Sequence[str],
-    target: Sequence[str],
+def evaluate(
+    model: Model,
+    data: Data,
+    *,
+    target: Annotated[
+        list[str],
+        typer.Option(
+            "--target", metavar="NAME", help="The target column; by default that of the fit."
+        ),
+    ] = [],  # noqa: B006 - it is never changed
+    threads: Threads = None,
     options: FileOptions,
     terminal: Terminal,
 ) -> None:
-    """Print the errors of a model."""
-    fitted = predicting(model)
-    rows = options.opened(data, target or target_names(fitted, model), like=fitted)
-    with counted(terminal, "predicting", rows) as progress:
-        found = evaluate_rows(fitted, rows, progress=progress)
+    """Measure the error of a model on rows with known targets."""
+    with threadpool_limits(threads):
+        fitted = predicting(model)
+        rows = options.opened(data, target or target_names(fitted, model), like=fitted)
+        with progress_of(terminal, "predicting", rows) as progress:
+            found = evaluate_rows(fitted, rows, progress=progress)
     terminal.document(found.to_json())
     terminal.table(("measure", "value"), _measures(found), title=f"{found.n_rows:,} rows")
     labels = found.labels or ()
@@ -76,86 +101,36 @@ def evaluate_files(
 
 
 def target_names(fitted: Any, path: Path) -> list[str]:
-    """The names of the columns that a model predicts, if it knows them."""
+    """The names of the target columns of a model, if it has them."""
     names = getattr(fitted, "target_names_", None)
     if names is None:
         raise Problem(
-            f"{path} does not tell the name of its target: name the column to compare with by "
-            "--target.",
+            f"{path} has no name of its target: give the target column by --target.",
             ExitCode.USAGE,
         )
     return [str(name) for name in names]
 
 
-def compare_files(
-    rows: Source,
-    n_rows: int,
-    out: Path,
-    task: str | None,
-    budget: float,
-    seed: int,
-    title: str,
+def choose(
+    data: Data,
+    target: Target,
+    *,
+    task: Task = None,
+    components: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Number of features; by default chosen.")
+    ] = None,
+    time: Time = None,
+    options: RowOptions,
+    seed: Seed = 0,
     terminal: Terminal,
 ) -> None:
-    """Compare models on a sample, write the page, and print the table."""
-    checked_output(out)
-    refuse_input(out, rows.paths)
-    sample = prepared_sample(rows, n_rows, seed)
-    with terminal.progress() as shown:
-        bar = shown.add_task("comparing", total=None, rate="")
-        found = compare(
-            sample.X,
-            sample.y,
-            task=task,
-            budget=budget,
-            columns=sample.names,
-            owners=sample.owners,
-            title=title,
-            progress=lambda name: shown.update(bar, description=name),
-            random_state=seed,
-        )
-    write_page(found, out)
-    terminal.document({**found.to_json(), "page": str(out)})
-    _print_comparison(found, terminal)
-    terminal.line(f"{out} has the pictures and tables.")
-
-
-def write_page(found: Comparison, out: Path) -> None:
-    """Write the page of a comparison, in one step."""
-    with replacement(out) as file:
-        file.write(page(found).encode())
-
-
-def _print_comparison(found: Comparison, terminal: Terminal) -> None:
-    table = [
-        [
-            row.name + (" (extrapolated)" if row.extrapolated else ""),
-            "-" if row.error is None else of_error(row, found.task),
-            of_seconds(row.fit_seconds),
-            of_seconds(row.predict_seconds),
-            of_bytes(row.model_bytes),
-        ]
-        for row in found.measurements
-    ]
-    terminal.table(("model", "error", "fit", "a prediction", "size"), table, title=found.error_name)
-    for sentence in found.advice:
-        terminal.line(sentence)
-
-
-def choose_files(
-    rows: Source,
-    task: str | None,
-    components: int | None,
-    budget: float | None,
-    seed: int,
-    terminal: Terminal,
-) -> None:
-    """Print which kernel, scales and size suit the rows."""
+    """Choose a kernel, column scales and a number of features on a sample of the rows."""
+    check_task(task)
     choice = choose_rows(
-        rows,
+        options.opened(data, target),
         task=task,
         components="auto" if components is None else components,
-        budget=budget,
+        budget=None if time is None else number_of_seconds(time),
         seed=seed,
     )
     terminal.document(
@@ -170,8 +145,15 @@ def choose_files(
     terminal.line(choice.sentence)
 
 
+def check_task(task: str | None) -> None:
+    """Refuse a task that does not exist."""
+    with as_usage():
+        if task is not None:
+            check_choice("task", task, TASKS)
+
+
 @contextmanager
-def counted(terminal: Terminal, what: str, rows: Source) -> Iterator[Callable[[int], None]]:
+def progress_of(terminal: Terminal, what: str, rows: Source) -> Iterator[Callable[[int], None]]:
     """A progress bar for rows."""
     with terminal.progress() as shown:
         task, watch = shown.add_task(what, total=rows.n_rows, rate=""), Watch()
@@ -179,7 +161,7 @@ def counted(terminal: Terminal, what: str, rows: Source) -> Iterator[Callable[[i
 
 
 def _note_others(model: Any, rows: Source, keep: Sequence[str], terminal: Terminal) -> None:
-    """Say in one line which columns are not used."""
+    """Print which columns are ignored."""
     names = getattr(model, "feature_names_in_", None)
     if names is None or not rows.is_table:
         return
@@ -188,7 +170,7 @@ def _note_others(model: Any, rows: Source, keep: Sequence[str], terminal: Termin
     others = [one.name for one in rows.schema if one.name not in known and not one.is_index]
     if others:
         some = ", ".join(others[:5]) + (", ..." if len(others) > 5 else "")
-        terminal.note(f"note: columns that the model does not know are ignored: {some}")
+        terminal.note(f"note: ignored columns, which the model does not have: {some}")
 
 
 def _measures(found: Evaluation) -> list[list[str]]:
@@ -211,5 +193,5 @@ def _measures(found: Evaluation) -> list[list[str]]:
 LONG_NAMES = {
     "rmse": "root mean square error",
     "mae": "mean absolute error",
-    "r2": "share of the variance that is explained",
+    "r2": "explained variance (R^2)",
 }

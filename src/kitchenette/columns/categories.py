@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import nan
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kitchenette.columns.preparation import (
+    ColumnIndices,
     Indices,
     Numbers,
     Preparation,
-    check_indices,
-    check_integers,
-    check_numbers,
     check_starts,
     with_data,
 )
+from kitchenette.files.fields import Interval, Shape
 from kitchenette.files.registry import storable
 from kitchenette.sketching.columns import Item, Kind, mapped_columns
 from kitchenette.sketching.operators import Operator
@@ -42,9 +41,9 @@ class Impute(Preparation):
     """
 
     missing: float = nan
-    kept: Indices
-    fill: Numbers
-    flags: Indices
+    kept: ColumnIndices
+    fill: Annotated[Numbers, Shape("kept")]
+    flags: ColumnIndices
 
     @property
     def n_outputs(self) -> int:
@@ -70,12 +69,6 @@ class Impute(Preparation):
         found = np.isnan(rows.data) if np.isnan(missing) else rows.data == missing
         return with_data(rows, np.where(found, self.fill[rows.indices], rows.data))
 
-    def check(self) -> None:
-        super().check()
-        check_indices("kept", self.kept, self.n_columns)
-        check_indices("flags", self.flags, self.n_columns)
-        check_numbers("fill", self.fill, self.kept.size)
-
 
 @storable
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -90,9 +83,9 @@ class Substitute(Preparation):
         For each of these columns, the number that is replaced and the one that stands instead.
     """
 
-    columns: Indices
-    replaced: Numbers
-    substitute: Numbers
+    columns: ColumnIndices
+    replaced: Annotated[Numbers, Shape("columns")]
+    substitute: Annotated[Numbers, Shape("columns")]
 
     def draw(self, dtype: np.dtype[Any]) -> Operator:
         items = [Item(Kind.COPY, column) for column in range(self.n_columns)]
@@ -102,11 +95,8 @@ class Substitute(Preparation):
 
     def check(self) -> None:
         super().check()
-        check_indices("columns", self.columns, self.n_columns)
         if np.unique(self.columns).size < self.columns.size:
             raise ValueError("columns must not be repeated.")
-        for name in ("replaced", "substitute"):
-            check_numbers(name, getattr(self, name), self.columns.size)
 
 
 @storable
@@ -129,12 +119,12 @@ class OneHot(Preparation):
         The targets of numbers that are no category and of NaN; -2 if they are refused.
     """
 
-    keys: Numbers
-    targets: Indices
+    keys: Annotated[Numbers, Shape(None)]
+    targets: Annotated[Indices, Shape("keys"), Interval(-2)]
     starts: Indices
-    widths: Indices
-    unknown: Indices
-    missing: Indices
+    widths: Annotated[Indices, Shape("n_columns"), Interval(0)]
+    unknown: Annotated[Indices, Shape("n_columns"), Interval(-2, "widths", closed="left")]
+    missing: Annotated[Indices, Shape("n_columns"), Interval(-2, "widths", closed="left")]
 
     @property
     def n_outputs(self) -> int:
@@ -157,20 +147,11 @@ class OneHot(Preparation):
 
     def check(self) -> None:
         check_starts(self.starts, self.n_columns, self.keys.size, least=0)
-        check_numbers("keys", self.keys, self.keys.size)
         sizes = np.diff(self.starts)
-        check_integers("widths", self.widths, self.n_columns)
-        if (self.widths < 0).any() or (self.widths > sizes + 1).any():
+        if (self.widths > sizes + 1).any():
             raise ValueError("there are more output columns than categories.")
-        for name, limits in (
-            ("targets", np.repeat(self.widths, sizes)),
-            ("unknown", self.widths),
-            ("missing", self.widths),
-        ):
-            targets = getattr(self, name)
-            check_integers(name, targets, limits.size)
-            if (targets < -2).any() or (targets >= limits).any():
-                raise ValueError(f"{name} must be output columns, -1 or -2.")
+        if (self.targets >= np.repeat(self.widths, sizes)).any():
+            raise ValueError("targets must be output columns, -1 or -2.")
         super().check()
         steps = np.diff(self.keys) > 0
         inner = self.starts[1:-1]

@@ -5,25 +5,19 @@ from __future__ import annotations
 import numbers
 import re
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from functools import cached_property
 from hashlib import blake2b
-from typing import Any, Self
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kitchenette.data.schema import DataError
 from kitchenette.data.tables import numbers_of, stored_kind, text_of, words_of
-from kitchenette.files.registry import (
-    Budget,
-    checked_state,
-    field_values,
-    from_fields,
-    storable,
-)
-from kitchenette.parameters import check_choice, check_count
+from kitchenette.files.fields import Interval, Options, field_values
+from kitchenette.files.registry import storable
 
 UNKNOWN_WORD = -1.0  # the code of a word that no step knows
 NO_WORD = -2.0  # the code of None; NaN stays NaN
@@ -90,20 +84,12 @@ class Vocabulary(Coding):
         return np.array([*known, np.nan])[codes]  # -1, a missing word, is the last one
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"column": self.column, "words": self.words}
+        return field_values(self)
 
-    def to_file(self) -> dict[str, Any]:
-        """All values, for a model file."""
-        return {"column": self.column, "words": np.array(self.words, dtype=object)}
-
-    @classmethod
-    def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:
-        """A vocabulary from the untrusted values of a model file."""
-        state = checked_state(state, {"column": int, "words": np.ndarray})
-        words = tuple(state["words"].tolist())
-        if not all(isinstance(word, str) for word in words) or len({*words}) < len(words):
-            raise ValueError("the words must be different strings.")
-        return cls(state["column"], words)
+    def check(self) -> None:
+        """Refuse words that are repeated."""
+        if len({*self.words}) < len(self.words):
+            raise ValueError("the words must be different.")
 
 
 # What the values of a column of categories may be, and which kinds of columns can be read as such.
@@ -113,6 +99,7 @@ VALUES = {
     "boolean": ("category", "number", "boolean"),
     "date": ("category", "date"),
 }
+Values = Annotated[str, Options(*VALUES)]
 WHOLE = re.compile(r"\s*[+-]?[0-9]+\s*")
 BOOLEANS = {"true": "true", "1": "true", "false": "false", "0": "false"}
 
@@ -183,14 +170,6 @@ class Texts(Coding):
             return text
 
 
-def _checked_values(values: Any) -> str:
-    """What the values of a column are, from a model file."""
-    if values is None:
-        return "string"
-    check_choice("values", values, tuple(VALUES))
-    return str(values)
-
-
 @storable
 @dataclass(frozen=True, eq=True)
 class Categories(Texts, Vocabulary):
@@ -206,7 +185,7 @@ class Categories(Texts, Vocabulary):
         What the values were in the data.
     """
 
-    values: str = "string"
+    values: Values = "string"
 
     @property
     def example(self) -> str:
@@ -215,18 +194,6 @@ class Categories(Texts, Vocabulary):
 
     def code_of(self, text: str) -> float:
         return self._table.get(text, UNKNOWN_WORD)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "values": self.values}
-
-    def to_file(self) -> dict[str, Any]:
-        return {**super().to_file(), "values": self.values}
-
-    @classmethod
-    def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:
-        others = dict(state)
-        values = _checked_values(others.pop("values", None))
-        return replace(super().from_file(others, budget), values=values)
 
 
 @storable
@@ -247,8 +214,8 @@ class HashedWords(Texts):
     """
 
     column: int
-    n_buckets: int
-    values: str = "string"
+    n_buckets: Annotated[int, Interval(1, MOST_BUCKETS)]
+    values: Values = "string"
     words: tuple[str, ...] = ()
 
     @property
@@ -258,23 +225,6 @@ class HashedWords(Texts):
     def code_of(self, text: str) -> float:
         digest = blake2b(text.encode(errors="surrogatepass"), digest_size=8).digest()
         return float(int.from_bytes(digest, "little") % self.n_buckets)
-
-    def to_file(self) -> dict[str, Any]:
-        """All values, for a model file."""
-        words = np.array(self.words, dtype=object)
-        return {**field_values(self), "words": words}
-
-    @classmethod
-    def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:
-        """A coding from the untrusted values of a model file."""
-        types = {"column": int, "n_buckets": int, "values": (str, type(None))}
-        state = checked_state(state, {**types, "words": (np.ndarray, type(None))})
-        if check_count("n_buckets", state["n_buckets"]) > MOST_BUCKETS:
-            raise ValueError(f"n_buckets must be at most {MOST_BUCKETS}.")
-        words = () if state["words"] is None else tuple(state["words"].tolist())
-        if not all(isinstance(word, str) for word in words):
-            raise ValueError("the words must be strings.")
-        return cls(state["column"], state["n_buckets"], _checked_values(state["values"]), words)
 
 
 @storable
@@ -312,12 +262,3 @@ class Days(Coding):
 
     def of_table(self, values: Any, name: str = "") -> NDArray[np.float64]:
         return np.asarray(numbers_of(values, "date", name), dtype=np.float64)
-
-    def to_file(self) -> dict[str, Any]:
-        """The column, for a model file."""
-        return {"column": self.column}
-
-    @classmethod
-    def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:
-        """A coding from the untrusted values of a model file."""
-        return from_fields(cls, state)

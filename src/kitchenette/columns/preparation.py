@@ -11,14 +11,15 @@ from collections.abc import Sequence as Several
 from dataclasses import dataclass, replace
 from functools import reduce
 from math import inf
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from kitchenette.files.registry import Budget, from_fields, storable
-from kitchenette.parameters import check_choice, check_count
+from kitchenette.files.budget import Budget
+from kitchenette.files.fields import Count, Interval, Options, Shape, checked
+from kitchenette.files.registry import storable
 from kitchenette.sketching.columns import (
     Item,
     Kind,
@@ -30,10 +31,11 @@ from kitchenette.sketching.columns import (
 from kitchenette.sketching.combinations import concatenate
 from kitchenette.sketching.dense import PANEL, matrix_product
 from kitchenette.sketching.operators import Operator, chain
-from kitchenette.sketching.specification import FrozenValue
+from kitchenette.sketching.specification import Cost, FrozenValue
 
 Numbers = NDArray[np.float64]
 Indices = NDArray[np.int64]
+ColumnIndices = Annotated[Indices, Shape(None), Interval(0, "n_columns", closed="left")]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -46,7 +48,7 @@ class Preparation(FrozenValue):
         The number of columns of the data.
     """
 
-    n_columns: int
+    n_columns: Count
 
     @property
     def n_outputs(self) -> int:
@@ -82,21 +84,18 @@ class Preparation(FrozenValue):
         return hash((type(self).__name__, self.n_columns, self.n_outputs))
 
     def check(self) -> None:
-        """Refuse values that fitting cannot have chosen."""
-        check_count("n_columns", self.n_columns)
-        check_count("n_outputs", self.n_outputs)
+        if self.n_outputs < 1:
+            raise ValueError("there must be a prepared column.")
 
-    @classmethod
-    def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:
-        """A preparation from the untrusted values of a model file."""
-        made = from_fields(cls, state)
-        made.check()
-        size = made.drawn_bytes()
-        budget.spend(size, size, f"preparing {made.n_columns} columns")
-        return made
+    def cost(self) -> Cost:
+        size = self.drawn_bytes()
+        return Cost(size, size)
+
+    def spend(self, budget: Budget) -> None:
+        budget.spend(*self.cost(), f"preparing {self.n_columns} columns")
 
     def drawn_bytes(self) -> float:
-        """An upper bound of the memory of an operator, to refuse untrusted files before drawing."""
+        """An upper bound of the memory of an operator."""
         return 100.0 * (self.n_columns + self.n_outputs)
 
 
@@ -113,9 +112,9 @@ class ColumnAffine(Preparation):
         The limits of all columns.
     """
 
-    offset: Numbers
-    factor: Numbers
-    low: float = -inf
+    offset: Annotated[Numbers, Shape("n_columns")]
+    factor: Annotated[Numbers, Shape("n_columns")]
+    low: Annotated[float, Interval(high="high")] = -inf
     high: float = inf
 
     @classmethod
@@ -124,11 +123,8 @@ class ColumnAffine(Preparation):
     ) -> Self:
         """The preparation with copies of these arrays."""
         offset, factor = np.array(offset, dtype=np.float64), np.array(factor, dtype=np.float64)
-        made = cls(
-            n_columns=offset.size, offset=offset, factor=factor, low=float(low), high=float(high)
-        )
-        made.check()
-        return made
+        ends = {"low": float(low), "high": float(high)}
+        return checked(cls(n_columns=offset.size, offset=offset, factor=factor, **ends))
 
     def draw(self, dtype: np.dtype[Any]) -> Operator:
         return scaled_columns(self.offset, self.factor, self.low, self.high, dtype)
@@ -140,13 +136,6 @@ class ColumnAffine(Preparation):
     def sparse_rows(self, rows: Any) -> Any:
         values = (rows.data.astype(np.float64) - 0.0) * self.factor[rows.indices]
         return with_data(rows, np.clip(values, self.low, self.high))
-
-    def check(self) -> None:
-        super().check()
-        for name in ("offset", "factor"):
-            check_numbers(name, getattr(self, name), self.n_columns)
-        if not self.low <= self.high:
-            raise ValueError("low must not exceed high.")
 
 
 @storable
@@ -173,12 +162,12 @@ class PiecewiseLinear(Preparation):
         The number of knots at each end of a column that are left out but `beyond` the data.
     """
 
-    knots: Numbers
-    below: Numbers
-    at: Numbers
-    above: Numbers
+    knots: Annotated[Numbers, Shape(None)]
+    below: Annotated[Numbers, Shape("knots")]
+    at: Annotated[Numbers, Shape("knots")]
+    above: Annotated[Numbers, Shape("knots")]
     starts: Indices
-    outside: Indices
+    outside: Annotated[Indices, Shape("n_columns"), Interval(0)]
     normal: bool = False
 
     @classmethod
@@ -225,9 +214,9 @@ class PiecewiseLinear(Preparation):
         names = ("knots", "below", "at", "above")
         named = dict(zip(names, columns, strict=True))
         outer = np.broadcast_to(np.asarray(outside, dtype=np.int64), len(parts)).copy()
-        made = cls(n_columns=len(parts), **named, starts=starts, outside=outer, normal=normal)
-        made.check()
-        return made
+        return checked(
+            cls(n_columns=len(parts), **named, starts=starts, outside=outer, normal=normal)
+        )
 
     def beyond(self) -> Preparation:
         return replace(self, outside=np.zeros_like(self.outside))
@@ -244,11 +233,8 @@ class PiecewiseLinear(Preparation):
     def check(self) -> None:
         super().check()
         check_starts(self.starts, self.n_columns, self.knots.size, least=1)
-        check_integers("outside", self.outside, self.n_columns)
-        if np.any(self.outside < 0) or np.any(2 * self.outside >= np.diff(self.starts)):
+        if np.any(2 * self.outside >= np.diff(self.starts)):
             raise ValueError("outside must leave at least one knot of each column.")
-        for name in ("knots", "below", "at", "above"):
-            check_numbers(name, getattr(self, name), self.knots.size)
         steps = np.diff(self.knots) > 0
         steps[self.starts[1:-1] - 1] = True
         if not steps.all():
@@ -260,7 +246,7 @@ class PiecewiseLinear(Preparation):
 class UnitRows(Preparation):
     """Rows divided by their norm, "l1", "l2" or "max"; rows of zeros stay."""
 
-    norm: str = "l2"
+    norm: Annotated[str, Options("l1", "l2", "max")] = "l2"
 
     def draw(self, dtype: np.dtype[Any]) -> Operator:
         return unit_rows(self.n_columns, self.norm, dtype)
@@ -283,10 +269,6 @@ class UnitRows(Preparation):
         norms[norms == 0] = 1
         return with_data(rows, rows.data.astype(np.float64) / norms[owners])
 
-    def check(self) -> None:
-        super().check()
-        check_choice("norm", self.norm, ("l1", "l2", "max"))
-
 
 @storable
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -299,15 +281,13 @@ class LinearColumns(Preparation):
         The combinations, one in each column of the matrix.
     """
 
-    matrix: Numbers
+    matrix: Annotated[Numbers, Shape("n_columns", None)]
 
     @classmethod
     def of(cls, matrix: ArrayLike) -> Self:
         """The preparation with a copy of this matrix."""
         matrix = np.array(matrix, dtype=np.float64, order="C")
-        made = cls(n_columns=matrix.shape[0], matrix=matrix)
-        made.check()
-        return made
+        return checked(cls(n_columns=matrix.shape[0], matrix=matrix))
 
     @property
     def n_outputs(self) -> int:
@@ -319,12 +299,6 @@ class LinearColumns(Preparation):
     def drawn_bytes(self) -> float:
         # The columns of the matrix are stored in panels, of which the last one may be mostly empty.
         return 8.0 * self.n_columns * (self.n_outputs + PANEL)
-
-    def check(self) -> None:
-        if self.matrix.ndim != 2:
-            raise ValueError("matrix must have a row for each column.")
-        super().check()
-        check_numbers("matrix", self.matrix.ravel(), self.n_columns * self.n_outputs)
 
 
 @storable
@@ -341,7 +315,7 @@ class Columns(Preparation):
     """
 
     parts: tuple[Preparation, ...]
-    columns: Indices
+    columns: ColumnIndices
 
     @property
     def n_outputs(self) -> int:
@@ -377,10 +351,8 @@ class Columns(Preparation):
         return np.concatenate([part.indicators() for part in self.parts])
 
     def check(self) -> None:
-        check_parts("parts", self.parts)
         super().check()
-        check_indices("columns", self.columns, self.n_columns)
-        if sum(part.n_columns for part in self.parts) != self.columns.size:
+        if not self.parts or sum(part.n_columns for part in self.parts) != self.columns.size:
             raise ValueError("columns must be those of the parts.")
 
 
@@ -399,9 +371,7 @@ class Sequence(Preparation):
             steps += preparation.steps if isinstance(preparation, Sequence) else [preparation]
         if len(steps) == 1:
             return steps[0]
-        made = cls(n_columns=preparations[0].n_columns, steps=tuple(steps))
-        made.check()
-        return made
+        return checked(cls(n_columns=preparations[0].n_columns, steps=tuple(steps)))
 
     @property
     def n_outputs(self) -> int:
@@ -435,7 +405,6 @@ class Sequence(Preparation):
         return found
 
     def check(self) -> None:
-        check_parts("steps", self.steps, least=0)
         super().check()
         n_columns = self.n_columns
         for step in self.steps:
@@ -444,39 +413,11 @@ class Sequence(Preparation):
             n_columns = step.n_outputs
 
 
-# ---------------------------------------------------------------- checks of untrusted values
-
-
-def check_numbers(name: str, numbers: NDArray[Any], size: int) -> None:
-    """Refuse arrays other than of this many finite float64 numbers."""
-    if numbers.shape != (size,) or numbers.dtype != np.float64 or not np.isfinite(numbers).all():
-        raise ValueError(f"{name} must be {size} finite numbers of float64.")
-
-
-def check_integers(name: str, numbers: NDArray[Any], size: int) -> None:
-    """Refuse arrays other than of this many int64 numbers."""
-    if numbers.shape != (size,) or numbers.dtype != np.int64:
-        raise ValueError(f"{name} must be {size} numbers of int64.")
-
-
-def check_indices(name: str, columns: NDArray[Any], n_columns: int) -> None:
-    """Refuse arrays other than of numbers of columns."""
-    check_integers(name, columns, columns.size)
-    if columns.size and not (columns.min() >= 0 and columns.max() < n_columns):
-        raise ValueError(f"{name} must be columns between 0 and {n_columns - 1}.")
-
-
 def check_starts(starts: NDArray[Any], count: int, size: int, least: int) -> None:
     """Refuse arrays other than the ends of ``count`` parts of ``size`` numbers."""
-    check_integers("starts", starts, count + 1)
-    if starts[0] != 0 or starts[-1] != size or (np.diff(starts) < least).any():
+    right = starts.shape == (count + 1,) and starts[0] == 0 and starts[-1] == size
+    if not right or (np.diff(starts) < least).any():
         raise ValueError(f"starts must divide {size} numbers into {count} parts.")
-
-
-def check_parts(name: str, parts: tuple[Any, ...], least: int = 1) -> None:
-    """Refuse anything but preparations."""
-    if len(parts) < least or not all(isinstance(part, Preparation) for part in parts):
-        raise ValueError(f"{name} must be preparations.")
 
 
 def with_data(rows: Any, values: NDArray[Any]) -> Any:

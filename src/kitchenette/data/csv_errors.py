@@ -25,7 +25,7 @@ MOST_SHOWN = 40  # characters of a value in a message
 
 
 def guessed_delimiter(file: StoredFile, decimal: str) -> str:
-    """The commonest sign between values in the first line, outside quotes."""
+    """The most frequent delimiter in the first line, outside quotes."""
     with file.system.open_input_stream(file.path, compression="detect") as stream:
         head = stream.read(1 << 16).decode("utf-8-sig", errors="replace")
     first = re.sub(r'"[^"]*"', "", head.splitlines()[0] if head else "")

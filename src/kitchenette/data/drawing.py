@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -29,6 +29,7 @@ from kitchenette.data.keys import (
 from kitchenette.data.observations import observation_counts, observation_rule
 from kitchenette.data.rows import joined, slices, take
 from kitchenette.data.schema import Schema
+from kitchenette.files.fields import Count, Interval, Shape
 from kitchenette.sketching.random import Stream
 
 MAP_ROWS = 1000  # of the sample from which a map chooses its parameters
@@ -63,11 +64,11 @@ class BottomK:
         The number of equal rows.
     """
 
-    size: int
-    last_key: int
-    keys: Keys
-    weights: Array
-    copies: NDArray[np.int64]
+    size: Count
+    last_key: Annotated[int, Interval(0, LARGEST_KEY)]
+    keys: Annotated[Keys, Shape(None)]
+    weights: Annotated[Array, Shape("keys"), Interval(0)]
+    copies: Annotated[NDArray[np.int64], Shape("keys"), Interval(1)]
     row_attributes: ClassVar[tuple[str, ...]] = ("keys", "weights", "copies")
 
     @property
@@ -126,7 +127,7 @@ class BottomK:
 
 
 def taken(values: Any, which: Any) -> Any:
-    """Some entries of an array or rows of a table; None of nothing."""
+    """Some entries of an array or rows of a table; None if there is no array."""
     return None if values is None else take(values, which)
 
 

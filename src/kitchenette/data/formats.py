@@ -147,9 +147,9 @@ class Csv(Format):
     Parameters
     ----------
     delimiter : str, optional
-        The sign between values; by default the commonest of , ; tab and | in the first line.
+        The delimiter; by default the most frequent of , ; tab and | in the first line.
     decimal : str
-        The sign before fractions.
+        The decimal separator.
     header : bool
         Whether the first line has the names of the columns.
     newlines : bool
@@ -180,7 +180,7 @@ class Csv(Format):
         self._words: dict[str, frozenset[str]] = {}  # that elsewhere stand for missing values
 
     def delimiter(self, file: StoredFile) -> str:
-        """The sign between values."""
+        """The delimiter, given or detected."""
         return self._delimiter or guessed_delimiter(file, self._decimal)
 
     def schema(self, file: StoredFile) -> Any:
@@ -312,7 +312,7 @@ class Csv(Format):
 
     @property
     def decimal(self) -> str:
-        """The sign before fractions."""
+        """The decimal separator."""
         return self._decimal
 
     @property

@@ -78,7 +78,7 @@ def source(
     array : str, optional
         The name of the array of rows in a .npz file; its other arrays may be targets and weights.
     delimiter : str, optional
-        The sign between values of CSV files; by default the commonest one of the first line.
+        The delimiter of CSV files; by default the most frequent one of the first line.
     decimal : str, default="."
         The sign before fractions in CSV files.
     header : bool, default=True

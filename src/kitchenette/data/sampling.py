@@ -1,4 +1,4 @@
-"""Samples of rows by random keys, which depend on the number of a row and on nothing else."""
+"""Samples of rows by random keys, which depend on the row index and on nothing else."""
 
 from __future__ import annotations
 

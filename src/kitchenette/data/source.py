@@ -717,7 +717,7 @@ class Source:
         return block_of(drawn)
 
     def drawn_by_keys(self, seed: int) -> DrawnRows | None:
-        """A sample of the distinct rows, the same in whatever order they come; None of nothing."""
+        """A sample of the distinct rows, the same in any order; None without rows."""
         return self.drawing(seed).of_blocks(self.blocks())
 
     def drawing(self, seed: int) -> Drawing:

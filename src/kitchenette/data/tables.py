@@ -418,7 +418,7 @@ def finite(values: NDArray[Any], name: str, place: Any) -> NDArray[Any]:
 
 
 def row_number(place: Any, row: int) -> int:
-    """The number of a row of a block in the source, of which ``place`` has the rows."""
+    """The row index in the source of a row of a block at ``place``."""
     return int(place.start + row if isinstance(place, slice) else place[row])
 
 

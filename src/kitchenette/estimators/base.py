@@ -6,7 +6,7 @@ import warnings
 from abc import ABC
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -15,19 +15,21 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from kitchenette.columns.preparation import check_numbers
 from kitchenette.data.border import as_source
 from kitchenette.data.observations import RULES
 from kitchenette.data.schema import DataError, KnownColumn
 from kitchenette.data.source import Block, Source
 from kitchenette.data.targets import array_of_targets
 from kitchenette.estimators.predictor import Answer, Predictor
-from kitchenette.files.registry import Budget, checked_state, constructed, stored_parameters
+from kitchenette.files.budget import Budget
+from kitchenette.files.fields import Shape, checked_state, validate
+from kitchenette.files.registry import constructed, stored_parameters
 from kitchenette.kernels import Kernel
 from kitchenette.learning.iterative import Earlier
 from kitchenette.learning.least_squares import LeastSquares
 from kitchenette.learning.leave_one_out import RowSample
 from kitchenette.learning.linear_model import LinearFunction, LinearModel
+from kitchenette.learning.losses import loss_names
 from kitchenette.learning.partial import Partial
 from kitchenette.learning.target_coding import NoTargets
 from kitchenette.maps.protocol import FittedMap, is_frozen, map_difference, thawed
@@ -43,7 +45,7 @@ from kitchenette.sketching.random import seed_from
 from kitchenette.training.feature_maps import fills_missing
 from kitchenette.training.model import Model
 from kitchenette.training.prepared import Prepared
-from kitchenette.training.problem import LOSSES, SOLVERS, Problem, is_text
+from kitchenette.training.problem import SOLVERS, Problem, is_text
 from kitchenette.training.train import Hooks, partial_of_source, train
 
 Array = NDArray[np.float64]
@@ -732,7 +734,7 @@ class KernelEstimator(BaseEstimator, ABC):
                 "seed_": int,
                 "n_features_in_": int,
                 "feature_names_in_": (np.ndarray, type(None)),
-                "medians_": (np.ndarray, type(None)),
+                "medians_": Array | None,
                 "sample": (RowSample, type(None)),
                 "model": (self.solution_class, type(None)),
                 **self.target_types,
@@ -750,7 +752,6 @@ class KernelEstimator(BaseEstimator, ABC):
             raise ValueError("there are neither statistics nor weights.")
         for_inference: Any = feature_map.for_inference()
         if values["medians_"] is not None:
-            check_numbers("medians_ of the columns", values["medians_"], values["n_features_in_"])
             for_inference.medians_ = values["medians_"]
         prepared = Prepared(
             estimator=type(self).__name__,
@@ -775,6 +776,7 @@ class KernelEstimator(BaseEstimator, ABC):
                 sample=values["sample"],
             )
         self._check_restored(prepared, statistics, values["sample"], solution)
+        validate(for_inference, {"medians_": Annotated[Array, Shape(prepared.n_columns)]})
         if partial is not None:
             partial.check()
         solver = values.get("solver_") or "onepass"
@@ -793,7 +795,7 @@ class KernelEstimator(BaseEstimator, ABC):
         if names is not None and (names.ndim != 1 or names.dtype != object):
             raise ValueError("target_names_ must be names.")
         solver, loss = values["solver_"] or "onepass", values["loss_"] or "squared"
-        if solver not in SOLVERS[1:] or loss not in LOSSES[self.task]:
+        if solver not in SOLVERS[1:] or loss not in loss_names(self.task):
             raise ValueError("solver_ and loss_ must be among those that exist.")
         rule = values["observation_rule_"] or RULES[0]
         check_choice("observation_rule_", rule, RULES)

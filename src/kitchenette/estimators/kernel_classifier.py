@@ -20,6 +20,7 @@ from kitchenette.estimators.predictor import Predictor
 from kitchenette.files.registry import storable
 from kitchenette.learning.calibration import Calibration
 from kitchenette.learning.least_squares import LeastSquares
+from kitchenette.learning.losses import LOSSES
 from kitchenette.learning.output_codes import DECODINGS
 from kitchenette.learning.target_coding import ClassCoding, Labels, Scores, labels_among
 from kitchenette.parameters import check_choice
@@ -28,7 +29,7 @@ from kitchenette.training.problem import Problem
 
 
 def _has_probabilities(model: KernelClassifier) -> bool:
-    if model.validation_rows > 0 or model.loss == "logistic":
+    if model.validation_rows > 0 or getattr(LOSSES.get(model.loss), "link", None) == "softmax":
         return True
     raise AttributeError(
         "KernelClassifier has no probabilities with validation_rows=0, because they are "

@@ -3,7 +3,8 @@
 This package imports no model class: each class registers itself with `storable`.
 """
 
+from kitchenette.files.budget import Budget
 from kitchenette.files.models import ModelFileError, load, save
-from kitchenette.files.registry import Budget, register, storable
+from kitchenette.files.registry import register, storable
 
 __all__ = ["Budget", "ModelFileError", "load", "register", "save", "storable"]

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kitchenette.files.budget import Budget
 from kitchenette.files.container import little_endian
-from kitchenette.files.registry import Budget, storage_named, storage_of
+from kitchenette.files.registry import storage_named, storage_of
 
 MOST_DEPTH = 128  # the deepest nesting of lists and dictionaries, with references resolved
 MOST_REPETITION = 3  # the largest ratio of the size with references resolved to the size without

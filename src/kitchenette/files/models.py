@@ -11,8 +11,8 @@ from typing import Any
 from sklearn.frozen import FrozenEstimator
 
 from kitchenette.files import container
+from kitchenette.files.budget import Budget
 from kitchenette.files.codec import decode, described, encode
-from kitchenette.files.registry import Budget
 
 # The default limits of what drawing the maps of a file may take; about two seconds of work.
 MAX_BYTES, MAX_OPERATIONS = 2**31, 1e9

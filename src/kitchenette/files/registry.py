@@ -1,6 +1,7 @@
 """The registry of classes that can be stored in model files.
 
-A class is registered by the decorator `storable`. It has two methods:
+A class is registered by the decorator `storable`. What is stored of a dataclass are its fields,
+which `kitchenette.files.fields` checks. Any other class has two methods:
 
 * ``to_file()`` returns a dictionary of numbers, strings, arrays, lists, dictionaries and other
   storable objects;
@@ -13,76 +14,20 @@ No other class is ever looked up, so a file cannot name code to run.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
-from functools import cache
+from dataclasses import dataclass, is_dataclass
+from functools import partial
 from inspect import signature
-from types import NoneType, UnionType
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from kitchenette.files.budget import Budget
+from kitchenette.files.fields import field_values, from_fields
+
 Class = TypeVar("Class", bound=type)
 Made = TypeVar("Made")
 Generators = np.random.Generator | np.random.RandomState
-
-
-class Budget:
-    """Memory and work that loading a file may still cost.
-
-    Parameters
-    ----------
-    max_bytes : float
-        The most memory.
-    max_operations : float
-        The most arithmetic operations, of about two nanoseconds each.
-
-    Attributes
-    ----------
-    spent_bytes, spent_operations : float
-        The memory and the work granted so far.
-
-    Examples
-    --------
-    >>> from kitchenette.files import Budget
-    >>> budget = Budget(max_bytes=1000, max_operations=1e6)
-    >>> budget.spend(600, 10, "A first map")
-    >>> budget.spend(600, 10, "A second map")  # doctest: +NORMALIZE_WHITESPACE
-    Traceback (most recent call last):
-    ...
-    ValueError: A second map may take 600 bytes, and 400 are left. Load it with a larger max_bytes
-    if you trust it.
-    """
-
-    def __init__(self, max_bytes: float, max_operations: float):
-        self._max_bytes, self._max_operations = max_bytes, max_operations
-        self.spent_bytes = self.spent_operations = 0.0
-
-    def spend(self, n_bytes: float, n_operations: float, what: str) -> None:
-        """Raise a ValueError if this exceeds the remaining budget.
-
-        Parameters
-        ----------
-        n_bytes, n_operations : float
-            Upper bounds of the memory and the work.
-        what : str
-            The purpose, as the subject of the error message.
-        """
-        for number, limit, spent, unit in (
-            (n_bytes, self._max_bytes, self.spent_bytes, "bytes"),
-            (n_operations, self._max_operations, self.spent_operations, "operations"),
-        ):
-            if not number <= limit - spent:  # this form also refuses NaN
-                raise ValueError(
-                    f"{what} may take {_rounded(number)} {unit}, and {_rounded(limit - spent)} "
-                    f"are left. Load it with a larger max_{unit} if you trust it."
-                )
-        self.spent_bytes += n_bytes
-        self.spent_operations += n_operations
-
-
-def _rounded(number: float) -> str:
-    return f"{min(number, 1e300):.3g}"  # integers may overflow a float
 
 
 @dataclass(frozen=True)
@@ -144,8 +89,8 @@ def storable(cls: Class) -> Class:
     Parameters
     ----------
     cls : type
-        A class with a method ``to_file()`` and a class method ``from_file(state, budget)``. All
-        kernels and maps have them.
+        A dataclass, or a class with a method ``to_file()`` and a class method
+        ``from_file(state, budget)``. All kernels and maps have them.
 
     Returns
     -------
@@ -155,31 +100,29 @@ def storable(cls: Class) -> Class:
     Examples
     --------
     >>> import os, tempfile
+    >>> from dataclasses import dataclass
+    >>> from typing import Annotated
     >>> import kitchenette
     >>> from kitchenette.files import storable
+    >>> from kitchenette.files.fields import Interval
     >>> @storable
+    ... @dataclass
     ... class Shift:
-    ...     def __init__(self, by):
-    ...         self.by = by
-    ...
-    ...     def to_file(self):
-    ...         return {"by": self.by}
-    ...
-    ...     @classmethod
-    ...     def from_file(cls, state, budget):
-    ...         return cls(float(state["by"]))
+    ...     by: Annotated[float, Interval(0, 10)]
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = os.path.join(folder, "shift.safetensors")
     ...     kitchenette.save(Shift(2.5), path)
-    ...     kitchenette.load(path).by
-    2.5
+    ...     kitchenette.load(path)
+    Shift(by=2.5)
     """
-    if not (callable(getattr(cls, "to_file", None)) and callable(getattr(cls, "from_file", None))):
+    to_file: Any = getattr(cls, "to_file", field_values)
+    from_file: Any = getattr(cls, "from_file", partial(from_fields, cls))
+    if not is_dataclass(cls) and not (hasattr(cls, "to_file") and hasattr(cls, "from_file")):
         raise TypeError(
-            f"{_full_name(cls)} cannot be stored: it needs a method to_file() and a class method "
-            "from_file(state, budget)."
+            f"{_full_name(cls)} cannot be stored: it must be a dataclass, or needs a method "
+            "to_file() and a class method from_file(state, budget)."
         )
-    register(cls, cls.to_file, cls.from_file)  # type: ignore[attr-defined]
+    register(cls, to_file, from_file)
     return cls
 
 
@@ -198,49 +141,7 @@ def _full_name(cls: type) -> str:
     return f"{cls.__module__}.{cls.__qualname__}"
 
 
-# ---------------------------------------------------------------- what from_file and to_file use
-
-
-def checked_state(state: dict[str, Any], types: dict[str, Any]) -> dict[str, Any]:
-    """Check names and types of values; a name may be missing if its type may be None."""
-    for name in state:
-        if name not in types:
-            raise ValueError(f"there is no value {name!r:.80}; is it of a newer version?")
-    for name, allowed in types.items():
-        kinds = allowed if isinstance(allowed, tuple) else (allowed,)
-        value = state.get(name)
-        if value is None and name not in state and type(None) not in kinds:
-            raise ValueError(f"{name} is missing.")
-        if not isinstance(value, kinds) or (
-            isinstance(value, bool) and not {bool, object} & {*kinds}
-        ):
-            raise ValueError(f"{name} cannot be {value!r:.80}.")
-    return {name: state.get(name) for name in types}
-
-
-def field_values(value: Any) -> dict[str, Any]:
-    """The values of the fields of a dataclass, by name."""
-    return {field.name: getattr(value, field.name) for field in fields(value)}
-
-
-def from_fields(cls: type[Made], state: dict[str, Any]) -> Made:
-    """A dataclass from untrusted values of its fields, whose types must be those it declares."""
-    return cls(**checked_state(state, _field_types(cls)))  # type: ignore[arg-type]
-
-
-@cache
-def _field_types(cls: Any) -> dict[str, tuple[type, ...]]:
-    """The types that each field of a dataclass may have, from its annotations."""
-    hints = get_type_hints(cls)
-    return {field.name: _classes(hints[field.name]) for field in fields(cls)}
-
-
-def _classes(hint: Any) -> tuple[type, ...]:
-    if isinstance(hint, UnionType):
-        return tuple(cls for part in get_args(hint) for cls in _classes(part))
-    if hint is None:
-        return (NoneType,)
-    return (get_origin(hint) or hint,)
+# ---------------------------------------------------------------- parameters of estimators
 
 
 def constructed(cls: type[Made], parameters: dict[str, Any]) -> Made:

@@ -12,9 +12,9 @@ from typing import Any, Self
 from kitchenette.estimators.base import KernelEstimator
 from kitchenette.files import ModelFileError, load, save
 from kitchenette.files.container import is_foreign, remove_leftovers
-from kitchenette.files.registry import Budget, field_values, from_fields, storable
+from kitchenette.files.fields import Unsigned
+from kitchenette.files.registry import storable
 from kitchenette.jobs.outputs import OutputError
-from kitchenette.parameters import check_count
 from kitchenette.training import Partial
 
 LARGEST_SHARE = 0.04  # of the run that writing checkpoints may take
@@ -76,9 +76,9 @@ class Checkpoint:
     settings: dict[str, Any]
     prepared: KernelEstimator
     facts: dict[str, Any]
-    n_rows: int
+    n_rows: Unsigned
     summary: Partial | None = None
-    stop: int = 0
+    stop: Unsigned = 0
 
     def after(self, part: Partial, stop: int) -> Self:
         """The checkpoint after some more rows.
@@ -124,19 +124,10 @@ class Checkpoint:
                 "options, such as --kind, or start again without that file."
             )
 
-    def to_file(self) -> dict[str, Any]:
-        """All values, for a file."""
-        return field_values(self)
-
-    @classmethod
-    def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:
-        """A checkpoint from the untrusted values of a file."""
-        made = from_fields(cls, state)
-        for name in ("n_rows", "stop"):
-            check_count(name, getattr(made, name), 0)
-        if made.summary is not None and made.summary.n_rows > made.stop:
+    def check(self) -> None:
+        """Refuse a checkpoint of more rows than were read."""
+        if self.summary is not None and self.summary.n_rows > self.stop:
             raise ValueError("a checkpoint cannot have learned more rows than it has read.")
-        return made
 
 
 class CheckpointWriter:

@@ -436,15 +436,15 @@ def _task_of(
 ) -> tuple[str, str]:
     if like is not None:
         if settings.task not in (None, like.task):
-            raise ValueError(f"The model to be like is for {like.task}, not {settings.task}.")
-        return str(like.task), "it is to be like another model"
+            raise ValueError(f"The model given as like is for {like.task}, not {settings.task}.")
+        return str(like.task), "of the model given as like"
     if settings.task is not None:
         return settings.task, "as told"
     task = likely_task(y)
     if y.ndim == 2:
         return task, "there are several targets"
     if y.dtype.kind in "OUSb":
-        return task, "the target has words or yes and no"
+        return task, "the target has strings or booleans"
     n_values = np.unique(y).size
     return task, f"a sample of the target has {n_values} different numbers"
 
@@ -455,7 +455,7 @@ def _check_targets(y: NDArray[Any], task: str) -> None:
         raise DataError("Several targets can be numbers only: fit a model for each of them.")
     if task == "regression":
         if words:
-            raise DataError("The target has words, so it has classes: it cannot be a regression.")
+            raise DataError("The target has strings, so it has classes: it cannot be a regression.")
         return
     if np.unique(y).size < 2:
         raise DataError(f"All rows of a sample have the same target, {y.tolist()[0]!r}.")

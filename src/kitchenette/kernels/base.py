@@ -12,7 +12,8 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array
 
-from kitchenette.files.registry import Budget, constructed
+from kitchenette.files.budget import Budget
+from kitchenette.files.registry import constructed
 from kitchenette.parameters import ValueParameters
 
 

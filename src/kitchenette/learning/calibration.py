@@ -16,14 +16,15 @@ the classes otherwise, their probabilities are averaged.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Annotated, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression, minimize
 from scipy.special import softmax
 
-from kitchenette.files.registry import Budget, checked_state, field_values, storable
+from kitchenette.files.fields import Interval, Shape
+from kitchenette.files.registry import storable
 from kitchenette.resources import one_blas_thread
 
 Array = NDArray[np.float64]
@@ -51,10 +52,10 @@ class Calibration:
         The smallest probability of "isotonic".
     """
 
-    slope: float
-    biases: Array
+    slope: Annotated[float, Interval(0, np.inf, "neither")]
+    biases: Annotated[Array, Shape(None)]
     curves: list[Array]
-    floor: float
+    floor: Annotated[float, Interval(0, 1)]
 
     @classmethod
     def unfitted(cls, n_classes: int) -> Self:
@@ -164,29 +165,17 @@ class Calibration:
             probabilities /= probabilities.sum(axis=1, keepdims=True)
         return _with_largest(probabilities, scores.argmax(axis=1))
 
-    def to_file(self) -> dict[str, Any]:
-        """All values, for a model file."""
-        return field_values(self)
-
-    @classmethod
-    def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:
-        """A calibration from the untrusted values of a model file."""
-        types = {"slope": float, "biases": np.ndarray, "curves": list, "floor": float}
-        made = cls(**checked_state(state, types))
-        if not 0 < made.slope < np.inf or not 0 <= made.floor <= 1:
-            raise ValueError("slope and floor must be numbers that a calibration can have.")
-        if made.biases.ndim != 1 or not _finite(made.biases):
-            raise ValueError("biases must be finite numbers of type float64.")
-        if made.curves and len(made.curves) != made.biases.size:
+    def check(self) -> None:
+        """Refuse curves of a model file that do not increase, or not between 0 and 1."""
+        if self.curves and len(self.curves) != self.biases.size:
             raise ValueError("curves must be as many as biases.")
-        for curve in made.curves:
-            if not isinstance(curve, np.ndarray) or curve.ndim != 2 or curve.shape[0] != 2:
+        for curve in self.curves:
+            if curve.ndim != 2 or curve.shape[0] != 2:
                 raise ValueError("curves must have two rows.")
-            if not _finite(curve) or np.any(np.diff(curve) < 0):
+            if not np.isfinite(curve).all() or np.any(np.diff(curve) < 0):
                 raise ValueError("curves must be finite and must not decrease.")
             if curve.size and (curve[1, 0] < 0 or curve[1, -1] > 1):
                 raise ValueError("curves must have probabilities.")
-        return made
 
 
 def _increasing(scores: Array, positive: NDArray[np.bool_], weights: Array) -> Array:
@@ -207,10 +196,6 @@ def _increasing(scores: Array, positive: NDArray[np.bool_], weights: Array) -> A
     steps = np.diff(heights) != 0
     kept[1:-1] = steps[1:] | steps[:-1]
     return np.stack([at[kept], heights[kept]])
-
-
-def _finite(array: NDArray[Any]) -> bool:
-    return array.dtype == np.float64 and bool(np.isfinite(array).all())
 
 
 def _with_largest(probabilities: Array, predicted: NDArray[np.intp]) -> Array:

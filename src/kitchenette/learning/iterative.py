@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from kitchenette.data.observations import RULES, divided, observation_counts
+from kitchenette.learning.losses import Loss
 from kitchenette.learning.partial import features
 from kitchenette.learning.passes import FeatureRows
 from kitchenette.learning.penalty import Pilot
@@ -184,14 +185,13 @@ class IterativeSolver(ABC):
 
     best: SolverResult | None = None  # the best model so far, for the case of an interrupt
 
-    def __init__(self, rows: FeatureRows, loss: str, settings: Settings, level: float, start: Any):
+    def __init__(self, rows: FeatureRows, loss: Loss, settings: Settings, start: Any):
         # Weights near one cannot overflow in what follows. A power of two is exact.
         self.weight_unit = 2.0 ** float(np.floor(np.log2(rows.weights.max())))
         rows = rows.weighted(rows.weights / self.weight_unit)
         if settings.alpha is not None and not isinstance(settings.alpha, str):
             settings = replace(settings, alpha=settings.alpha / self.weight_unit)
-        self.rows, self.loss_name, self.settings = rows, loss, settings
-        self.level, self.start = level, start
+        self.rows, self.loss, self.settings, self.start = rows, loss, settings, start
         self.n_steps = 0
         self._split()
         self.is_held_out = np.zeros(rows.n_rows, dtype=bool)
@@ -288,7 +288,7 @@ class IterativeSolver(ABC):
 
     def sampled_rows(self, mean: Array) -> SampledRows:
         """The rows of the preconditioner."""
-        kept = self.loss_name == "squared"
+        kept = self.loss.is_quadratic
         count = sample_size(self.distinct.size, self.rows.n_features, kept=kept)
         total = float(self.training.weights.sum())
         scores = None

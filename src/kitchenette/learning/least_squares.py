@@ -24,7 +24,8 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from sklearn.utils import check_array, check_consistent_length
 
 from kitchenette import _core
-from kitchenette.files.registry import Budget, storable
+from kitchenette.files.budget import Budget
+from kitchenette.files.registry import storable
 from kitchenette.learning.gram import (
     STORAGES,
     Array,

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 import scipy.linalg
@@ -38,7 +38,8 @@ from kitchenette.data.drawing import BottomK
 from kitchenette.data.keys import LARGEST_KEY, Keys
 from kitchenette.data.observations import folds
 from kitchenette.data.rows import slices
-from kitchenette.files.registry import Budget, checked_state, field_values, storable
+from kitchenette.files.fields import Shape
+from kitchenette.files.registry import storable
 from kitchenette.learning.gram import Array
 from kitchenette.learning.penalty import (
     DECADE,
@@ -59,7 +60,6 @@ from kitchenette.learning.solution import (
     shifted_inverse,
     solution,
 )
-from kitchenette.parameters import check_count
 from kitchenette.resources import one_blas_thread
 
 WEIGHT_TOLERANCE = 1e-6  # relative rounding error of sums of weights
@@ -92,8 +92,8 @@ class RowSample(BottomK):
         The target columns.
     """
 
-    features: NDArray[Any]
-    targets: Array
+    features: Annotated[NDArray[np.float32] | NDArray[np.float64], Shape("keys", None)]
+    targets: Annotated[Array, Shape("keys", None)]
     row_attributes: ClassVar[tuple[str, ...]] = (*BottomK.row_attributes, "features", "targets")
 
     @classmethod
@@ -165,38 +165,10 @@ class RowSample(BottomK):
         targets[:, columns] = self.targets
         return replace(self, targets=targets)
 
-    def to_file(self) -> dict[str, Any]:
-        """All values, for a model file."""
-        return {**field_values(self), "last_key": np.array([self.last_key], np.uint64)}
-
-    @classmethod
-    def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:
-        """A sample from the untrusted values of a model file."""
-        arrays = ("last_key", *cls.row_attributes)
-        state = checked_state(state, {"size": int} | dict.fromkeys(arrays, np.ndarray))
-        last_key = state.pop("last_key")
-        if last_key.shape != (1,) or last_key.dtype != np.uint64:
-            raise ValueError("last_key must be one number of type uint64.")
-        made = cls(last_key=int(last_key[0]), **state)
-        check_count("size", made.size, 1)
-        dtypes: dict[str, Any] = {"keys": np.uint64, "copies": np.int64}
-        dtypes |= dict.fromkeys(("targets", "weights"), np.float64)
-        for name in cls.row_attributes:
-            array = getattr(made, name)
-            axes = 2 if name in ("features", "targets") else 1
-            if array.ndim != axes or array.shape[0] != made.n_sampled:
-                raise ValueError(f"{name} must have {axes} axes and a row for every key.")
-            if array.dtype != dtypes.get(name, array.dtype):
-                raise ValueError(f"{name} must be of type {np.dtype(dtypes[name]).name}.")
-            if array.dtype.kind == "f" and not np.isfinite(array).all():
-                raise ValueError(f"{name} must be finite.")
-        if made.features.dtype not in (np.float32, np.float64):
-            raise ValueError("features must be of type float32 or float64.")
-        if made.n_sampled > made.size or np.any(made.keys[1:] <= made.keys[:-1]):
+    def check(self) -> None:
+        """Refuse keys of a model file in another order, or too many."""
+        if self.n_sampled > self.size or np.any(self.keys[1:] <= self.keys[:-1]):
             raise ValueError("keys must increase, and must not be more than the size.")
-        if made.n_sampled and (made.weights.min() < 0 or made.copies.min() < 1):
-            raise ValueError("weights must not be negative, and copies must be positive.")
-        return made
 
 
 def _never_learned(n_rows: int, which: NDArray[np.intp], how: str) -> ValueError:

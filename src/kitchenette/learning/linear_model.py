@@ -5,12 +5,13 @@ from __future__ import annotations
 from abc import ABC
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kitchenette.files.registry import Budget, field_values, from_fields, storable
+from kitchenette.files.fields import Interval, Shape, field_values
+from kitchenette.files.registry import storable
 from kitchenette.learning.calibration import Calibration
 from kitchenette.learning.gram import leading_eigenvectors
 from kitchenette.learning.least_squares import LeastSquares
@@ -37,25 +38,7 @@ class Validation:
 
     score: float | None = None
     calibration: Calibration | None = None
-    spread: Array | None = None
-
-    def to_file(self) -> dict[str, Any]:
-        """All values, for a model file."""
-        return field_values(self)
-
-    @classmethod
-    def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:
-        """A value from the untrusted values of a model file."""
-        made = from_fields(cls, state)
-        spread = made.spread
-        if spread is not None and (
-            spread.dtype != np.float64
-            or spread.ndim != 1
-            or not np.isfinite(spread).all()
-            or spread.min(initial=0) < 0
-        ):
-            raise ValueError("spread must be finite and not negative.")
-        return made
+    spread: Annotated[Array | None, Shape(None), Interval(0)] = None
 
     def check_targets(self, n_targets: int) -> None:
         """Refuse values for another number of targets."""
@@ -86,21 +69,10 @@ class LinearFunction(ABC):
         return {}
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.to_file()
+        return field_values(self)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-
-    def to_file(self) -> dict[str, Any]:
-        """All values, for a model file."""
-        return field_values(self)
-
-    def check_arrays(self, **axes: int) -> None:
-        """Refuse arrays of a model file without these numbers of axes, or that are not finite."""
-        for name, n_axes in axes.items():
-            array = getattr(self, name)
-            if array.dtype != np.float64 or array.ndim != n_axes or not np.isfinite(array).all():
-                raise ValueError(f"{name} must be finite, of type float64, with {n_axes} axes.")
 
 
 @storable
@@ -126,9 +98,9 @@ class LinearModel(LinearFunction):
         What rows that were held out say about the model.
     """
 
-    coef: Array
-    intercept: Array
-    alpha: float
+    coef: Annotated[Array, Shape(None, "intercept")]
+    intercept: Annotated[Array, Shape(None)]
+    alpha: Annotated[float, Interval(0, np.inf, "left")]
     log_marginal_likelihood: float
     fit_intercept: bool
     has_float32: bool
@@ -151,17 +123,9 @@ class LinearModel(LinearFunction):
         for array in (self.coef, self.intercept):
             array.flags.writeable = False
 
-    @classmethod
-    def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:
-        """A model from the untrusted values of a model file."""
-        made = from_fields(cls, state)
-        made.check_arrays(coef=2, intercept=1)
-        if made.intercept.size != made.coef.shape[1]:
-            raise ValueError("intercept must have a number for each target.")
-        made.validation.check_targets(made.intercept.size)
-        if not 0 <= made.alpha < np.inf:
-            raise ValueError("alpha must be finite and not negative.")
-        return made
+    def check(self) -> None:
+        """Refuse what another number of targets was checked with."""
+        self.validation.check_targets(self.intercept.size)
 
 
 @storable
@@ -185,11 +149,11 @@ class PrincipalComponents(LinearFunction):
         Whether the components are scaled to a variance of one.
     """
 
-    components: Array
-    mean: Array
-    eigenvalues: Array
-    total: float
-    divisor: float
+    components: Annotated[Array, Shape("eigenvalues", "mean")]
+    mean: Annotated[Array, Shape(None)]
+    eigenvalues: Annotated[Array, Shape(None), Interval(0)]
+    total: Annotated[float, Interval(0, np.inf, "left")]
+    divisor: Annotated[float, Interval(0, np.inf, "neither")]
     whiten: bool
 
     @classmethod
@@ -238,16 +202,3 @@ class PrincipalComponents(LinearFunction):
     @cached_property
     def intercept(self) -> Array:
         return -self.mean @ self.coef
-
-    @classmethod
-    def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:
-        """Components from the untrusted values of a model file."""
-        made = from_fields(cls, state)
-        made.check_arrays(components=2, mean=1, eigenvalues=1)
-        if made.components.shape != (made.eigenvalues.size, made.mean.size):
-            raise ValueError("components must have an eigenvalue for each row.")
-        if made.eigenvalues.min(initial=0) < 0:
-            raise ValueError("eigenvalues must not be negative.")
-        if not (0 <= made.total < np.inf and 0 < made.divisor < np.inf):
-            raise ValueError("total and divisor must be finite and positive.")
-        return made

@@ -14,7 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import hadamard
 
-from kitchenette.files.registry import Budget, checked_state, storable
+from kitchenette.files.budget import Budget
+from kitchenette.files.fields import checked_state
+from kitchenette.files.registry import storable
 from kitchenette.parameters import check_choice, check_count
 from kitchenette.sketching.random import Stream
 

@@ -16,13 +16,13 @@ from kitchenette import _core
 from kitchenette.data.drawing import SampleBuilder
 from kitchenette.data.keys import Keys, can_be_hashed, row_keys
 from kitchenette.data.rows import slices, take
-from kitchenette.files.registry import Budget, checked_state, storable
+from kitchenette.files.fields import Unsigned, field_values
+from kitchenette.files.registry import storable
 from kitchenette.learning.gram import check_learning_memory, storage_of
 from kitchenette.learning.least_squares import LeastSquares
 from kitchenette.learning.leave_one_out import RowSample
 from kitchenette.learning.target_coding import TargetCoding, are_sorted, union_of_classes
 from kitchenette.maps.protocol import FittedMap
-from kitchenette.parameters import check_count
 from kitchenette.resources import BLAS, one_blas_thread
 from kitchenette.sketching.operators import Operator
 
@@ -362,7 +362,7 @@ class Partial:
 
     estimator: str
     origin: str
-    n_rows: int = 0
+    n_rows: Unsigned = 0
     settled: LeastSquares | None = None
     by_class: Parts | None = None
     sample: RowSample | None = None
@@ -508,52 +508,15 @@ class Partial:
         return next((part.n_targets for part in known if part is not None), None)
 
     def __getstate__(self) -> dict[str, Any]:
-        return self._stored()
+        return self.to_file()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        for name, value in state.items():
-            object.__setattr__(self, "settled" if name == "statistics" else name, value)
-        object.__setattr__(self, "pending", ())
-        self.__post_init__()
-
-    def _stored(self) -> dict[str, Any]:
-        return {
-            "estimator": self.estimator,
-            "origin": self.origin,
-            "n_rows": self.n_rows,
-            "statistics": None if self.by_class is not None else self.statistics,
-            "by_class": self.by_class,
-            "sample": self.sample,
-            "classes": self.classes,
-            "target_dtype": self.target_dtype,
-        }
+        self.__init__(**state)  # type: ignore[misc]
 
     def to_file(self) -> dict[str, Any]:
-        """All values, for a model file."""
-        return self._stored()
-
-    @classmethod
-    def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:
-        """A partial from the untrusted values of a model file."""
-        state = checked_state(
-            state,
-            {
-                "estimator": str,
-                "origin": str,
-                "n_rows": int,
-                "statistics": (LeastSquares, type(None)),
-                "by_class": (list, type(None)),
-                "sample": (RowSample, type(None)),
-                "classes": (np.ndarray, type(None)),
-                "target_dtype": str,
-            },
-        )
-        check_count("n_rows", state["n_rows"], 0)
-        if not all(isinstance(part, LeastSquares | None) for part in state["by_class"] or ()):
-            raise ValueError("by_class must have statistics.")
-        made = cls(settled=state.pop("statistics"), **state)
-        made.check()
-        return made
+        """All values, with the pending rows among the others, for a model file."""
+        settled = None if self.by_class is not None else self.statistics
+        return {**field_values(self), "settled": settled, "pending": ()}
 
     def check(self) -> None:
         """Refuse values that do not belong together."""

@@ -29,14 +29,7 @@ from kitchenette.learning.iterative import (
     SolverResult,
     warn_of_steps,
 )
-from kitchenette.learning.losses import (
-    Huber,
-    Logistic,
-    Loss,
-    Quantile,
-    SquaredHinge,
-    weighted_quantile,
-)
+from kitchenette.learning.losses import Loss, weighted_quantile
 from kitchenette.learning.passes import FeatureRows, Moments
 from kitchenette.learning.preconditioner import Preconditioner
 from kitchenette.learning.target_coding import TargetCoding
@@ -53,12 +46,7 @@ COARSE, FINAL_STEPS = 0.01, 20
 ROUNDING = 1e-12  # smaller errors, relative to the targets, are rounding errors
 RELATIVE_SLOPE = 1e-8  # smaller gradients, relative to the largest one, are rounding errors
 LEAST_CURVATURE = 1e-3  # of the largest one, for a row of the preconditioner
-# Thresholds in units of the robust standard deviation of the errors of a first model.
-HUBER_THRESHOLD, QUANTILE_WIDTH = 1.35, 0.1
 ROBUST = 1.4826  # the standard deviation of a normal distribution by its median absolute value
-# The second derivative of a loss in a typical model: penalties are compared in its units.
-TYPICAL_CURVATURE = {"logistic": 0.05, "squared_hinge": 0.5, "huber": 0.8, "quantile": 0.3}
-CLASS_LOSSES: dict[str, type[Loss]] = {"logistic": Logistic, "squared_hinge": SquaredHinge}
 
 
 class QuasiNewton:
@@ -213,7 +201,7 @@ class SmoothSolver(IterativeSolver):
     def learned(self) -> SolverResult:
         alpha = self.settings.alpha
         guess, errors = 1.0, np.empty((0, 0))
-        if alpha is None or self.loss_name not in CLASS_LOSSES:
+        if alpha is None or not self.loss.of_labels:
             guess, errors = self.first_guess()
         self.units = self._prepare_targets(errors)
         moments = self.training.moments()
@@ -229,7 +217,7 @@ class SmoothSolver(IterativeSolver):
             self.scale = max(self._slope(start), self.least_scale)
             coef, intercept = self.start
             start = replace(start, coef=coef / self.units, intercept=intercept / self.units)
-        guess *= TYPICAL_CURVATURE[self.loss_name]
+        guess *= self.loss.typical_curvature
         if self.held_rows is None:
             one = guess if alpha is None else self.only_penalty()
             return self._in_units(self._solve(self.rows, one, start, None, self.settings.tol)[0])
@@ -244,9 +232,8 @@ class SmoothSolver(IterativeSolver):
     # ------------------------------------------------------------ the loss and its units
 
     def _prepare_targets(self, errors: Array) -> Array:
-        """Make the loss. Targets that are numbers are divided by the spread of their errors."""
-        if self.loss_name in CLASS_LOSSES:
-            self.loss: Loss = CLASS_LOSSES[self.loss_name]()
+        """Divide targets that are numbers by the spread of their errors, the unit of losses."""
+        if self.loss.of_labels:
             return np.ones(1)
         sizes = np.abs(errors)
         weights = self.distinct_weights[: len(errors)]
@@ -256,10 +243,6 @@ class SmoothSolver(IterativeSolver):
         largest = np.abs(self._first_distinct(PILOT_ROWS).columns()).max(axis=0)
         typical = np.where(typical > ROUNDING * largest, typical, np.where(largest > 0, largest, 1))
         scales = np.where(scales > 1e-3 * typical, scales, typical)
-        if self.loss_name == "huber":
-            self.loss = Huber(HUBER_THRESHOLD)
-        else:
-            self.loss = Quantile(self.level, QUANTILE_WIDTH)
         self.rows = self.rows.with_targets(ScaledTargets(self.rows.coding, scales))
         self.training = self.rows.weighted(self.training.weights)
         if self.held_rows is not None:
@@ -276,18 +259,8 @@ class SmoothSolver(IterativeSolver):
 
     def _origin(self, moments: Moments) -> SolverResult:
         """The model to begin with: a constant and no weights."""
-        shares = moments.target_mean
-        if self.loss.of_labels:
-            shares = np.maximum(shares, 1 / (2 * max(moments.count, 1.0)))
-            logarithms = np.log(shares)
-            logistic = logarithms - logarithms.mean()  # a common constant changes nothing
-            constant = logistic if self.loss_name == "logistic" else 2 * shares - 1
-            if constant.size == 2:
-                constant = np.log(shares[1:] / shares[:1])
-                constant = constant if self.loss_name == "logistic" else shares[1:] - shares[:1]
-        else:
-            columns = self._first_distinct(PILOT_ROWS).columns()
-            constant = np.quantile(columns, self.level, axis=0)
+        shares = np.maximum(moments.target_mean, 1 / (2 * max(moments.count, 1.0)))
+        constant = self.loss.start(self._first_distinct(PILOT_ROWS).columns(), shares)
         constant = constant if self.settings.fit_intercept else np.zeros_like(constant)
         nothing = np.zeros((self.rows.n_features, constant.size))
         return SolverResult(nothing, constant, 0.0, outputs=nothing[:0])

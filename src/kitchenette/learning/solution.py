@@ -270,6 +270,8 @@ class Solution:
         The penalty.
     rss : ndarray of shape (n_targets,)
         The weighted sum of squared residuals of each target.
+    target_variance : ndarray of shape (n_targets,)
+        The variance of each target; without an intercept, its mean square.
     log_marginal_likelihood : float
         The log marginal likelihood, summed over the targets; see Notes.
     n_observations : float
@@ -311,6 +313,7 @@ class Solution:
     intercept: Array
     alpha: float
     rss: Array
+    target_variance: Array
     log_marginal_likelihood: float
     n_observations: float
     weight_scale: float
@@ -398,6 +401,7 @@ def solution(equations: NormalEquations, inverse: ShiftedInverse) -> Solution:
         intercept=equations.target_mean - equations.feature_mean @ w,
         alpha=inverse.alpha,
         rss=rss,
+        target_variance=equations.target_squares / equations.count,
         log_marginal_likelihood=log_evidence(
             equations.weight_scale * (rss + penalty),
             inverse.log_determinant_ratio(),

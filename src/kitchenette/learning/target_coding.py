@@ -24,7 +24,7 @@ from kitchenette.data.targets import array_of_targets, first_text
 from kitchenette.learning.calibration import BIAS_SPREAD, BIAS_SPREAD_WITHOUT, Calibration
 from kitchenette.learning.leave_one_out import LeaveOneOut
 from kitchenette.learning.linear_model import Validation
-from kitchenette.learning.losses import weighted_quantile
+from kitchenette.learning.losses import LOSSES, weighted_quantile
 from kitchenette.learning.output_codes import OutputCode
 from kitchenette.learning.solution import Solution
 
@@ -361,7 +361,7 @@ class ClassCoding:
 
     def reduced(self, outputs: Array, loss: str) -> Array:
         """The inverse of `expanded`, for the solver of a loss."""
-        if outputs.shape[1] > 2 or loss == "squared":
+        if outputs.shape[1] > 2 or not LOSSES[loss].of_labels:
             return outputs
         return np.ascontiguousarray(outputs[:, 1:] - outputs[:, :1])
 
@@ -371,7 +371,7 @@ class ClassCoding:
 
     def scores(self, loss: str, decoding: str) -> Scores:
         """What makes scores of the outputs of a model of this loss."""
-        return Scores(self.codewords, decoding, self.classes.size == 2, loss != "squared")
+        return Scores(self.codewords, decoding, self.classes.size == 2, LOSSES[loss].of_labels)
 
     def validated(self, held_out: LeaveOneOut, solution: Solution, problem: Any) -> Validation:
         """What validation rows say about a solution."""
@@ -396,9 +396,8 @@ class ClassCoding:
 
         Each stands for a number of observations, whose weights are added.
         """
-        # The outputs of the logistic loss are logarithms of probabilities already.
         natural = Calibration(1.0, np.zeros(self.classes.size), [], 0.0)
-        calibration = natural if loss == "logistic" else None
+        calibration = natural if LOSSES[loss].link == "softmax" else None
         if weights.size == 0:
             return Validation(calibration=calibration)
         scores = self.scores(loss, problem.decoding).of_all_classes(outputs)

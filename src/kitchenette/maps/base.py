@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,9 @@ from kitchenette.data.rows import (
 from kitchenette.data.schema import KnownColumn
 from kitchenette.data.source import Block, Source
 from kitchenette.data.tables import plain_rows
-from kitchenette.files.registry import Budget, checked_state, constructed, stored_parameters
+from kitchenette.files.budget import Budget
+from kitchenette.files.fields import Shape, checked_state, validate
+from kitchenette.files.registry import constructed, stored_parameters
 from kitchenette.kernels import Kernel
 from kitchenette.parameters import ValueParameters, check_count, replaced_at_once, shallow_copy
 from kitchenette.sketching.operators import Operator
@@ -180,7 +182,7 @@ class RowMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParameters,
         Parameters
         ----------
         sample : ndarray or CSR matrix
-            Checked rows, in the precision in which the map is drawn.
+            Checked rows, in the precision of the sampled map.
         seed : int
             The seed of all random numbers.
         sample_weight : ndarray of shape (n_rows,), optional
@@ -335,16 +337,14 @@ class RowMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParameters,
 
     def fitted_to_file(self) -> dict[str, Any]:
         """The fitted attributes for a model file."""
-        names = ("specification_", "feature_names_in_")
-        return {name: vars(self)[name] for name in names if name in vars(self)}
+        self.fitted()  # a map may compute a part of it now
+        return {name: vars(self)[name] for name in self.fitted_types if name in vars(self)}
 
     @classmethod
     def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:
         """A map from the untrusted values of a model file."""
-        state = checked_state(
-            state,
-            {"parameters": dict, "fitted": (dict, type(None)), "fingerprint": (list, type(None))},
-        )
+        types = {"parameters": dict, "fitted": dict | None, "fingerprint": list[float] | None}
+        state = checked_state(state, types)
         made = constructed(cls, state["parameters"])
         made.check_parameters()
         seed_from(getattr(made, "random_state", None))
@@ -355,18 +355,19 @@ class RowMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParameters,
 
     def restore(self, fitted: dict[str, Any]) -> None:
         """Set fitted attributes from a model file."""
-        types = {"specification_": Specification, "feature_names_in_": (np.ndarray, type(None))}
-        values = checked_state(fitted, types)
-        self.specification_ = values["specification_"]
+        for name, value in checked_state(fitted, self.fitted_types).items():
+            if value is not None or name != "feature_names_in_":
+                setattr(self, name, value)
         if type(self).specification_class is not type(self.specification_):
             raise ValueError("the specification is that of another map.")
         self.n_features_in_ = self.specification_.n_columns
-        if values["feature_names_in_"] is not None:
-            if values["feature_names_in_"].shape != (self.n_features_in_,):
-                raise ValueError("feature_names_in_ must be as many as the columns.")
-            self.feature_names_in_ = values["feature_names_in_"]
+        validate(self, self.fitted_types)
 
     specification_class: type[Specification]
+    fitted_types: ClassVar[dict[str, Any]] = {
+        "specification_": Specification,
+        "feature_names_in_": Annotated[NDArray[Any] | None, Shape("n_features_in_")],
+    }
 
 
 @dataclass(frozen=True)
@@ -423,7 +424,7 @@ def check_resolved(kernel: Kernel, n_columns: int) -> None:
 
 def check_fingerprint(found: list[float], stored: Any) -> None:
     """Refuse a map whose features differ from those of the stored map."""
-    if not isinstance(stored, list) or not all(isinstance(number, float) for number in stored):
+    if stored is None:
         raise ValueError("its fingerprint is missing.")
     if len(found) != len(stored) or not np.allclose(
         found, stored, rtol=0, atol=FINGERPRINT_TOLERANCE, equal_nan=True

@@ -135,16 +135,14 @@ class CompactMap(RowMap):
 
     def restore(self, fitted: dict[str, Any]) -> None:
         name = f"{self.inner_name}_"
-        inner = fitted.pop(name, None)
         super().restore(fitted)
         stored = getattr(self.specification_, self.inner_name)
-        fitted_inner = thawed(inner)
+        fitted_inner = thawed(vars(self)[name])
         if (
             not isinstance(fitted_inner, RowMap)
             or vars(fitted_inner).get("specification_") is not stored
         ):
             raise ValueError(f"{name} must be a map that was fitted.")
-        setattr(self, name, inner)
 
 
 def check_inner(name: str, inner: Specification, n_columns: int) -> None:

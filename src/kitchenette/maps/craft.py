@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from kitchenette.files.fields import Shape
 from kitchenette.files.registry import storable
 from kitchenette.kernels import Polynomial
 from kitchenette.maps.compact import CompactMap, check_inner
@@ -62,21 +63,13 @@ class CRAFTSpecification(Specification):
 class DenseProjectionSpecification(Specification):
     """Products with the rows of a matrix of shape (n_components, n_columns)."""
 
-    matrix: NDArray[np.float64]
+    matrix: Annotated[NDArray[np.float64], Shape("n_components", "n_columns")]
 
     def draw(self, dtype: np.dtype[Any]) -> Operator:
         return matrix_product(self.matrix.T, dtype)
 
     def cost(self) -> Cost:
         return Cost(16 * self.matrix.size, 2 * self.matrix.size)
-
-    def check(self) -> None:
-        super().check()
-        shape = self.n_components, self.n_columns
-        if self.matrix.shape != shape or self.matrix.dtype != np.float64:
-            raise ValueError(f"the matrix must be of float64 and of shape {shape}.")
-        if not np.isfinite(self.matrix).all():
-            raise ValueError("the matrix must be finite.")
 
 
 @storable
@@ -157,6 +150,7 @@ class CRAFTMap(CompactMap):
 
     specification_class = CRAFTSpecification
     inner_name, inner_factor = "up", UP_FACTOR
+    fitted_types: ClassVar[dict[str, Any]] = {**CompactMap.fitted_types, "up_": Any}
 
     def __init__(
         self,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from kitchenette import _core
+from kitchenette.files.fields import Options
 from kitchenette.kernels import Kernel, Matern
 from kitchenette.maps.base import KernelMap, check_resolved
 from kitchenette.parameters import check_choice
@@ -26,7 +27,7 @@ class FourierSpecification(Specification):
     """
 
     kernel: Kernel
-    features: str = "sincos"
+    features: Annotated[str, Options("sincos", "offset", "local")] = "sincos"
 
     @property
     def n_frequencies(self) -> int:
@@ -76,7 +77,6 @@ class FourierSpecification(Specification):
     def check(self) -> None:
         super().check()
         check_resolved(self.kernel, self.n_columns)
-        check_choice("features", self.features, ("sincos", "offset", "local"))
 
 
 class FourierMap(KernelMap):

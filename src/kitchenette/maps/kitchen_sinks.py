@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy import special
 
+from kitchenette.files.fields import Options
 from kitchenette.files.registry import storable
 from kitchenette.kernels import Gaussian, Kernel, ShiftInvariantKernel, Spectrum
 from kitchenette.kernels.spectra import chi
@@ -31,7 +32,7 @@ KINDS = ("independent", "orthogonal", "quasi")
 class KitchenSinksSpecification(FourierSpecification):
     """The specification of `RandomKitchenSinks`; ``kind`` is its parameter ``frequencies``."""
 
-    kind: str = "independent"
+    kind: Annotated[str, Options(*KINDS)] = "independent"
 
     def panels(self) -> NDArray[Any]:
         """The frequencies in the core's layout, shape (n_panels, n_columns, PANEL)."""
@@ -73,7 +74,6 @@ class KitchenSinksSpecification(FourierSpecification):
     def check(self) -> None:
         super().check()
         check_supported("RandomKitchenSinks", self.kernel)
-        check_choice("kind", self.kind, KINDS)
         check_choice("features", self.features, ("sincos", "offset"))
 
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from kitchenette.columns.codings import Coding
-from kitchenette.columns.preparation import Preparation, check_numbers
+from kitchenette.columns.preparation import Preparation
+from kitchenette.files.fields import Shape, checked
 from kitchenette.files.registry import storable
 from kitchenette.kernels import Kernel, Laplacian, RadialKernel
 from kitchenette.sketching.operators import (
@@ -46,7 +47,7 @@ class PreparedSpecification(Specification):
     preparation: Preparation
     inner: Specification | None
     vocabularies: tuple[Coding, ...] = ()
-    ranges: NDArray[np.float64] | None = None
+    ranges: Annotated[NDArray[np.float64] | None, Shape(2, "preparation.n_outputs")] = None
 
     @classmethod
     def of(
@@ -67,8 +68,7 @@ class PreparedSpecification(Specification):
             vocabularies=vocabularies,
             ranges=ranges,
         )
-        made.check()
-        return made
+        return checked(made)
 
     def draw(self, dtype: np.dtype[Any]) -> Operator:
         first, n = self.preparation.operator(dtype), self.preparation.n_outputs
@@ -121,12 +121,8 @@ class PreparedSpecification(Specification):
             raise ValueError(f"the inner map must have {n_outputs} columns.")
         if self.n_components != (n_outputs if self.inner is None else self.inner.n_components):
             raise ValueError("n_components must be those of the inner map.")
-        if self.ranges is not None:
-            check_numbers("ranges", self.ranges.ravel(), 2 * n_outputs)
-            if self.ranges.shape != (2, n_outputs) or np.any(self.ranges[0] > self.ranges[1]):
-                raise ValueError("ranges must have a smallest and a largest number per column.")
-        if not all(isinstance(vocabulary, Coding) for vocabulary in self.vocabularies):
-            raise ValueError("vocabularies must be codings of columns.")
+        if self.ranges is not None and np.any(self.ranges[0] > self.ranges[1]):
+            raise ValueError("ranges must have a smallest and a largest number per column.")
         columns = [vocabulary.column for vocabulary in self.vocabularies]
         inside = all(0 <= column < self.n_columns for column in columns)
         if not inside or len({*columns}) < len(columns):

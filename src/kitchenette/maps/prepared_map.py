@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn, Self
+from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -262,18 +262,18 @@ class PreparedMap(RowMap):
 
     # ------------------------------------------------------------ files
 
-    def fitted_to_file(self) -> dict[str, Any]:
-        return {**super().fitted_to_file(), "map_": self.map_, "by_name_": self.by_name_}
+    fitted_types: ClassVar[dict[str, Any]] = {
+        **RowMap.fitted_types,
+        "map_": RowMap | None,
+        "by_name_": bool,
+    }
 
     def restore(self, fitted: dict[str, Any]) -> None:
-        fitted = dict(fitted)
-        self.map_, self.by_name_ = fitted.pop("map_", None), fitted.pop("by_name_", False)
         super().restore(fitted)
-        if self.map_ is not None and (
-            not isinstance(self.map_, RowMap)
-            or vars(self.map_).get("specification_") is not self.specification_.inner
+        if (
+            self.map_ is not None
+            and vars(self.map_).get("specification_") is not self.specification_.inner
         ):
             raise ValueError("map_ must be the fitted map of the prepared columns.")
-        named = "feature_names_in_" in vars(self)
-        if not isinstance(self.by_name_, bool) or (self.by_name_ and not named):
-            raise ValueError("by_name_ must be True or False, and needs names.")
+        if self.by_name_ and "feature_names_in_" not in vars(self):
+            raise ValueError("by_name_ needs names of columns.")

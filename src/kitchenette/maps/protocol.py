@@ -1,4 +1,4 @@
-"""The interface of a fitted feature map, used by the learners and by maps over other maps.
+"""The interface of a fitted feature map, used by the estimators and by maps over other maps.
 
 Every map of this package is a `FittedMap`. A class of your own is one if it has these methods.
 `fitted_map` translates pipelines of scikit-learn's scalers, imputers and encoders to a
@@ -23,7 +23,9 @@ from kitchenette.comparison import first_difference
 from kitchenette.data.drawing import DrawnRows, FirstRows
 from kitchenette.data.reduction import Reducible
 from kitchenette.data.rows import take
-from kitchenette.files.registry import Budget, checked_state, register
+from kitchenette.files.budget import Budget
+from kitchenette.files.fields import checked_state
+from kitchenette.files.registry import register
 from kitchenette.maps.translation import prepared_map
 from kitchenette.sketching.operators import Operator
 from kitchenette.sketching.specification import Cost, Specification
@@ -371,9 +373,6 @@ class ForeignSpecification(Specification):
     def cost(self) -> Cost:
         return Cost(0, 0)
 
-    def to_file(self) -> dict[str, Any]:
-        raise ValueError(f"{type(self.fitted).__name__} cannot be stored in a model file.")
-
 
 def specification_of(estimator: Any, X: Any) -> Specification:
     """The specification of a fitted transformer.
@@ -431,7 +430,7 @@ def _frozen_to_file(frozen: FrozenEstimator) -> dict[str, Any]:
 
 
 def _frozen_from_file(state: dict[str, Any], budget: Budget) -> FrozenEstimator:
-    return FrozenEstimator(checked_state(state, {"estimator": object})["estimator"])
+    return FrozenEstimator(checked_state(state, {"estimator": Any})["estimator"])
 
 
 register(FrozenEstimator, _frozen_to_file, _frozen_from_file)

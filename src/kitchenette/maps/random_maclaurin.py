@@ -521,7 +521,7 @@ def check_room(chosen: MaclaurinSpecification) -> None:
     if exact.n_features == 0:
         raise ValueError(
             f"h01 needs a kernel with terms of degree 0 or 1; {chosen.kernel!r} has none. "
-            "Leave h01 away."
+            "Leave out h01."
         )
     n_terms = chosen.random_part()[0].degrees.size
     needed = max(exact.n_features + (n_terms > 0), n_columns + 1)

@@ -14,14 +14,9 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.frozen import FrozenEstimator
 
-from kitchenette.files.registry import (
-    Budget,
-    checked_state,
-    constructed,
-    storable,
-    storage_of,
-    store_parameters_as,
-)
+from kitchenette.files.budget import Budget
+from kitchenette.files.fields import checked_state
+from kitchenette.files.registry import constructed, storable, storage_of, store_parameters_as
 from kitchenette.maps.translation import TRANSLATED, prepared_map
 
 CLASSES: dict[str, type[BaseEstimator]] = {cls.__name__: cls for cls in TRANSLATED}

@@ -6,7 +6,7 @@ import numbers
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,7 +15,8 @@ from scipy.linalg import lapack
 from kitchenette.data.reduction import Reducible
 from kitchenette.data.rows import slices, table, take, validated
 from kitchenette.data.source import Block, RowsInMemory
-from kitchenette.files.registry import Budget, from_fields, storable
+from kitchenette.files.fields import Count, Options, Shape, Unsigned
+from kitchenette.files.registry import storable
 from kitchenette.kernels import Gaussian
 from kitchenette.maps.compact import CompactMap, check_inner
 from kitchenette.parameters import check_choice
@@ -45,7 +46,7 @@ class TEFMSpecification(Specification):
     """
 
     base: Specification
-    basis: Matrix
+    basis: Annotated[Matrix, Shape("base.n_components", "n_components")]
 
     def draw(self, dtype: np.dtype[Any]) -> Operator:
         return chain(
@@ -61,7 +62,8 @@ class TEFMSpecification(Specification):
     def check(self) -> None:
         super().check()
         check_inner("base", self.base, self.n_columns)
-        _check_matrix("basis", self.basis, (self.base.n_components, self.n_components))
+        if self.n_components > self.base.n_components:
+            raise ValueError("there must not be more components than base features.")
 
 
 @storable
@@ -79,23 +81,10 @@ class Range:
         The kind of Theta.
     """
 
-    sums: Matrix
-    n_rows: int
-    n_blocks: int
-    method: str
-
-    def to_file(self) -> dict[str, Any]:
-        """All values, for a model file."""
-        return dict(vars(self))
-
-    @classmethod
-    def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:
-        """A range from the untrusted values of a model file."""
-        made = from_fields(cls, state)
-        if made.n_blocks < 0 or made.n_rows < 1:
-            raise ValueError("the numbers of rows and blocks must not be negative.")
-        check_choice("method", made.method, ("gaussian", "srht"))
-        return made
+    sums: Annotated[Matrix, Shape(None, None)]
+    n_rows: Count
+    n_blocks: Unsigned
+    method: Annotated[str, Options("gaussian", "srht")]
 
 
 @storable
@@ -335,24 +324,17 @@ class TEFM(CompactMap):
             self.fitted()
         return super().__getstate__()
 
-    def fitted_to_file(self) -> dict[str, Any]:
-        self.fitted()
-        return {**super().fitted_to_file(), "range_": self.range_}
+    fitted_types: ClassVar[dict[str, Any]] = {
+        **CompactMap.fitted_types,
+        "base_": Any,
+        "range_": Range | None,
+    }
 
     def restore(self, fitted: dict[str, Any]) -> None:
-        found = fitted.pop("range_", None)
         super().restore(fitted)
-        if found is not None:
-            if not isinstance(found, Range):
-                raise ValueError("range_ must be sums over rows.")
-            _check_matrix("range_", found.sums, self.specification_.basis.shape)
-        self.__dict__.update(range_=found, _basis_of=found)
-
-
-def _check_matrix(name: str, matrix: Any, shape: tuple[int, ...]) -> None:
-    real = matrix.dtype == np.float64 and np.isfinite(matrix).all()
-    if matrix.shape != shape or shape[0] < shape[1] or not real:
-        raise ValueError(f"{name} must be a finite float64 matrix of shape {shape}.")
+        self._basis_of = self.range_
+        if self.range_ is not None and self.range_.sums.shape != self.specification_.basis.shape:
+            raise ValueError("range_ must have sums of the shape of the basis.")
 
 
 # ---------------------------------------------------------------- sums over rows

@@ -1,15 +1,16 @@
-"""AutoMap: a feature map whose kernel, scales and width are chosen from data."""
+"""AutoMap: a feature map whose kernel, scales and width are chosen from data, and `choose`."""
 
 from __future__ import annotations
 
 import warnings
 from numbers import Real
-from typing import Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, check_array, check_consistent_length
 
 from kitchenette.columns.preparation import (
@@ -22,17 +23,20 @@ from kitchenette.columns.preparation import (
 from kitchenette.data.border import as_source
 from kitchenette.data.drawing import Drawing, DrawnRows, FirstRows
 from kitchenette.data.keys import row_keys
-from kitchenette.data.rows import counting_rows, table, validated
+from kitchenette.data.opening import source
+from kitchenette.data.rows import counting_rows, is_table, table, validated
+from kitchenette.data.tables import has_numbers_only, is_frame
 from kitchenette.data.targets import array_of_targets
-from kitchenette.files.registry import checked_state, storable
+from kitchenette.files.fields import Shape
+from kitchenette.files.registry import storable
 from kitchenette.kernels import Kernel, ShiftInvariantKernel
 from kitchenette.learning.least_squares import checked_weights
 from kitchenette.maps.base import RowMap
 from kitchenette.maps.prepared import PreparedSpecification
+from kitchenette.maps.table_map import TableMap
 from kitchenette.parameters import check_choice, check_count, replaced_at_once
 from kitchenette.resources import one_blas_thread
 from kitchenette.selection.choice import Choice
-from kitchenette.selection.choosing import decide
 from kitchenette.selection.columns import (
     LEARNED,
     SCALES,
@@ -40,14 +44,12 @@ from kitchenette.selection.columns import (
     too_small_columns,
 )
 from kitchenette.selection.pilot import Pilot
-from kitchenette.selection.sizes import LARGEST, PILOT_ROWS, pilot_sizes
+from kitchenette.selection.search import decide
+from kitchenette.selection.settings import SEARCH, pilot_sizes
 from kitchenette.selection.targets import TASKS, pilot_targets, task_of
 from kitchenette.sketching.random import seed_from
 
 Array = NDArray[np.float64]
-DENSE_COLUMNS = 256  # sparse rows of more columns are not centered, so that zeros stay zeros
-SMALL_ERROR = 1e-4  # of a column, relative to its standard deviation, by which nothing is chosen
-ORDERING_COLUMNS = 8  # rows that agree in so many columns are ordered by their keys
 
 
 @storable
@@ -122,6 +124,12 @@ class AutoMap(RowMap):
     diagonal. It has a number for each pair of columns, so it must win by three standard errors (one
     if it saves a tenth of the loss) with no more wrong classes. Rows then cost n_columns^2 more
     operations.
+
+    A model of many columns may see nothing of a function of a few of them, such as a wave or a
+    parity, and then has no derivatives to learn from. So the sample is also screened by tables: for
+    the effects of each column, of each pair in at most 8 x 8 cells, and of the signs of each triple
+    (up to 100 columns). If the columns with such effects alone have a loss that is smaller by a
+    tenth than that of all columns, scales are learned from there, too.
 
     Of candidates whose losses differ by less than a ten-thousandth, the one that is tried first
     counts as the better one, and candidates are compared in one precision, dense up to 256 columns.
@@ -283,10 +291,11 @@ class AutoMap(RowMap):
         copies: NDArray[np.int64] | None,
     ) -> None:
         n_components = None if self.n_components == "auto" else int(self.n_components)
-        drawn = Drawing(PILOT_ROWS, seed).of_rows(X, y, sample_weight, copies)
+        drawn = Drawing(SEARCH.pilot_rows, seed).of_rows(X, y, sample_weight, copies)
         n_rows = drawn.population if population is None else population
         counts = drawn.counts(drawn.observation_rule(n_rows))
-        sizes = pilot_sizes(n_rows, X.shape[1], n_components or LARGEST, self.budget, counts.mean())
+        planned = n_components or SEARCH.planned_components
+        sizes = pilot_sizes(n_rows, X.shape[1], planned, self.budget, counts.mean())
         drawn, counts = drawn.first(sizes.n_rows), counts[: sizes.n_rows]
         rows, labels = validated(self, drawn.X, reset=True), np.asarray(drawn.y)
         precision, rows = rows.dtype.name, to_compare(rows)
@@ -372,27 +381,12 @@ class AutoMap(RowMap):
 
     # ------------------------------------------------------------ files
 
-    def fitted_to_file(self) -> dict[str, Any]:
-        return {**super().fitted_to_file(), **{name: vars(self)[name] for name in FITTED}}
-
-    def restore(self, fitted: dict[str, Any]) -> None:
-        fitted = dict(fitted)
-        described = checked_state({name: fitted.pop(name, None) for name in FITTED}, FITTED)
-        super().restore(fitted)
-        for name in ("column_spreads_", "feature_importances_"):
-            numbers = described[name]
-            if numbers is not None and (
-                numbers.shape != (self.n_features_in_,) or numbers.dtype.kind != "f"
-            ):
-                raise ValueError(f"{name} must be a number for each column.")
-        self.__dict__.update(described)
-
-
-FITTED: dict[str, Any] = {
-    "choice_": Choice,
-    "column_spreads_": (np.ndarray, type(None)),
-    "feature_importances_": (np.ndarray, type(None)),
-}
+    fitted_types: ClassVar[dict[str, Any]] = {
+        **RowMap.fitted_types,
+        "choice_": Choice,
+        "column_spreads_": Annotated[Array | None, Shape("n_features_in_")],
+        "feature_importances_": Annotated[Array | None, Shape("n_features_in_")],
+    }
 
 
 def to_compare(rows: Any) -> Any:
@@ -401,7 +395,7 @@ def to_compare(rows: Any) -> Any:
     Numbers are rounded to float32 in columns where that is hardly seen, and are float64 then. So
     the choice does not depend on the precision of the data, nor on whether they are sparse.
     """
-    if sp.issparse(rows) and rows.shape[1] > DENSE_COLUMNS:
+    if sp.issparse(rows) and rows.shape[1] > SEARCH.dense_columns:
         numbers = rounded_columns(rows.data[:, None])[:, 0]
         return sp.csr_matrix((numbers, rows.indices, rows.indptr), shape=rows.shape)
     return rounded_columns(rows.toarray() if sp.issparse(rows) else rows)
@@ -416,7 +410,7 @@ def rounded_columns(rows: NDArray[Any]) -> Array:
         rounded = rows.astype(np.float32).astype(np.float64)
         error = np.abs(rounded - rows).max(axis=0)
         # Numbers beyond float32 have an infinite error, and their spread may overflow as well.
-        close = np.isfinite(error) & (error <= SMALL_ERROR * rows.std(axis=0))
+        close = np.isfinite(error) & (error <= SEARCH.rounding_error * rows.std(axis=0))
         return np.where(close, rounded, rows)
 
 
@@ -429,7 +423,7 @@ def own_order(rows: Any, y: NDArray[Any]) -> NDArray[np.intp]:
     numbers = numbers.reshape(y.shape[0], -1).astype(np.float64)
     columns = [row_keys(rows, numbers), *numbers.T[::-1]]
     if isinstance(rows, np.ndarray):
-        columns[1:1] = rows.T[:ORDERING_COLUMNS][::-1]
+        columns[1:1] = rows.T[: SEARCH.ordering_columns][::-1]
     return np.lexsort(columns)
 
 
@@ -446,3 +440,65 @@ def average_slopes(preparation: PiecewiseLinear) -> Array:
     rise = np.abs(preparation.at[last] - preparation.at[first])
     run = preparation.knots[last] - preparation.knots[first]
     return np.divide(rise, run, out=np.zeros(rise.shape), where=run > 0)
+
+
+def choose(
+    X: Any,
+    y: Any = None,
+    *,
+    n_components: int | str = "auto",
+    kernel: Any = "auto",
+    scales: str = "auto",
+    task: str | None = None,
+    budget: float | None = None,
+    sample_weight: Any = None,
+    random_state: Any = None,
+) -> Choice:
+    """Choose a kernel, the scales of the columns, a width and a number of features.
+
+    Parameters
+    ----------
+    X : array-like, sparse matrix, data frame of shape (n_rows, n_columns), or Source
+        Rows, of which a sample is used. A source has its own targets and weights.
+    y : array-like of shape (n_rows,) or (n_rows, n_targets)
+        What is to be predicted.
+    n_components, kernel, scales, task, budget, random_state
+        As in `AutoMap`; here the number of features is chosen by default.
+    sample_weight : array-like of shape (n_rows,), optional
+        Nonnegative weights.
+
+    Returns
+    -------
+    choice : Choice
+        What was tried as ``table``, what was chosen and why as ``sentence``, a picture by
+        ``plot()``, and the map itself as ``feature_map``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import kitchenette
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(600, 4))
+    >>> y = np.sin(2 * X[:, 0]) + X[:, 1]
+    >>> choice = kitchenette.choose(X, y, random_state=0)
+    >>> model = kitchenette.KernelRegressor(choice.feature_map).fit(X, y)
+    >>> model.score(X, y) > 0.95
+    True
+    """
+    seed = seed_from(random_state)
+    auto = AutoMap(
+        n_components, kernel=kernel, scales=scales, task=task, budget=budget, random_state=seed
+    )
+    if is_table(X) or (is_frame(X) and not has_numbers_only(X)):
+        y = check_array(array_of_targets(y), ensure_2d=False, dtype=None, input_name="y")
+        if sample_weight is not None:
+            sample_weight = checked_weights(sample_weight, X.shape[0])
+        X, y, sample_weight = source(X, target=y, weight=sample_weight), None, None
+    rows = as_source(X, y, sample_weight)
+    if not rows.is_table:
+        auto.fit_supervised(X, y, sample_weight)
+        return auto.choice_.with_map(FrozenEstimator(auto))
+    sample, schema = rows.drawn(seed), rows.schema.some(rows.features)
+    fitted = TableMap.fitted_on(auto, schema, sample, rules=rows.rules)
+    assert isinstance(fitted.map_, AutoMap)
+    return fitted.map_.choice_.with_map(FrozenEstimator(fitted))

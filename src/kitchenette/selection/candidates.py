@@ -27,6 +27,7 @@ from kitchenette.maps.kitchen_sinks import RandomKitchenSinks
 from kitchenette.maps.prepared import PreparedSpecification
 from kitchenette.maps.tensor_sketch import TensorSketch
 from kitchenette.selection.columns import ColumnScales
+from kitchenette.selection.settings import SEARCH
 from kitchenette.sketching.specification import Specification
 
 Array = NDArray[np.float64]
@@ -38,9 +39,6 @@ KERNELS: dict[str, ShiftInvariantKernel] = {
     "Matern 1/2": Matern(0.5, 1.0),
     "Laplacian": Laplacian(1.0),
 }
-DENSE_COLUMNS = 64  # up to here dense frequencies are as fast as structured ones
-LINEAR_WIDTH = 10.0  # median distances; functions of smooth kernels that wide are linear
-PAIRED_ROWS = 300  # the rows whose distances are measured
 
 
 @dataclass(frozen=True)
@@ -86,7 +84,7 @@ class FourierCandidate:
         """The map of prepared columns with so many features."""
         # Only the width and the precision of these rows are used.
         sample = np.zeros((1, self.weights.size), dtype=precision)
-        if isinstance(self.kernel, RadialKernel) and sample.size > DENSE_COLUMNS:
+        if isinstance(self.kernel, RadialKernel) and sample.size > SEARCH.dense_frequencies:
             return Fastfood(clone(self.kernel), n_components).choose(sample, seed)
         sinks = RandomKitchenSinks(clone(self.kernel), n_components, frequencies="orthogonal")
         return sinks.choose(sample, seed)
@@ -109,7 +107,7 @@ class FourierCandidate:
     @property
     def is_linear(self) -> bool:
         """Whether it is as good as linear in the rows."""
-        return self.kernel == KERNELS["Gaussian"] and self.width >= LINEAR_WIDTH
+        return self.kernel == KERNELS["Gaussian"] and self.width >= SEARCH.linear_width
 
     def described(self) -> dict[str, Any]:
         """What a table says of this candidate."""
@@ -118,6 +116,8 @@ class FourierCandidate:
             scales = f"full metric from {scales}"
         elif self.steps:
             scales = f"learned from {scales}"
+        elif np.any(self.weights != self.weights[0]):
+            scales = f"screened from {scales}"
         if self.scales.before is not None:
             scales += ", placeholders moved"
         kernel = "linear" if self.is_linear else kernel_name(self.kernel)
@@ -181,7 +181,7 @@ def mixed(rows: Any, mixing: Array | None) -> Any:
 
 def median_distance(kernel: ShiftInvariantKernel, rows: Any) -> float:
     """The median distance of different rows; 1 if all rows are equal."""
-    rows = rows[:: -(-rows.shape[0] // PAIRED_ROWS)]
+    rows = rows[:: -(-rows.shape[0] // SEARCH.paired_rows)]
     rows = (rows.toarray() if sp.issparse(rows) else rows).astype(np.float64)
     a, b = rows[0::2], rows[1::2]
     if isinstance(kernel, Laplacian | Cauchy):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import nan
-from typing import Any, Self
+from typing import Any
 
-from kitchenette.files.registry import Budget, checked_state, storable
+from kitchenette.files.fields import checked_state, field_values
+from kitchenette.files.registry import storable
 
 
 @storable
@@ -96,22 +97,13 @@ class Choice:
         return replace(self, feature_map=feature_map)
 
     def to_file(self) -> dict[str, Any]:
-        """The table and the sentence, for a model file."""
-        return {
-            "table": list(self.table),
-            "chosen": self.chosen,
-            "sentence": self.sentence,
-            "n_rows": self.n_rows,
-        }
+        """All values but the map, for a model file."""
+        return {**field_values(self), "feature_map": None}
 
-    @classmethod
-    def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:
-        """A choice from the untrusted values of a model file."""
-        types = {"table": list, "chosen": dict, "sentence": str, "n_rows": int}
-        values = checked_state(state, types)
-        for row in (*values["table"], values["chosen"]):
+    def check(self) -> None:
+        """Refuse entries of a model file that are not those of a table."""
+        for row in (*self.table, self.chosen):
             checked_state(row, ROW)
-        return cls(tuple(values.pop("table")), **values)
 
 
 ROW: dict[str, Any] = {
@@ -156,7 +148,7 @@ def _what(chosen: dict[str, Any]) -> str:
     scales, _, moved = scales.partition(", ")
     if scales.startswith("full"):
         scales = f"a {scales} scales"
-    elif scales.startswith("learned"):
+    elif scales.startswith(("learned", "screened")):
         scales = f"scales {scales}"
     else:
         scales = f"{scales} scales"

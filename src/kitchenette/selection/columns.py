@@ -1,4 +1,10 @@
-"""Ways to bring columns of any unit to comparable sizes, learned from a sample of rows."""
+"""Ways to bring columns of any unit to comparable sizes, learned from a sample of rows.
+
+Tables often have a number far from all others where a measurement is missing, such as 100 for a
+signal that was not received. It is then the largest distance of all, although it may mean "less
+than the smallest". Whether such a placeholder should rather be next to the smallest or next to the
+largest other number is decided on rows held out.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +17,7 @@ from numpy.typing import NDArray
 
 from kitchenette.columns.categories import Substitute
 from kitchenette.columns.preparation import ColumnAffine, PiecewiseLinear, Preparation, Sequence
+from kitchenette.selection.settings import SEARCH
 
 Array = NDArray[np.float64]
 SCALES = ("common", "columns", "compressed", "ranks")
@@ -23,7 +30,6 @@ ROUNDING = 4.0  # spreads of so many units in the last place of a column are rou
 TINY_SPREAD = 1e-30  # below, one over the spread could overflow float32
 LARGEST_TINY = 1e-20  # columns of larger numbers with a spread below that are constant
 EPS = {name: float(np.finfo(name).eps) for name in ("float32", "float64")}
-WIDE = 4096  # sparse rows of more columns are not scaled column by column
 
 
 @dataclass(frozen=True)
@@ -273,3 +279,98 @@ def _ranked(column: Array, varies: bool) -> tuple[Array, Array]:
     smaller = np.searchsorted(ordered, x, side="left")
     not_larger = np.searchsorted(ordered, x, side="right")
     return x, (smaller + not_larger) / (2 * column.size)
+
+
+@dataclass(frozen=True)
+class Placeholders:
+    """Placeholders of some columns, with the range of the other numbers there.
+
+    Attributes
+    ----------
+    n_columns : int
+        The number of all columns.
+    columns : ndarray of int
+        The columns that have one.
+    values : ndarray
+        The placeholder of each of them.
+    low, high : ndarray
+        The smallest and the largest other number.
+    """
+
+    n_columns: int
+    columns: NDArray[np.int64]
+    values: Array
+    low: Array
+    high: Array
+
+    def moved(self) -> tuple[Substitute, Substitute]:
+        """The substitution by numbers below the others, and by numbers above them."""
+        margin = SEARCH.placeholder_margin * (self.high - self.low)
+        return self._by(self.low - margin), self._by(self.high + margin)
+
+    def _by(self, substitute: Array) -> Substitute:
+        return Substitute(
+            n_columns=self.n_columns,
+            columns=self.columns,
+            replaced=self.values,
+            substitute=substitute,
+        )
+
+
+def find_placeholders(rows: Any) -> Placeholders | None:
+    """The placeholders of a sample of rows, or None if there are none or the rows are sparse.
+
+    A placeholder is the smallest or the largest number of a column, many rows have it, and it is
+    far from the others. Where these are too few to tell, a number is a placeholder if it is one in
+    most columns of which it is the smallest or largest number and that can tell.
+
+    Parameters
+    ----------
+    rows : ndarray or CSR matrix of shape (n_rows, n_columns)
+        The sample.
+
+    Returns
+    -------
+    placeholders : Placeholders or None
+    """
+    if sp.issparse(rows):
+        return None
+    found: dict[int, tuple[float, float, float]] = {}
+    for largest in (False, True):
+        value, low, high, far = np.array([_end(column, largest) for column in rows.T]).T
+        candidates = np.isfinite(low)
+        placeholders = candidates & (far > 0)
+        for number in np.unique(value[placeholders]):
+            having = candidates & (value == number)
+            if np.nanmean(far[having]) > 0.5:
+                placeholders |= having
+        for place in np.flatnonzero(placeholders & ~(far == 0)).tolist():
+            found[place] = value[place], low[place], high[place]
+    if not found:
+        return None
+    numbers = np.array([found[place] for place in sorted(found)])
+    return Placeholders(rows.shape[1], np.array(sorted(found), dtype=np.int64), *numbers.T.copy())
+
+
+def _end(column: Array, largest: bool) -> tuple[float, float, float, float]:
+    """The smallest or largest number of a column, and whether it may be a placeholder.
+
+    Returns
+    -------
+    value : float
+        The number.
+    low, high : float
+        The range of the others; infinite if too few rows have the number, or all of them.
+    far : float
+        1 if it is far from the others, 0 if not, and NaN where they are too few to tell.
+    """
+    value = column.max() if largest else column.min()
+    others = column[column != value]
+    frequent = max(SEARCH.placeholder_rows, SEARCH.placeholder_share * column.size)
+    if others.size == 0 or column.size - others.size < frequent:
+        return value, np.inf, -np.inf, 0.0
+    low, high = others.min(), others.max()
+    far = float((value - high if largest else low - value) >= SEARCH.placeholder_gap * (high - low))
+    if far and np.unique(others).size < SEARCH.placeholder_others:
+        far = np.nan
+    return value, low, high, far

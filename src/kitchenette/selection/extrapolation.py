@@ -69,7 +69,11 @@ def predictive_variance(posterior: Solution, fitted: FittedMap, X: Any) -> Array
     outside = distances > 0
     if outside.any():
         left = unlearned_share(kernel, distances[outside], n_rows / alpha)
-        least = (1 + left / alpha)[:, None] * posterior.noise_variance
+        noise = posterior.noise_variance
+        # Narrow features have little variance on average over the rows, so noise / alpha may be
+        # less than what the features explain; there, targets spread as they do among the data.
+        prior = np.maximum(noise / alpha, posterior.target_variance - noise)
+        least = noise + left[:, None] * prior
         variance[outside] = np.maximum(variance[outside], least)
     return variance
 

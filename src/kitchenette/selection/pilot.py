@@ -17,6 +17,7 @@ from kitchenette.learning.solution import Solution
 from kitchenette.maps.fourier import FourierSpecification
 from kitchenette.selection.candidates import Candidate
 from kitchenette.selection.importance import gradient_outer_product, mean_squared_derivatives
+from kitchenette.selection.settings import SEARCH
 from kitchenette.selection.targets import Targets
 from kitchenette.sketching.random import Stream
 
@@ -25,9 +26,6 @@ Thing = TypeVar("Thing")
 PENALTIES = 10.0 ** np.arange(0.5, -8.1, -0.75)  # relative to the trace of the Gram matrix
 FIRST_PENALTY = 5
 FAR = 3  # the steps between penalties that are tried first
-MANY_ROWS, FOLDS = 2000, 3  # from many rows on one split suffices
-TIE = 1e-4  # losses that differ by a smaller part are equal: rounding must not decide
-HELD_OUT, MOST_HELD_OUT = 0.3, 2500  # the share of many rows that is held out, and its limit
 
 
 @dataclass(frozen=True)
@@ -75,7 +73,7 @@ class Trial:
         """
         gain, deviation = self._gain(other.losses - self.losses)
         worse, uncertainty = self._gain(self.wrong - other.wrong)
-        return gain > max(caution * deviation, TIE * other.loss) and (
+        return gain > max(caution * deviation, SEARCH.tie * other.loss) and (
             worse <= tolerance * uncertainty
         )
 
@@ -169,6 +167,9 @@ class Pilot:
         counts = np.ones(n) if counts is None else counts
         self.n_observations = int(counts.sum())
         self.folds = [Fold.of(self.weights, counts, part) for part in _folds(counts, seed)]
+        self.kept_weights = np.zeros(n)  # of each row among those that are learned, over the folds
+        for fold in self.folds:
+            self.kept_weights[fold.kept] += fold.kept_weights
         self._complete = complete
         self._place = FIRST_PENALTY  # of the best penalty of the last trial
 
@@ -249,7 +250,7 @@ class Pilot:
 
 def is_better(one: float, other: float) -> bool:
     """Whether a loss is smaller than another one, and not a tie with it."""
-    return one < (1 - TIE) * other
+    return one < (1 - SEARCH.tie) * other
 
 
 def first_best(things: Iterable[Thing], loss: Callable[[Thing], float]) -> Thing:
@@ -270,7 +271,7 @@ def _folds(counts: Array, seed: int) -> list[Array]:
     order = np.argsort(Stream(seed, "folds").uniforms(1, n_rows)[0])
     places = np.empty(n_rows)
     places[order] = (np.arange(n_rows) + 0.5) / n_rows
-    if n_observations >= MANY_ROWS:
-        most = min(int(HELD_OUT * n_observations), MOST_HELD_OUT)
+    if n_observations >= SEARCH.many_rows:
+        most = min(int(SEARCH.held_out * n_observations), SEARCH.most_held_out)
         return [divided(counts, most / n_observations, places)]
-    return folds(counts, int(min(n_observations, FOLDS)), order, seed)
+    return folds(counts, int(min(n_observations, SEARCH.n_folds)), order, seed)

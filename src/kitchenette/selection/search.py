@@ -1,4 +1,4 @@
-"""The search for a kernel, scales and a width: greedy, by errors on rows held out."""
+"""The search for a kernel, scales, a width and a size: greedy, by errors on rows held out."""
 
 from __future__ import annotations
 
@@ -15,33 +15,19 @@ from kitchenette.kernels import Matern, ShiftInvariantKernel
 from kitchenette.kernels.spectra import ProductCauchy, ProductLaplace
 from kitchenette.selection.candidates import (
     KERNELS,
-    LINEAR_WIDTH,
     Candidate,
     FourierCandidate,
     PolynomialCandidate,
     weighted_candidate,
 )
-from kitchenette.selection.columns import LEARNED, SCALES, WIDE, column_scales
+from kitchenette.selection.choice import Choice, made_choice, undecided
+from kitchenette.selection.columns import LEARNED, SCALES, column_scales, find_placeholders
+from kitchenette.selection.importance import normalized, unmixed
 from kitchenette.selection.pilot import Pilot, Trial, first_best, is_better
-from kitchenette.selection.placeholders import find_placeholders
+from kitchenette.selection.screening import screened_columns
+from kitchenette.selection.settings import SEARCH, Sizes
 
 Array = NDArray[np.float64]
-WIDTHS = (0.4, 1.0, 2.5)  # the first widths, in median distances
-FINER = (0.63, 1.58)  # tried beside the best of the first widths, relative to it
-LEARNED_WIDTHS = (0.6, 1.0, 1.6), (0.75, 1.2)  # of the first step and of the others
-NARROWER, MORE_WIDTHS = 0.6, 3  # tried as long as the smallest width is the best one
-LEAST_POWER = 0.4  # of a whole step; learning ends when the next step would be smaller
-LEARNING_STEPS, MIXING_STEPS, FEW_STEPS = 5, 3, 2
-LEAST_WEIGHT = 1e-3  # of a column, relative to the largest weight
-SMALL_GAIN = 0.005  # after a smaller relative gain, steps are halved
-VERY_FEW_ROWS = 100  # with fewer rows, fewer candidates are compared
-FEW_ROWS = 500  # with fewer rows, even the scales must win by a standard error
-CAUTION = 0.5  # the standard errors by which a less simple candidate must win otherwise
-MIXING_CAUTION = 3.0  # the same for a linear map of the columns, unless it gains much
-MUCH = 0.1  # the part of the loss that counts as a large gain
-MIXED_COLUMNS = 64  # with more columns a linear map costs more than the features, and is not tried
-LAPLACIAN_COLUMNS = 100  # its frequencies are dense, so that more columns are slow
-PIECEWISE_COLUMNS = 600  # with more columns, piecewise linear functions of them are not tried
 
 
 @dataclass(frozen=True)
@@ -76,7 +62,7 @@ class Search:
     def __init__(self, pilot: Pilot, seed: int, n_screening: int, n_components: int):
         self.pilot, self.seed = pilot, seed
         self.n_screening, self.n_components = n_screening, n_components
-        self.few = pilot.n_observations < VERY_FEW_ROWS
+        self.few = pilot.n_observations < SEARCH.very_few_rows
         self.table: list[dict[str, Any]] = []
         self.before: Substitute | None = None  # what is done to columns before they are scaled
 
@@ -105,6 +91,9 @@ class Search:
         finalists = [plain[0]]
         if scales in ("auto", *LEARNED):
             learned = self._learned(plain[:2])
+            screened = self._screened(plain[0])
+            if screened is not None:
+                learned = best_of((learned, self._learned([screened])))
             if scales == "learned":
                 finalists = [learned]
             elif self._wins(learned, plain[0]):
@@ -165,10 +154,10 @@ class Search:
         for name in self._names(scales):
             form = column_scales(name, self.pilot.rows, self.before)
             start = weighted_candidate(kernel, form, np.ones_like(form.spread), 1.0)
-            found.append(self.best_of(start.wider(width) for width in WIDTHS))
+            found.append(self.best_of(start.wider(width) for width in SEARCH.widths))
         first = found[0]
         found = in_order(found)
-        if self.pilot.n_observations < FEW_ROWS and not self._wins(found[0], first):
+        if self.pilot.n_observations < SEARCH.few_rows and not self._wins(found[0], first):
             found.sort(key=lambda t: t is not first)
         return [self._finer(tried) for tried in found[:2]] + found[2:]
 
@@ -176,39 +165,66 @@ class Search:
         """The linear model, which is taken unless another one is better by more than chance."""
         form = column_scales("columns", self.pilot.rows, self.before)
         weights = np.ones_like(form.spread)
-        return self.attempt(weighted_candidate(KERNELS["Gaussian"], form, weights, LINEAR_WIDTH))
+        return self.attempt(
+            weighted_candidate(KERNELS["Gaussian"], form, weights, SEARCH.linear_width)
+        )
 
     def _names(self, scales: str) -> tuple[str, ...]:
         if scales in SCALES:
             return (scales,)
         rows = self.pilot.rows
-        if self.few or sp.issparse(rows) or rows.shape[1] > PIECEWISE_COLUMNS:
+        if self.few or sp.issparse(rows) or rows.shape[1] > SEARCH.piecewise_columns:
             return "columns", "common"
         return "columns", "common", "compressed", "ranks"
 
     def _finer(self, tried: Tried) -> Tried:
         candidate = tried.candidate
         assert isinstance(candidate, FourierCandidate)
-        finer = self.best_of(candidate.wider(factor) for factor in FINER)
+        finer = self.best_of(candidate.wider(factor) for factor in SEARCH.finer_widths)
         return best_of((tried, finer))
 
     def _learned(self, starts: list[Tried]) -> Tried:
         """Weights of columns from average squared derivatives, a few times over."""
-        firsts = [self._step(start, 1.0, LEARNED_WIDTHS[0]) for start in starts]
+        firsts = [self._step(start, 1.0, SEARCH.first_widths) for start in starts]
         best = best_of((*starts, *firsts))
-        n_steps = FEW_STEPS if self.few else LEARNING_STEPS
+        n_steps = SEARCH.few_steps if self.few else SEARCH.learning_steps
         return _improved(
-            best, lambda t, power: self._step(t, power, LEARNED_WIDTHS[1]), n_steps - 1
+            best, lambda t, power: self._step(t, power, SEARCH.next_widths), n_steps - 1
         )
+
+    def _screened(self, plain: Tried) -> Tried | None:
+        """A start with the columns that screening finds, if it is far better than with all."""
+        rows, targets, old = self.pilot.rows, self.pilot.targets, plain.candidate
+        assert isinstance(old, FourierCandidate)
+        if self.few or sp.issparse(rows):
+            return None
+        explained = screened_columns(
+            rows, targets.independent(SEARCH.screening_targets, self.seed), self.pilot.kept_weights
+        )
+        relevant = explained > 0
+        if not relevant.any() or relevant.all():
+            return None
+        sizes = np.maximum(np.sqrt(explained / explained.max()), SEARCH.screening_weight) * relevant
+        starts = []
+        # A model that sees nothing has chosen its scales by chance; ranks are those of screening.
+        for name in dict.fromkeys((old.scales.name, self._names("auto")[-1])):
+            form = column_scales(name, rows, self.before)
+            weights = bounded_weights(divided_by(sizes, form.spread), form.spread)
+            start = weighted_candidate(old.kernel, form, weights, 1.0)
+            starts.append(self._best_width(start, SEARCH.screening_widths))
+        best = best_of(starts)
+        return best if best.loss <= (1 - SEARCH.screening_gain) * plain.loss else None
 
     def _mixed(self, start: Tried) -> Tried:
         """A linear map of the columns from average outer products of gradients, as `_learned`."""
-        return _improved(start, self._mixing_step, FEW_STEPS if self.few else MIXING_STEPS)
+        return _improved(
+            start, self._mixing_step, SEARCH.few_steps if self.few else SEARCH.mixing_steps
+        )
 
     def _may_mix(self) -> bool:
         """Whether a linear map of the columns is worth trying."""
         rows = self.pilot.rows
-        return not self.few and not sp.issparse(rows) and 1 < rows.shape[1] <= MIXED_COLUMNS
+        return not self.few and not sp.issparse(rows) and 1 < rows.shape[1] <= SEARCH.mixed_columns
 
     def _mixing_step(self, tried: Tried, power: float) -> Tried:
         """The best width for a new linear map of the weighted columns."""
@@ -221,7 +237,9 @@ class Search:
         made = weighted_candidate(
             old.kernel, old.scales, old.weights, old.width, old.steps + 1, mixing
         )
-        return self._best_width(made, LEARNED_WIDTHS[0 if old.mixing is None else 1])
+        return self._best_width(
+            made, SEARCH.first_widths if old.mixing is None else SEARCH.next_widths
+        )
 
     def _step(self, tried: Tried, power: float, widths: tuple[float, ...]) -> Tried:
         """The best width for new weights; half a step is the geometric mean with the old ones."""
@@ -238,13 +256,13 @@ class Search:
     def _best_width(self, made: FourierCandidate, widths: tuple[float, ...]) -> Tried:
         """The best of these widths, or a smaller one if the smallest of them is the best."""
         best = self.best_of(made.wider(width) for width in widths)
-        for _ in range(MORE_WIDTHS):
+        for _ in range(SEARCH.n_narrower):
             # Fewer columns that matter often ask for a smaller width.
             candidate = best.candidate
             assert isinstance(candidate, FourierCandidate)
             if candidate.width > 1.01 * widths[0] * made.width:
                 break
-            widths = (widths[0] * NARROWER, *widths)
+            widths = (widths[0] * SEARCH.narrower, *widths)
             best = best_of((best, self.attempt(made.wider(widths[0]))))
         return best
 
@@ -255,7 +273,7 @@ class Search:
         names = ["Matern 5/2", "rational quadratic"]
         if is_better(rougher.loss, smoother.loss):
             # The Laplacian kernel adds distances column by column, so mixed columns do not suit it.
-            narrow = self.pilot.rows.shape[1] <= LAPLACIAN_COLUMNS
+            narrow = self.pilot.rows.shape[1] <= SEARCH.laplacian_columns
             names = ["Laplacian"] if narrow and not is_mixed(tried.candidate) else []
         others = [
             self.best_of(self._with_kernel(tried, KERNELS[name], (0.7, 1.4))) for name in names
@@ -283,10 +301,10 @@ class Search:
         """Whether one is better than a simpler one, by more than a part of the standard error."""
         if is_mixed(one.candidate) and not is_mixed(other.candidate):
             # A linear map has so many numbers that some of them fit the rows held out by chance.
-            much = one.loss < (1 - MUCH) * other.loss
-            caution = 1.0 if much else MIXING_CAUTION
+            much = one.loss < (1 - SEARCH.much) * other.loss
+            caution = 1.0 if much else SEARCH.mixing_caution
             return one.trial.beats(other.trial, caution, tolerance=0.0)
-        caution = 1.0 if self.pilot.n_observations < FEW_ROWS else CAUTION
+        caution = 1.0 if self.pilot.n_observations < SEARCH.few_rows else SEARCH.caution
         return one.trial.beats(other.trial, caution, tolerance=caution)
 
 
@@ -307,7 +325,7 @@ def in_order(tried: list[Tried]) -> list[Tried]:
 
 def is_wide_text(rows: Any) -> bool:
     """Whether rows are sparse and so wide that columns are not looked at one by one."""
-    return bool(sp.issparse(rows) and rows.shape[1] > WIDE)
+    return bool(sp.issparse(rows) and rows.shape[1] > SEARCH.text_columns)
 
 
 def differentiable(kernel: ShiftInvariantKernel) -> bool:
@@ -342,7 +360,7 @@ def learned_mixing(candidate: FourierCandidate, outer: Array, power: float) -> A
     if not 0 < largest < np.inf:
         return None
     product = old @ symmetric_power(outer / largest, power) @ old.T
-    return symmetric_power(product, 0.5, LEAST_WEIGHT)
+    return symmetric_power(product, 0.5, SEARCH.least_weight)
 
 
 def symmetric_power(matrix: Array, power: float, least: float = 0.0) -> Array:
@@ -364,8 +382,13 @@ def bounded_weights(derivatives: Array, spread: Array) -> Array:
     largest = size.max(initial=0)
     if not 0 < largest < np.inf:
         return np.zeros_like(size)
-    size = np.where(spread > 0, np.maximum(size / largest, LEAST_WEIGHT), 0.0)
-    return np.divide(size, spread, out=np.zeros_like(size), where=spread > 0)
+    size = np.where(spread > 0, np.maximum(size / largest, SEARCH.least_weight), 0.0)
+    return divided_by(size, spread)
+
+
+def divided_by(numbers: Array, spread: Array) -> Array:
+    """Numbers over spreads, zero where a column does not vary."""
+    return np.divide(numbers, spread, out=np.zeros_like(numbers), where=spread > 0)
 
 
 def _improved(best: Tried, step: Callable[[Tried, float], Tried], n_steps: int) -> Tried:
@@ -373,9 +396,126 @@ def _improved(best: Tried, step: Callable[[Tried, float], Tried], n_steps: int) 
     power = 1.0
     for _ in range(n_steps):
         tried = step(best, power)
-        if tried.loss > (1 - SMALL_GAIN) * best.loss:
+        if tried.loss > (1 - SEARCH.small_gain) * best.loss:
             power /= 2
         best = best_of((best, tried))
-        if power < LEAST_POWER:
+        if power < SEARCH.least_power:
             break
     return best
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The candidate that was chosen, with what is known of it.
+
+    Attributes
+    ----------
+    candidate : Candidate
+        The candidate.
+    n_components : int
+        The number of features.
+    choice : Choice
+        What was tried, and why this was chosen.
+    spreads : ndarray of shape (n_columns,) or None
+        The spread of the prepared columns.
+    importances : ndarray of shape (n_columns,) or None
+        The root mean square derivative times the spread of each column, with a sum of one.
+    """
+
+    candidate: Candidate
+    n_components: int
+    choice: Choice
+    spreads: Array | None
+    importances: Array | None
+
+
+def decide(
+    pilot: Pilot,
+    sizes: Sizes,
+    kernel: ShiftInvariantKernel | None,
+    scales: str,
+    n_components: int | None,
+    seed: int,
+) -> Decision:
+    """Choose a map on a pilot sample.
+
+    Parameters
+    ----------
+    pilot : Pilot
+        The sample.
+    sizes : Sizes
+        The numbers of features with which candidates are compared.
+    kernel : ShiftInvariantKernel or None
+        The kernel, with a length scale of one; None chooses one.
+    scales : str
+        One of `SCALES`, "learned" or "auto".
+    n_components : int or None
+        The number of features; None chooses it by a learning curve.
+    seed : int
+        The seed of the map.
+
+    Returns
+    -------
+    decision : Decision
+    """
+    if pilot.n_observations < SEARCH.least_rows:
+        return _undecided(pilot, kernel, scales, n_components)
+    search = Search(pilot, seed, sizes.n_screening, sizes.n_final)
+    if is_wide_text(pilot.rows) and kernel is None:
+        tried = search.polynomials()
+    else:
+        tried = search.final(search.fourier(kernel, scales))
+    if n_components is None:
+        n_components = _grown(search, tried.candidate, seed)
+    spreads, importances = _importances(
+        tried.candidate, tried.trial, tried.entry["n_components"], seed, pilot.precision
+    )
+    choice = made_choice(search.table, tried.entry, pilot.n_observations, n_components)
+    return Decision(tried.candidate, n_components, choice, spreads, importances)
+
+
+def _undecided(
+    pilot: Pilot, kernel: ShiftInvariantKernel | None, scales: str, n_components: int | None
+) -> Decision:
+    """Scales of the columns and the median distance, for too few rows to compare on."""
+    n_columns = pilot.rows.shape[1]
+    candidate: Candidate
+    if is_wide_text(pilot.rows) and kernel is None:
+        candidate = PolynomialCandidate(1, 0.0, n_columns)
+    else:
+        form = column_scales(scales if scales in SCALES else "columns", pilot.rows)
+        kernel = KERNELS["Matern 3/2"] if kernel is None else kernel
+        candidate = weighted_candidate(kernel, form, np.ones(n_columns), 1.0)
+    size = SEARCH.first_size if n_components is None else n_components
+    return Decision(
+        candidate, size, undecided(candidate.described(), pilot.n_observations), None, None
+    )
+
+
+def _grown(search: Search, candidate: Candidate, seed: int) -> int:
+    """The number of features after which twice as many gain less than a hundredth."""
+    pilot = search.pilot
+    sizes = [SEARCH.first_size]
+    while sizes[-1] < min(SEARCH.last_size, pilot.n_observations // 2):
+        sizes.append(2 * sizes[-1])
+    trials = pilot.curve(candidate, sizes, seed)
+    for size, trial in zip(sizes, trials, strict=True):
+        search.note(candidate, size, trial)
+    for size, fewer, more in zip(sizes, trials, trials[1:], strict=False):
+        if fewer.loss <= (1 + SEARCH.flat) * more.loss:
+            return size
+    return sizes[-1]
+
+
+def _importances(
+    candidate: Candidate, trial: Trial, n_components: int, seed: int, precision: str
+) -> tuple[Array | None, Array | None]:
+    if not isinstance(candidate, FourierCandidate):
+        return None, None
+    spreads = candidate.scales.spread * candidate.factors
+    inner: Any = candidate.inner(n_components, seed, precision)
+    if candidate.mixing is None:
+        squares = trial.squared_derivatives(inner)
+    else:
+        squares = unmixed(candidate.mixing, trial.gradient_outer_product(inner))
+    return spreads, normalized(np.sqrt(squares) * spreads)

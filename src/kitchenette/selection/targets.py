@@ -37,6 +37,13 @@ class Targets:
     variance: float
     classes: NDArray[np.intp] | None
 
+    def independent(self, most: int, seed: int) -> Array:
+        """The columns without those that follow from others; more are added up by random signs."""
+        columns = self.columns if self.classes is None else self.columns[:, :-1]
+        if columns.shape[1] <= most:
+            return columns
+        return columns @ Stream(seed, "screening").signs(columns.shape[1], most).astype(np.float64)
+
     def compared(self, predicted: Array, rows: NDArray[np.intp]) -> tuple[Array, Array]:
         """Squared errors relative to the variance, and errors of the task, of these rows."""
         losses = np.square(predicted - self.columns[rows]).sum(axis=1) / self.variance

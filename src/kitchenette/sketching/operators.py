@@ -91,7 +91,7 @@ class Operator(ABC):
         intercept: NDArray[np.float64],
         targets: NDArray[Any],
         sample_weight: NDArray[np.float64] | None,
-        loss: _core.Loss,
+        loss: Any,
         outputs: NDArray[np.float64],
         out: NDArray[np.float64],
         sums: NDArray[np.float64],
@@ -113,7 +113,7 @@ class Operator(ABC):
         sample_weight : ndarray of float64 of shape (n_rows,), or None
             The weight of each row in the sum; None is one for all. A row of weight zero adds
             nothing whatever its target.
-        loss : kitchenette._core.Loss
+        loss : kitchenette._core.Loss, or an object with its method `evaluate`
         outputs : ndarray of float64 of shape (n_rows, n_targets)
             features @ weights + intercept is written here, also for rows of weight zero.
         out : ndarray of float64 of shape (n_features, n_targets)
@@ -178,6 +178,8 @@ class NativeOperator(Operator):
         return _core.transposed(self.native, native_rows(rows), numbers, out)
 
     def gradient(self, rows: Any, weights: NDArray[Any], *others: Any) -> float:
+        if not isinstance(others[3], _core.Loss):  # a loss in Python
+            return super().gradient(rows, weights, *others)
         numbers = _native_weights(weights, self.dtype)
         return _core.gradient(self.native, native_rows(rows), numbers, *others)
 

@@ -11,16 +11,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from kitchenette.comparison import first_difference
-from kitchenette.files.registry import Budget, field_values, from_fields
-from kitchenette.parameters import check_choice, check_count
+from kitchenette.files.budget import Budget
+from kitchenette.files.fields import Count, Interval, Options, field_values
 from kitchenette.sketching.operators import Operator
-from kitchenette.sketching.random import Stream, seed_from
+from kitchenette.sketching.random import LARGEST_SEED, Stream
 
 PROBES = 8  # the number of rows that a fingerprint is computed from
 
@@ -78,13 +78,17 @@ class FrozenValue(ABC):
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
 
-    @abstractmethod
     def check(self) -> None:
-        """Refuse values that fitting cannot have chosen."""
+        """Refuse values that do not belong together; `checked` calls it after those of fields."""
+        return
 
-    def to_file(self) -> dict[str, Any]:
-        """All values, for a model file."""
-        return self.__getstate__()
+    @abstractmethod
+    def cost(self) -> Cost:
+        """Upper bounds of what `draw` takes, to refuse untrusted files before drawing."""
+
+    @abstractmethod
+    def spend(self, budget: Budget) -> None:
+        """Ask the budget of a file before anything is drawn."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -103,14 +107,10 @@ class Specification(FrozenValue):
         The precision in which random numbers were drawn.
     """
 
-    n_columns: int
-    n_components: int
-    seed: int
-    precision: str = "float64"
-
-    @abstractmethod
-    def cost(self) -> Cost:
-        """Upper bounds of what `draw` takes, to refuse untrusted files before drawing."""
+    n_columns: Count
+    n_components: Count
+    seed: Annotated[int, Interval(0, LARGEST_SEED)]
+    precision: Annotated[str, Options("float32", "float64")] = "float64"
 
     def probe_scale(self) -> Any:
         """Factors, one or one per column, that bring unit vectors to the typical size of rows."""
@@ -132,23 +132,11 @@ class Specification(FrozenValue):
     def __hash__(self) -> int:
         return hash((type(self).__name__, self.n_columns, self.n_components, self.seed))
 
-    def check(self) -> None:
-        """Refuse values that fitting a map cannot have chosen."""
-        check_count("n_columns", self.n_columns)
-        check_count("n_components", self.n_components)
-        seed_from(self.seed)
-        check_choice("the precision", self.precision, ("float32", "float64"))
-
-    @classmethod
-    def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:
-        """A specification from the untrusted values of a model file."""
-        made = from_fields(cls, state)
-        made.check()
-        n_bytes, n_operations = made.cost()
-        probes = PROBES * (made.n_columns + made.n_components)
-        what = f"drawing {made.n_components} components for {made.n_columns} columns"
+    def spend(self, budget: Budget) -> None:
+        n_bytes, n_operations = self.cost()
+        probes = PROBES * (self.n_columns + self.n_components)
+        what = f"drawing {self.n_components} components for {self.n_columns} columns"
         budget.spend(n_bytes + 32 * probes, n_operations + 5 * probes, what)
-        return made
 
 
 def _same(a: Any, b: Any) -> bool:

@@ -19,6 +19,7 @@ from kitchenette.learning.conjugate_gradients import (
 )
 from kitchenette.learning.iterative import Earlier, Settings, SolverResult
 from kitchenette.learning.linear_model import LinearModel
+from kitchenette.learning.losses import LOSSES, Loss
 from kitchenette.learning.partial import balancing_factors
 from kitchenette.learning.passes import FeatureRows, feature_rows
 from kitchenette.learning.preconditioner import FEATURE_BYTES, preconditioner_bytes
@@ -124,10 +125,9 @@ def _in_passes(
         start = rows.earlier.start(fitted, rows.rows, loss, n_outputs)
     found = learn(
         feature_rows(fitted, rows.rows, targets, coding, weights),
-        loss,
+        LOSSES[loss].at(problem.quantile),
         problem.settings(prepared.rule, rows.unbalanced),
-        level=problem.quantile,
-        start=start,
+        start,
     )
     validation = coding.validated_by(
         loss,
@@ -152,21 +152,17 @@ def _in_passes(
     return model, found.interrupted
 
 
-def learn(
-    rows: FeatureRows, loss: str, settings: Settings, *, level: float = 0.5, start: Any = None
-) -> SolverResult:
+def learn(rows: FeatureRows, loss: Loss, settings: Settings, start: Any = None) -> SolverResult:
     """The weights that minimize a loss of the rows.
 
     Parameters
     ----------
     rows : FeatureRows
         The rows, with their targets and weights.
-    loss : str
-        The name of a loss.
+    loss : Loss
+        The loss.
     settings : Settings
         The options of the solver.
-    level : float, default=0.5
-        The quantile, for the loss "quantile".
     start : pair of ndarrays, optional
         Weights and intercept of a model to begin with.
 
@@ -175,8 +171,8 @@ def learn(
     result : SolverResult
     """
     rows.check_targets()
-    solver = SquaredSolver if loss == "squared" else SmoothSolver
-    return solver(rows, loss, settings, level, start).run()
+    solver = SquaredSolver if loss.is_quadratic else SmoothSolver
+    return solver(rows, loss, settings, start).run()
 
 
 def check_iterative_memory(n_rows: int, n_features: int, n_targets: int, loss: str) -> None:

@@ -15,6 +15,7 @@ from kitchenette.learning.iterative import Settings
 from kitchenette.learning.least_squares import checked_alpha, checked_penalties
 from kitchenette.learning.leave_one_out import LeaveOneOut
 from kitchenette.learning.linear_model import LinearModel, PrincipalComponents, Validation
+from kitchenette.learning.losses import loss_names
 from kitchenette.learning.output_codes import DECODINGS, OutputCode
 from kitchenette.learning.partial import Partial
 from kitchenette.learning.penalty import CRITERIA
@@ -25,10 +26,6 @@ from kitchenette.training.prepared import Prepared
 Array = NDArray[np.float64]
 SOLVERS = ("auto", "onepass", "iterative")
 CODES = ("onehot", "ecoc", "hadamard")
-LOSSES = {
-    "regression": ("squared", "huber", "quantile"),
-    "classification": ("squared", "logistic", "squared_hinge", "auto"),
-}
 ONE_PASS_FEATURES = 8192  # up to which solver="auto" takes one pass
 
 
@@ -91,7 +88,7 @@ class Problem:
         if not isinstance(self.warm_start, bool | np.bool_):
             raise ValueError(f"warm_start must be True or False; got {self.warm_start!r}.")
         check_count("validation_rows", self.validation_rows, 0)
-        check_choice("loss", self.loss, LOSSES[self.task])
+        check_choice("loss", self.loss, loss_names(self.task))
         check_choice("solver", self.solver, SOLVERS)
         check_count("max_iter", self.max_iter)
         if not isinstance(self.tol, numbers.Real) or not 0 <= float(self.tol) < 1:
