@@ -26,6 +26,7 @@ from kitchenette.learning import gram, leave_one_out
 from kitchenette.learning import penalty as penalty_module
 from kitchenette.learning.gram import PackedSymmetric, stored_resolution
 from kitchenette.learning.solution import refined
+from kitchenette.quantities import of_bytes
 
 
 def problem(n=500, D=40, k=2, seed=0):
@@ -364,5 +365,5 @@ def test_limits_of_control_groups(tmp_path):
 
 def test_sizes_in_words():
     sizes = (999, 17.6e6, 5e9, 1.3e13)
-    assert [resources.in_words(size) for size in sizes] == ["999 bytes", "17.6 MB", "5 GB", "13 TB"]
+    assert [of_bytes(size) for size in sizes] == ["999 bytes", "17.6 MB", "5 GB", "13 TB"]
     assert resources.memory_limit() > 2**24

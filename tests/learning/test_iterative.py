@@ -20,6 +20,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import kitchenette
 from kitchenette import Fastfood, KernelClassifier, KernelRegressor, TensorSketch
+from kitchenette.data.source import RowsInMemory
 from kitchenette.kernels import Gaussian, Polynomial
 from kitchenette.learning import conjugate_gradients, iterative, passes, preconditioner
 from kitchenette.learning.passes import FeatureRows
@@ -512,14 +513,14 @@ def test_a_warm_start_takes_fewer_steps(options, validation_rows, small_sample):
 def test_a_start_of_fewer_features_predicts_the_same():
     X, y = smooth_data()
     model = KernelRegressor(fixed_map(64), solver="iterative", warm_start=True).fit(X, y)
-    earlier, larger = model._earlier(), fixed_map(128).fit(X)
-    coef, intercept = earlier.start(larger, X, "squared", 1)
+    earlier, larger, rows = model._earlier(), fixed_map(128).fit(X), RowsInMemory(X)
+    coef, intercept = earlier.start(larger, rows, "squared", 1)
     assert np.allclose((larger.transform(X) @ coef + intercept)[:, 0], model.predict(X))
-    assert earlier.start(larger, X, "huber", 1) is None
-    assert earlier.start(larger, X, "squared", 2) is None
-    assert earlier.start(fixed_map(32).fit(X), X, "squared", 1) is None
+    assert earlier.start(larger, rows, "huber", 1) is None
+    assert earlier.start(larger, rows, "squared", 2) is None
+    assert earlier.start(fixed_map(32).fit(X), rows, "squared", 1) is None
     other = Fastfood(Gaussian(2.0), 128, random_state=1).fit(X)
-    assert earlier.start(other, X, "squared", 1) is None
+    assert earlier.start(other, rows, "squared", 1) is None
 
 
 @pytest.mark.parametrize("loss", ["squared", "logistic"])

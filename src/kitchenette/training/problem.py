@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -44,10 +44,22 @@ class Problem:
     """A linear model of features with a penalty, for numbers or classes.
 
     The attributes are the parameters of `KernelRegressor` and `KernelClassifier`.
+
+    Attributes
+    ----------
+    estimator : str
+        The name of the class of the estimator, for messages.
+    task : {"classification", "regression"}
+        What is predicted.
+    classes : ndarray or None
+        Labels that are known before any rows.
     """
 
     estimator: str
     task: str
+    classes: NDArray[Any] | None = None
+    feature_map: Any = None
+    random_state: Any = None
     alpha: Any = "auto"
     fit_intercept: Any = True
     validation_rows: Any = 2000
@@ -137,17 +149,21 @@ class Problem:
             "exist for loss='squared' and solver='onepass' or 'auto'."
         )
 
+    def in_one_pass(self) -> Problem:
+        """The same, solved from statistics whatever the number of features."""
+        return replace(self, solver="onepass")
+
     def iterates(self, n_features: int) -> bool:
         """Whether `fit` takes many passes for this number of features."""
         if self.loss != "squared" or self.solver != "auto":
             return bool(self.loss != "squared" or self.solver == "iterative")
         return n_features > ONE_PASS_FEATURES and not is_criterion(self.alpha)
 
-    def first_coding(self, y: Any, classes: Any, seed: int) -> tuple[Any, NDArray[Any]]:
+    def first_coding(self, y: Any, seed: int) -> tuple[Any, NDArray[Any]]:
         """The coding of the targets of a first batch, and these targets encoded."""
         if self.task == "regression":
             return NumberCoding.of(y)
-        return ClassCoding.of(y, classes, self.code_rule(seed))
+        return ClassCoding.of(y, self.classes, self.code_rule(seed))
 
     def code_rule(self, seed: int) -> CodeRule:
         """The output code of any number of classes."""
@@ -258,8 +274,12 @@ class Components:
     n_components: Any
     whiten: Any
     verbose: Any = False
+    feature_map: Any = None
+    random_state: Any = None
     estimator: str = "KernelPCA"
-    task: ClassVar[None] = None
+    task: None = None
+    classes: ClassVar[None] = None
+    loss: ClassVar[str] = "squared"
     validation_rows: ClassVar[int] = 0
     class_weight: ClassVar[None] = None
 
@@ -278,11 +298,15 @@ class Components:
             )
         return False
 
+    def in_one_pass(self) -> Components:
+        """The same: components are always computed from statistics."""
+        return self
+
     def without_one_pass(self, method: str) -> str | None:
         """Why a method that needs statistics does not exist: they always do."""
         return None
 
-    def first_coding(self, y: Any, classes: Any, seed: int) -> tuple[NoTargets, None]:
+    def first_coding(self, y: Any, seed: int) -> tuple[NoTargets, None]:
         """No coding, as there are no targets."""
         return NoTargets(), None
 
