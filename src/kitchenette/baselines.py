@@ -1,4 +1,4 @@
-"""Simple models that every other one should beat, and errors by which they are compared."""
+"""Baseline models, and errors by which models are compared."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 Array = NDArray[np.float64]
-CHANCE = 2.0  # standard errors
+CHANCE = 2.0  # standard errors of a difference that count as significant, about 95 %
 
 
 def trivial(task: str) -> Any:
@@ -22,7 +22,7 @@ def trivial(task: str) -> Any:
 
 
 def linear(task: str, sparse: bool = False) -> Any:
-    """Least squares of the columns themselves."""
+    """Ridge regression of the columns."""
     if task == "classification":
         return make_pipeline(column_scaler(sparse), RidgeClassifier())
     # Rows in float32 would round targets that are far from zero, unless these are centered before.
@@ -31,7 +31,7 @@ def linear(task: str, sparse: bool = False) -> Any:
 
 
 def column_scaler(sparse: bool) -> StandardScaler:
-    """Columns of unit spread; those of sparse rows are not centered, and so stay sparse."""
+    """A scaler to unit variance; sparse rows are not centered, and so stay sparse."""
     return StandardScaler(with_mean=not sparse)
 
 

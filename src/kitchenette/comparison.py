@@ -72,9 +72,9 @@ def _close(a: np.ndarray, b: np.ndarray) -> bool:
 
 
 def digest(value: Any) -> str:
-    """A short text that is equal for equal values, also in another process, and hardly otherwise.
+    """A hash of a value, equal for equal values also in another process.
 
-    It passes over the same attributes as `first_difference`, but numbers must be equal exactly.
+    It ignores the same attributes as `first_difference`, but compares numbers exactly.
     """
     found = blake2b(digest_size=16)
     for part in _parts(value):

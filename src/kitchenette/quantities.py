@@ -1,10 +1,10 @@
-"""Numbers as people read them."""
+"""Times, sizes and errors as text."""
 
 from __future__ import annotations
 
 LONG_TIMES = (("years", 31_557_600.0), ("days", 86_400.0), ("h", 3600.0), ("min", 60.0))
 TIMES = (*LONG_TIMES, ("s", 1.0), ("ms", 1e-3), ("µs", 1e-6))
-SMALL_ERROR = 0.001  # below which an error of numbers has two digits, wherever they are
+SMALL_ERROR = 0.001  # below it, four decimals would hide the error: it has two digits then
 SIZES = (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
 
 
@@ -56,5 +56,5 @@ def of_share(error: float, task: str) -> str:
 
 
 def _three(value: float) -> str:
-    """About three digits, without an exponent."""
+    """Three significant digits, without an exponent."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

@@ -13,6 +13,7 @@ from scipy.linalg import cython_blas, cython_lapack
 from threadpoolctl import ThreadpoolController
 
 from kitchenette import _core
+from kitchenette.quantities import of_bytes
 
 MEMBERSHIP = Path("/proc/self/cgroup")
 MOUNT = Path("/sys/fs/cgroup")
@@ -41,19 +42,11 @@ def check_memory(what: str, needed: Mapping[str, int], advice: str) -> None:
     total, limit = sum(needed.values()), memory_limit()
     if limit is None or total <= limit:
         return
-    parts = ", ".join(f"{in_words(size)} for {name}" for name, size in needed.items())
+    parts = ", ".join(f"{of_bytes(size)} for {name}" for name, size in needed.items())
     raise MemoryError(
-        f"{what} would take {in_words(total)} of memory ({parts}); there are {in_words(limit)}. "
+        f"{what} would take {of_bytes(total)} of memory ({parts}); there are {of_bytes(limit)}. "
         f"{advice}"
     )
-
-
-def in_words(size: float) -> str:
-    """A number of bytes."""
-    for unit, bytes_of_unit in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6)):
-        if size >= bytes_of_unit:
-            return f"{size / bytes_of_unit:.3g} {unit}"
-    return f"{size:.0f} bytes"
 
 
 def memory_limit() -> int | None:

@@ -74,7 +74,7 @@ def test_classes_from_file_to_predictions_and_evaluation(folder, tmp_path, endin
     data, out = folder / f"table.{ending}", tmp_path / "model.safetensors"
     found = fit(data, out, *CLASSES, "--components", "256", "--json")
     assert found["task"] == "classification"
-    assert "words" in found["why_task"]
+    assert "strings" in found["why_task"]
     assert (found["n_rows"], found["n_test_rows"], found["n_columns"]) == (3000, 0, 5)
     assert found["n_validation_rows"] == 2000
     assert found["errors"]["model"] == pytest.approx(1 - found["validation_score"])
@@ -140,7 +140,7 @@ def test_the_summary_for_people(folder, tmp_path):
     assert "\x1b[" not in done.stdout
     for text in (
         *("Regression, because", "Fastfood", "linear model", "trivial model", "rows/s"),
-        *("3,000 rows learned", "Validation score (R^2): ", "2,000 validation rows"),
+        *("3,000 training rows", "Validation score (R^2): ", "2,000 validation rows"),
     ):
         assert text in done.stdout
 

@@ -18,7 +18,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "comparison": set(),
     "parameters": set(),
     "quantities": set(),
-    "resources": set(),
+    "resources": {"quantities"},
     "files": {"comparison", "parameters"},
     "kernels": {"comparison", "files", "parameters"},
     "sketching": {"comparison", "files", "parameters"},
@@ -33,8 +33,8 @@ MAY_IMPORT["selection"] = {"learning"} | MAY_IMPORT["learning"]
 MAY_IMPORT["training"] = {"selection"} | MAY_IMPORT["selection"]
 MAY_IMPORT["estimators"] = {"training"} | MAY_IMPORT["training"]
 MAY_IMPORT["report"] = {"estimators", "metrics"} | MAY_IMPORT["estimators"]
-MAY_IMPORT["report"] |= {"baselines", "quantities"}
-MAY_IMPORT["backends"] = {"estimators"} | MAY_IMPORT["estimators"]
+MAY_IMPORT["report"] |= {"baselines", "quantities", "resources"}
+MAY_IMPORT["backends"] = {"estimators", "quantities"} | MAY_IMPORT["estimators"]
 MAY_IMPORT["dask"] = MAY_IMPORT["spark"] = {"backends"} | MAY_IMPORT["backends"]
 MAY_IMPORT["_config"] = set()
 MAY_IMPORT["jobs"] = {"backends", "baselines"} | MAY_IMPORT["backends"]

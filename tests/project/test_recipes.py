@@ -15,6 +15,7 @@ TITLES = [section.partition("\n")[0] for section in SECTIONS]
 NAMES = [
     "LinearSVC",
     "LogisticRegression",
+    "CalibrationDisplay",
     "SGDClassifier",
     "SGDOneClassSVM",
     "KMeans",
@@ -36,6 +37,8 @@ RECIPES = [
 @pytest.mark.slow
 @pytest.mark.parametrize(("title", "section"), RECIPES)
 def test_a_recipe_works_by_itself(title, section):
+    if "Display" in section:
+        pytest.importorskip("matplotlib").use("agg")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         result = doctest.DocTestRunner().run(examples(COMMON + section, title))

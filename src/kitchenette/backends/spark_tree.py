@@ -27,7 +27,7 @@ from pyspark.sql.utils import is_remote
 from threadpoolctl import threadpool_limits
 
 from kitchenette.backends.plan import PartitionError
-from kitchenette.resources import in_words
+from kitchenette.quantities import of_bytes
 
 PIECES = "node int, start long, size long, data binary"
 PIECE_ARROW = pa.schema(
@@ -340,7 +340,7 @@ def _check_result(session: SparkSession, n_bytes: int) -> None:
     limit = bytes_of_setting(session.conf.get(RESULT_LIMIT, "1g") or "1g")
     if 0 < limit < n_bytes:
         raise ValueError(
-            f"The statistics take {in_words(n_bytes)}, and the server sends {in_words(limit)} at "
+            f"The statistics take {of_bytes(n_bytes)}, and the server sends {of_bytes(limit)} at "
             f"most: start it with a larger {RESULT_LIMIT}, or use fewer features."
         )
 

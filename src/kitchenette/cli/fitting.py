@@ -260,11 +260,11 @@ def _write_shard(
 
 
 def print_summary(fitted: Fitted, terminal: Terminal) -> None:
-    """What was learned, how well, and what it took."""
+    """Print the data, the model, its errors, and the time and memory."""
     resumed = f", of which {fitted.resumed_at:,} before" if fitted.resumed_at else ""
     why = fitted.why_task if fitted.why_task == "as told" else f"because {fitted.why_task}"
     terminal.line(
-        f"{fitted.task.capitalize()}, {why}; {fitted.n_rows:,} rows learned{resumed}, "
+        f"{fitted.task.capitalize()}, {why}; {fitted.n_rows:,} training rows{resumed}, "
         f"{fitted.n_columns} columns, {fitted.n_components:,} features."
     )
     print_columns(fitted.column_summary, terminal)
@@ -276,7 +276,7 @@ def print_summary(fitted: Fitted, terminal: Terminal) -> None:
         rows = [
             [MODELS[name], of_share(value, fitted.task)] for name, value in fitted.errors.items()
         ]
-        title = f"Error on {fitted.n_test_rows:,} test rows, which were not learned"
+        title = f"Error on {fitted.n_test_rows:,} test rows"
         if fitted.n_test_rows == 0:
             title = f"Error on {fitted.n_validation_rows:,} validation rows, by models without them"
         terminal.table(("model", fitted.error_name), rows, title=title)
@@ -289,7 +289,7 @@ def print_summary(fitted: Fitted, terminal: Terminal) -> None:
 
 
 def print_verdict(fitted: Fitted, terminal: Terminal) -> None:
-    """Say so if a simpler model is as good."""
+    """Print a warning if a simpler model is as good."""
     simpler = " nor the ".join(MODELS[name] for name in fitted.not_beaten)
     if simpler:
         verb = "beats neither" if len(fitted.not_beaten) > 1 else "does not beat"
@@ -300,7 +300,7 @@ def print_verdict(fitted: Fitted, terminal: Terminal) -> None:
 
 
 def print_columns(summary: Mapping[str, str], terminal: Terminal) -> None:
-    """What became of each column, those with the same fate together."""
+    """How each column is used, grouped by use."""
     groups: dict[str, list[str]] = {}
     for name, what in summary.items():
         groups.setdefault(what, []).append(name)
@@ -309,13 +309,13 @@ def print_columns(summary: Mapping[str, str], terminal: Terminal) -> None:
         more = f", ... ({len(names)})" if len(names) > MOST_NAMES else ""
         rows.append([", ".join(names[:MOST_NAMES]) + more, what])
     if len(rows) > MOST_LINES:
-        rows = [*rows[:MOST_LINES], [f"... ({len(rows)})", "--json tells all"]]
+        rows = [*rows[:MOST_LINES], [f"... ({len(rows)})", "all with --json"]]
     if rows:
-        terminal.table(("columns", "became"), rows)
+        terminal.table(("columns", "used as"), rows)
 
 
 def _number(text: str) -> float | None:
-    """A number, if the text is one."""
+    """The number in a text, or None."""
     try:
         return float(text)
     except ValueError:
@@ -323,5 +323,5 @@ def _number(text: str) -> float | None:
 
 
 def _spelled(name: str, names: Sequence[str]) -> str:
-    """A name with the capital letters that it has, if it is one of some names."""
+    """One of the names, whatever its case; others are returned as they are."""
     return next((known for known in names if known.lower() == name.lower()), name)

@@ -1,4 +1,4 @@
-"""`kitchenette inspect`: what is in a model file."""
+"""`kitchenette inspect`."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ def inspect(
     terminal.bars(ordered[:MOST_BARS], "Importance of columns")
 
 
-LONG = ("column_summary", "importances", "choice", "file")  # shown in their own ways
+LONG = ("column_summary", "importances", "choice", "file")  # not in the table
 
 
 def described(model: Any) -> dict[str, Any]:
-    """What is known of an object from a model file, as JSON."""
+    """The description of an object in a model file, as JSON."""
     if isinstance(model, Checkpoint):
         return _of_checkpoint(model)
     if isinstance(model, Partial):
@@ -93,19 +93,19 @@ def described(model: Any) -> dict[str, Any]:
 
 
 def _rows_learned(model: Any) -> int | None:
-    """The number of rows in the statistics; None if there are none any more."""
+    """The number of rows in the statistics; None without statistics."""
     if not hasattr(model, "statistics_"):
-        return 0  # it was prepared, and has learned no rows
+        return 0  # it was prepared, but not fitted
     return None if model.statistics_ is None else model.statistics_.n_rows
 
 
 def _of_checkpoint(checkpoint: Checkpoint) -> dict[str, Any]:
-    """What is known of a shard, or of a fit that was interrupted."""
+    """The description of a shard, or of a fit that was interrupted."""
     facts = {name: checkpoint.facts.get(name) for name in ("shard", "n_shards")}
     of_shard = {name.replace("n_", ""): value for name, value in facts.items() if value is not None}
     prepared = described(checkpoint.prepared)
     for name in ("score_on_held_out_rows", "alpha", "can_learn_more"):
-        prepared.pop(name, None)  # known when all rows are learned
+        prepared.pop(name, None)  # not known before the last row
     return {
         **prepared,
         "kind": "Checkpoint",
@@ -118,7 +118,7 @@ def _of_checkpoint(checkpoint: Checkpoint) -> dict[str, Any]:
 
 
 def _of_partial(summary: Partial) -> dict[str, Any]:
-    """What is known of what some rows have left."""
+    """The description of the statistics of some rows."""
     found: dict[str, Any] = {"rows_learned": summary.n_rows}
     statistics = [*(summary.by_class or ()), summary.statistics]
     sizes = [part.n_features for part in statistics if part is not None]
@@ -130,7 +130,7 @@ def _of_partial(summary: Partial) -> dict[str, Any]:
 
 
 def importances(model: Any, inner: Any, names: Any) -> dict[str, float] | None:
-    """The importance of each column, if the model can tell."""
+    """The importance of each column, if the model has them."""
     sizes = getattr(model, "feature_importances_", None)
     if sizes is None:
         sizes = getattr(inner, "feature_importances_", None)
@@ -141,7 +141,7 @@ def importances(model: Any, inner: Any, names: Any) -> dict[str, float] | None:
 
 
 def shown(value: Any) -> str:
-    """A value of the description in a few words."""
+    """A value of the description as text."""
     if value is None:
         return "-"
     if isinstance(value, bool | np.bool_):

@@ -135,14 +135,14 @@ class FileOptions:
         Csv(delimiter=self.delimiter, decimal=self.decimal)
 
     def as_keywords(self) -> dict[str, Any]:
-        """The same for `kitchenette.data.source`; a model knows what to do with its columns."""
+        """The options as keywords of `kitchenette.data.source`."""
         names = ("format", "array", "delimiter", "decimal", "header", "newlines", "precision")
         return {"dates": "days", **{name: getattr(self, name) for name in names}}
 
 
 @dataclass(frozen=True)
 class RowOptions(FileOptions):
-    """How files are read and what becomes of their columns, to learn from them."""
+    """How training files and their columns are read."""
 
     ignore: Annotated[
         list[str],
@@ -174,7 +174,7 @@ class RowOptions(FileOptions):
         """The kinds of columns by name."""
         pairs = [text.rpartition("=") for text in self.kind]
         for _, separator, kind in pairs:
-            if not separator:  # a name may be empty, as pandas.to_csv leaves that of an index
+            if not separator:  # a name may be empty, such as that of the index in pandas.to_csv
                 raise ValueError(f"--kind has a name and a kind, such as zip=category; got {kind}.")
         return {name: kind for name, _, kind in pairs}
 
@@ -185,7 +185,7 @@ class RowOptions(FileOptions):
 
 @dataclass(frozen=True)
 class ClusterOptions:
-    """Where rows are learned; the fields are options of ``fit``."""
+    """Where a fit runs; the fields are options of ``fit``."""
 
     scheduler: Annotated[
         str | None,
@@ -228,7 +228,7 @@ class ClusterOptions:
             raise ValueError("A fit on a cluster writes no checkpoints; leave out --resume.")
 
     def part(self) -> tuple[int, int]:
-        """Which shard, and of how many."""
+        """The number of the shard, and of all shards."""
         if self.shard is None:
             return 1, 1
         number, sign, of = self.shard.partition("/")
@@ -240,7 +240,7 @@ class ClusterOptions:
 
     @contextmanager
     def placed(self, rows: Source) -> Iterator[Source]:
-        """The rows where they are learned."""
+        """The rows on the cluster, if there is one."""
         if self.scheduler is None:
             yield rows
             return
@@ -253,14 +253,14 @@ class ClusterOptions:
 
 
 def _refuse_model(path: str) -> None:
-    """Refuse a model file in the place of data, whatever its name."""
+    """Refuse a model file given as data, whatever its name."""
     if not os.path.isfile(path):
-        return  # opening a pipe would wait for somebody who writes
+        return  # opening a pipe would block
     try:
         with open(path, "rb") as file:
             begins = file.read(len(MODEL_BEGINS) + 8)[8:]  # after the length of the header
     except OSError:
-        return  # explained when it is opened
+        return  # reported when it is opened
     if begins == MODEL_BEGINS:
         raise DataError(f"{path} is a model file, not a file of rows.")
 

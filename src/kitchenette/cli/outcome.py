@@ -1,4 +1,4 @@
-"""How a command ends: exit codes, and errors as one sentence."""
+"""Exit codes, and errors as one sentence."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ EXPLANATIONS = {
 }
 
 
-# Names of commands of other programs.
+# Names that similar commands of other programs have.
 SYNONYMS = {
     "train": "fit",
     "learn": "fit",
@@ -70,7 +70,7 @@ SYNONYMS = {
 
 
 class Problem(Exception):  # noqa: N818 - it is shown to users, who did nothing wrong
-    """An end that is explained by one sentence.
+    """An error that is explained to the user by one sentence.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class Problem(Exception):  # noqa: N818 - it is shown to users, who did nothing 
 
 
 class OneSentence(TyperGroup):
-    """Commands that answer wrong options and arguments by one sentence, too."""
+    """A group of commands whose errors of usage are one sentence, too."""
 
     def main(self, args: Any = None, **options: Any) -> Any:  # type: ignore[override]
         """Parse the arguments and run a command."""
@@ -112,7 +112,7 @@ class OneSentence(TyperGroup):
 
 @contextmanager
 def as_usage() -> Iterator[None]:
-    """Let values that are not allowed count as wrong options."""
+    """Report invalid values as errors of usage."""
     try:
         yield
     except ValueError as error:
@@ -126,7 +126,7 @@ def explained(debug: bool) -> Iterator[None]:
     Parameters
     ----------
     debug : bool
-        Whether to show where the error came from as well.
+        Whether to print the traceback as well.
     """
     with warnings.catch_warnings():
         warnings.showwarning = _shown
@@ -175,7 +175,7 @@ def problem_of(error: Exception) -> Problem:
     return Problem(f"An unexpected error, {what} (--debug tells more)", ExitCode.UNEXPECTED)
 
 
-# Options of the command as sentences for users of Python write them.
+# Options of the command as error messages for users of Python write them.
 KEYWORD = re.compile(
     r"\b(alpha|array|dates|decimal|delimiter|format|header|ignore|kinds|loss|missing|newlines|solver)"
     r"=(\[?'[^']*'\]?|\{'[^']*': '[^']*'\}|True|False|\.\.\.)"
@@ -183,7 +183,7 @@ KEYWORD = re.compile(
 
 
 def in_options(sentence: str) -> str:
-    """A sentence with the options of the command instead of the parameters of Python.
+    """An error message with options of the command instead of parameters of Python.
 
     Examples
     --------

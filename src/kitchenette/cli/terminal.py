@@ -35,8 +35,7 @@ class Terminal:
     """The two streams of a command.
 
     Results go to the standard output, and progress to the standard error stream if that is a
-    terminal. Colors obey NO_COLOR. All texts are shown as they are: what they contain is neither
-    markup nor escape sequences.
+    terminal. Colors obey NO_COLOR. Text is never interpreted as markup or escape sequences.
 
     Parameters
     ----------
@@ -107,7 +106,7 @@ class Terminal:
 
     @contextmanager
     def fit_progress(self) -> Iterator[Callable[[str, int, int], None]]:
-        """A bar for a fit: to be called with what is done, the rows done, and all rows."""
+        """A progress bar, as a function of the stage, the rows done and the number of rows."""
         with self.progress() as shown:
             task, watch = shown.add_task("", total=None, rate=""), Watch()
 
@@ -124,9 +123,9 @@ class Terminal:
 
 
 def visible(text: str) -> str:
-    r"""A text with escapes in place of characters that a terminal obeys instead of showing them.
+    r"""Text whose control characters are replaced by escape sequences that a terminal shows.
 
-    Names of columns and labels of a model file may come from anybody.
+    Column names and labels of a model file may come from an untrusted source.
 
     Parameters
     ----------
@@ -158,7 +157,7 @@ class Watch:
         self._start: tuple[float, int] | None = None
 
     def rate(self, done: int) -> str:
-        """The rate when so many rows are done, in words; nothing at first."""
+        """The rate after this many rows, as text; empty at first."""
         if self._start is None:
             self._start = perf_counter(), done
         seconds, rows = perf_counter() - self._start[0], done - self._start[1]
@@ -166,7 +165,7 @@ class Watch:
 
 
 def checked_output(path: Path) -> None:
-    """Refuse a file that cannot be written, before the work is done."""
+    """Refuse a file that cannot be written, before any work."""
     if not path.absolute().parent.is_dir():
         raise FileNotFoundError(f"Cannot write {path}: there is no folder {path.parent}.")
     if path.is_dir():

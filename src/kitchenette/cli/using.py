@@ -60,7 +60,7 @@ def predict(
             check_wanted(fitted, out, std=std, proba=proba)
         refuse_input(out, [model])
         rows = options.opened(data, like=fitted)
-        with counted(terminal, "predicting", rows) as progress:
+        with progress_of(terminal, "predicting", rows) as progress:
             n_rows = predict_rows(
                 fitted, rows, out, std=std, proba=proba, keep=kept, progress=progress
             )
@@ -87,7 +87,7 @@ def evaluate(
     with threadpool_limits(threads):
         fitted = predicting(model)
         rows = options.opened(data, target or target_names(fitted, model), like=fitted)
-        with counted(terminal, "predicting", rows) as progress:
+        with progress_of(terminal, "predicting", rows) as progress:
             found = evaluate_rows(fitted, rows, progress=progress)
     terminal.document(found.to_json())
     terminal.table(("measure", "value"), _measures(found), title=f"{found.n_rows:,} rows")
@@ -101,12 +101,11 @@ def evaluate(
 
 
 def target_names(fitted: Any, path: Path) -> list[str]:
-    """The names of the columns that a model predicts, if it knows them."""
+    """The names of the target columns of a model, if it has them."""
     names = getattr(fitted, "target_names_", None)
     if names is None:
         raise Problem(
-            f"{path} does not tell the name of its target: name the column to compare with by "
-            "--target.",
+            f"{path} has no name of its target: give the target column by --target.",
             ExitCode.USAGE,
         )
     return [str(name) for name in names]
@@ -154,7 +153,7 @@ def check_task(task: str | None) -> None:
 
 
 @contextmanager
-def counted(terminal: Terminal, what: str, rows: Source) -> Iterator[Callable[[int], None]]:
+def progress_of(terminal: Terminal, what: str, rows: Source) -> Iterator[Callable[[int], None]]:
     """A progress bar for rows."""
     with terminal.progress() as shown:
         task, watch = shown.add_task(what, total=rows.n_rows, rate=""), Watch()
@@ -162,7 +161,7 @@ def counted(terminal: Terminal, what: str, rows: Source) -> Iterator[Callable[[i
 
 
 def _note_others(model: Any, rows: Source, keep: Sequence[str], terminal: Terminal) -> None:
-    """Say in one line which columns are not used."""
+    """Print which columns are ignored."""
     names = getattr(model, "feature_names_in_", None)
     if names is None or not rows.is_table:
         return
@@ -171,7 +170,7 @@ def _note_others(model: Any, rows: Source, keep: Sequence[str], terminal: Termin
     others = [one.name for one in rows.schema if one.name not in known and not one.is_index]
     if others:
         some = ", ".join(others[:5]) + (", ..." if len(others) > 5 else "")
-        terminal.note(f"note: columns that the model does not know are ignored: {some}")
+        terminal.note(f"note: ignored columns, which the model does not have: {some}")
 
 
 def _measures(found: Evaluation) -> list[list[str]]:
@@ -194,5 +193,5 @@ def _measures(found: Evaluation) -> list[list[str]]:
 LONG_NAMES = {
     "rmse": "root mean square error",
     "mae": "mean absolute error",
-    "r2": "share of the variance that is explained",
+    "r2": "explained variance (R^2)",
 }

@@ -1,4 +1,4 @@
-"""Work on files from beginning to end: what the command does, for Python."""
+"""Fits, predictions and evaluations of files: the command, for Python."""
 
 from kitchenette.jobs.checkpoint import Checkpoint, CheckpointError
 from kitchenette.jobs.choosing import choose_rows, prepared_sample

@@ -1,4 +1,4 @@
-"""A sample of a source as numbers, to choose and compare maps on."""
+"""A numeric sample of a source, on which maps are chosen and compared."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kitchenette.selection.targets import likely_task
 
 
 class PreparedSample(NamedTuple):
-    """A sample of the rows of a source, as numbers.
+    """A sample of the rows of a source in numeric columns.
 
     Attributes
     ----------
@@ -41,14 +41,14 @@ class PreparedSample(NamedTuple):
 
 
 def prepared_sample(source: Source, n_rows: int | None = None, seed: int = 0) -> PreparedSample:
-    """A sample of a source whose categories and missing values have become numbers.
+    """A sample of a source with encoded categories and imputed missing values.
 
     Parameters
     ----------
     source : Source
         Rows with targets.
     n_rows : int, optional
-        How many; by default as many as an estimator is prepared on.
+        The size of the sample; by default that of the estimators.
     seed : int, default=0
         The seed of the sample.
 
@@ -68,11 +68,11 @@ def prepared_sample(source: Source, n_rows: int | None = None, seed: int = 0) ->
     """
     sample = source.sample(n_rows, seed)
     if sample.y is None:
-        raise DataError("Name the column to be predicted, as target.")
+        raise DataError("Give the target column, as target='name'.")
     if not source.is_table:
         return PreparedSample(sample.X, sample.y, sample.weight, None, None)
     schema = source.schema.some(source.features)
-    # Any map will do, as only the preparation of its columns is used.
+    # Only the preparation of the columns is used, so the map does not matter.
     fitted = TableMap.fitted_on(
         SRHT(n_components=1, random_state=seed), schema, sample, rules=source.rules
     )
@@ -102,7 +102,7 @@ def choose_rows(
     components : int or "auto", default="auto"
         The number of features.
     budget : float, optional
-        About how many seconds it may take.
+        The approximate time limit in seconds.
     seed : int, default=0
         The seed of the sample and of the map.
 

@@ -1,4 +1,4 @@
-"""The rows of a source as a fitted model takes them."""
+"""The columns of a source that a fitted model uses."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Any
 
 from kitchenette.data import Block, DataError, Source
 
-BLOCK_ROWS = 1 << 14
+BLOCK_ROWS = 1 << 14  # large enough that the cost per block is small
 
 
 def source_for(model: Any, source: Source, keep: Sequence[str] = ()) -> Source:
-    """A source with the columns that a model takes, and some others.
+    """A source with the columns of a model, and others to keep.
 
-    Columns of tables are found by name, and read as the model has them. Rows without names lose
-    the columns that were targets or weights in the fit, and those of SVMlight files get the columns
-    that their rows do not name.
+    Columns of tables are matched by name, and read with the types of the fit. Rows without column
+    names lose the columns that were targets or weights in the fit; missing last columns of SVMlight
+    files are zero.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ def source_for(model: Any, source: Source, keep: Sequence[str] = ()) -> Source:
     source : Source
         Rows.
     keep : sequence of str, optional
-        Columns of a table that are wanted as well.
+        Other columns of a table to keep.
 
     Returns
     -------
@@ -56,7 +56,7 @@ def source_for(model: Any, source: Source, keep: Sequence[str] = ()) -> Source:
 
 
 def counted_blocks(source: Source, progress: Callable[[int], None] | None) -> Iterator[Block]:
-    """All blocks of a source, which must have rows.
+    """The blocks of a source, which must not be empty.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""`evaluate_rows`: the errors of a model on a source of rows, in constant memory."""
+"""`evaluate_rows`: the errors of a model on any number of rows, in constant memory."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from kitchenette.estimators import KernelClassifier
 from kitchenette.jobs.columns import counted_blocks, source_for
 from kitchenette.learning.losses import LOSSES
 
-LEAST_PROBABILITY = 1e-15
+LEAST_PROBABILITY = 1e-15  # so that the log loss is finite
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """How good predictions are.
+    """The errors of predictions.
 
     Attributes
     ----------
@@ -28,16 +28,16 @@ class Evaluation:
         The number of rows.
     error : float
         The share of wrong predictions, or the root mean square error over the standard deviation
-        of the targets, averaged over several of them.
+        of the targets, averaged over targets.
     trivial_error : float
-        The error of the most frequent class of these rows, or of their mean.
+        The error of predicting the most frequent class of these rows, or their mean.
     log_loss : float or None
-        The mean logarithm of the probability of the true class, negative.
+        The negative mean log-probability of the true class.
     rmse, mae, r2 : tuple of float or None
-        For each target, the root mean square error, the mean absolute error and the share of the
-        variance that is explained.
+        For each target, the root mean square error, the mean absolute error and the
+        coefficient of determination.
     labels : tuple or None
-        The classes, those that the model does not know included.
+        The classes, including those that the model does not have.
     confusion : tuple of tuple of int or None
         For each true class, how often each class was predicted.
 
@@ -103,7 +103,7 @@ def evaluate_rows(
     n_rows = 0
     for block in counted_blocks(source, progress):
         if block.y is None:
-            raise DataError("Name the column to compare with, as target.")
+            raise DataError("Give the target column, as target='name'.")
         tally.add(block.X, block.y)
         n_rows = block.stop
     found: Evaluation = tally.found(n_rows)

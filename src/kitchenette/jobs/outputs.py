@@ -1,4 +1,4 @@
-"""Files that a job writes, which must not be those that it reads."""
+"""Checks that a job does not write over a file that it reads."""
 
 from __future__ import annotations
 

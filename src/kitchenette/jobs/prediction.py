@@ -1,4 +1,4 @@
-"""`predict_rows`: predictions of a source of rows as a file, in constant memory."""
+"""`predict_rows`: predictions of any number of rows, written to a file in constant memory."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ def predict_rows(
     model : KernelClassifier or KernelRegressor
         A fitted model.
     source : Source
-        The rows; their columns are found by name, if the model has names.
+        The rows; columns are matched by name, if the model has names.
     out : str or path-like
-        A file that ends in ``.parquet`` or ``.csv``; it is replaced at the end, in one step.
+        A ``.parquet`` or ``.csv`` file; an existing file is replaced atomically at the end.
     std : bool, default=False
         Whether to add standard deviations, for regression.
     proba : bool, default=False
         Whether to add the probabilities of all classes.
     keep : sequence of str, optional
-        Columns of the source that are copied to the file.
+        Columns of the source to copy to the file.
     progress : callable, optional
-        Called with the number of rows that are done.
+        Called with the number of predicted rows.
 
     Returns
     -------
@@ -89,7 +89,7 @@ def predict_rows(
 
 
 def predicted_columns(model: Any, X: Any, *, std: bool, proba: bool) -> dict[str, Any]:
-    """The predictions of some rows, by the names of columns."""
+    """Predictions of a block of rows, by column name."""
     found: dict[str, Any] = {}
     if proba:
         probabilities = model.predict_proba(X)
@@ -105,7 +105,7 @@ def predicted_columns(model: Any, X: Any, *, std: bool, proba: bool) -> dict[str
 
 
 def _named(name: str, values: Any, targets: Any) -> dict[str, Any]:
-    """A column, or one for each target, with its name or its number."""
+    """One column per target, by its name or its number."""
     if values.ndim == 1:
         return {name: values}
     labels = range(1, values.shape[1] + 1) if targets is None else targets
@@ -115,7 +115,7 @@ def _named(name: str, values: Any, targets: Any) -> dict[str, Any]:
 def check_wanted(
     model: Any, out: str | os.PathLike[str], *, std: bool = False, proba: bool = False
 ) -> None:
-    """Refuse what a model cannot predict, and files of another format; see `predict_rows`."""
+    """Refuse predictions that a model does not have, and other file formats; see `predict_rows`."""
     check_choice("the ending of the output", Path(out).suffix, FORMATS)
     classifies = isinstance(model, KernelClassifier)
     if std and classifies:
@@ -130,7 +130,7 @@ def check_wanted(
 
 @contextmanager
 def writer(out: Path) -> Iterator[Callable[[dict[str, Any]], None]]:
-    """A function that writes columns to a file, which appears when all are written."""
+    """A function that writes columns to a file, which appears when it is complete."""
     pa = arrow()
     opened: list[Any] = []
     with replacement(out) as file:

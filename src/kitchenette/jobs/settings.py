@@ -1,4 +1,4 @@
-"""What a fit is asked for, and the estimator that follows from it."""
+"""Settings of a fit, and the estimator that they make."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from kitchenette.learning.losses import loss_names
 from kitchenette.maps.degrees import MOST_TERMS
 from kitchenette.maps.registry import check_supported, default_map, make_map
 from kitchenette.parameters import check_choice, check_count
-from kitchenette.resources import check_memory, in_words
+from kitchenette.quantities import of_bytes
+from kitchenette.resources import check_memory
 from kitchenette.selection import AutoMap
 from kitchenette.selection.settings import SEARCH
 from kitchenette.selection.targets import TASKS
 
-COMPONENTS = 1024  # if nothing else is said
-LEAST_COMPONENTS, MOST_COMPONENTS = 64, 8192  # that a limit of time or memory leads to
+COMPONENTS = 1024  # the default of AutoMap
+LEAST_COMPONENTS, MOST_COMPONENTS = 64, 8192  # chosen by a limit of time or memory
 EFFICIENCY = 0.3  # of a fit from files, relative to products of matrices in memory
 SOLUTION = 10  # operations for the solution, in cubes of the number of features
 WITHOUT_FEATURES = 400_000_000  # bytes: the program and the blocks of rows
@@ -40,13 +41,13 @@ MAPS = ("auto", "Fastfood", "RandomKitchenSinks", "RandomMaclaurin", "TensorSket
 
 @dataclass(frozen=True)
 class FitSettings:
-    """How to learn; everything has a default.
+    """The settings of a fit.
 
     Attributes
     ----------
     task : {"classification", "regression"} or None
-        None decides by the targets of a sample: strings, booleans and at most 32 different whole
-        numbers are classes.
+        None decides by the targets of a sample: strings, booleans and at most 32 distinct
+        integers are classes.
     map : str
         "auto", "Fastfood", "RandomKitchenSinks", "RandomMaclaurin" or "TensorSketch".
     kernel : str
@@ -59,14 +60,15 @@ class FitSettings:
     loss, solver : str
         As in the estimators.
     test : float
-        The share of the rows that is not learned, to measure the error; at most 20,000 rows.
+        The share of test rows, at most 20,000 of them.
     memory : float or None
-        The bytes that the fit may take.
+        The memory limit in bytes.
     seconds : float or None
-        About how long the fit may take on two cores, where components are not told. It is
-        translated into a number of features, so that the result does not depend on the machine.
+        The approximate time limit on two cores, used if components is None. It is translated into
+        a number of features by counting operations, so that the result does not depend on the
+        machine.
     seed : int
-        The seed of everything random.
+        The random seed.
 
     Examples
     --------
@@ -110,14 +112,14 @@ class FitSettings:
                 raise ValueError(f"{name} must be positive; got {value!r}.")
 
     def _check_estimators(self) -> None:
-        """Refuse values that no estimator of the task takes, which may still be unknown."""
+        """Refuse values that no estimator of the task accepts; the task may be unknown."""
         tasks = TASKS if self.task is None else (self.task,)
         losses = {loss: task for task in tasks for loss in loss_names(task)}
         check_choice("loss", self.loss, tuple(losses))
         self.estimator(losses[self.loss], None).problem().check()
 
     def check_task(self, task: str) -> None:
-        """Refuse a loss that is not for the task, once that is known."""
+        """Refuse a loss that is not for the task."""
         losses = loss_names(task)
         if self.loss not in losses:
             raise ValueError(
@@ -130,12 +132,12 @@ class FitSettings:
         return asdict(self)
 
     def n_components(self, n_rows: int) -> int:
-        """The number of features for so many rows; an error if those asked for take too much."""
+        """The number of features for this many rows; an error if components exceed the limits."""
         if self.components is not None:
             if self.memory is not None and memory_of(self.components) > self.memory:
                 raise MemoryError(
-                    f"{self.components} features take {in_words(memory_of(self.components))}, "
-                    f"but {in_words(self.memory)} are allowed: use fewer of them."
+                    f"{self.components} features take {of_bytes(memory_of(self.components))}, "
+                    f"but {of_bytes(self.memory)} are allowed: use fewer of them."
                 )
             return self.components
         if self.memory is None and self.seconds is None:
@@ -147,8 +149,8 @@ class FitSettings:
             size //= 2
         if self.memory is not None and memory_of(size) > self.memory:
             raise MemoryError(
-                f"Even {size} features take about {in_words(memory_of(size))} with the program "
-                f"itself; {in_words(self.memory)} are allowed."
+                f"Even {size} features take about {of_bytes(memory_of(size))} with the program "
+                f"itself; {of_bytes(self.memory)} are allowed."
             )
         return size
 

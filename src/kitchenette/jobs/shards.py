@@ -1,8 +1,7 @@
-"""Parts of a fit that separate processes compute, to be merged from files.
+"""Shards: partial fits by separate processes, merged from files.
 
-For people with nothing but a batch queue: each job learns one shard of the rows and writes its
-statistics, and `merge_shards` makes the model of them. All jobs choose the same map, because they
-choose it on the same sample of all rows.
+For batch queues: each job computes the statistics of one shard of the rows, and `merge_shards`
+makes the model. All jobs choose the same map, because they choose it on the same sample.
 """
 
 from __future__ import annotations
@@ -36,28 +35,28 @@ def learn_shard(
     prepared: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> Checkpoint:
-    """Learn one of several shards of the rows of a source, and write its statistics to a file.
+    """Compute the statistics of one shard of the rows of a source, and write them to a file.
 
     Parameters
     ----------
     source : Source
-        All rows, also those of other shards, with targets.
+        The rows of all shards, with targets.
     out : str or path-like
         The file of statistics.
     settings : FitSettings, optional
-        How to learn, the same for all shards.
+        The settings of the fit, the same for all shards.
     shard : pair of int, default=(1, 1)
         Which shard this is, counted from one, and how many there are.
     prepared : str or path-like, optional
-        The statistics of another shard, whose map is taken instead of choosing it again, and as
-        which columns are read. Both ways give the same map.
+        The statistics of another shard, whose map and columns are used instead of choosing them
+        again; the result is the same.
     progress : callable, optional
-        Called with what is done, the number of rows done and that of all rows of the shard.
+        Called with the stage, the number of rows done and that of all rows of the shard.
 
     Returns
     -------
     statistics : Checkpoint
-        What is in the file.
+        The content of the file.
 
     Examples
     --------
@@ -133,7 +132,7 @@ def merge_shards(paths: Sequence[str | os.PathLike[str]]) -> KernelEstimator:
     Raises
     ------
     CheckpointError
-        If shards are missing, there twice, or of different rows or settings.
+        If shards are missing, given twice, or of different rows or settings.
 
     Examples
     --------

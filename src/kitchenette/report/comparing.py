@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.metrics import confusion_matrix
 from sklearn.utils import check_array, check_consistent_length
 from threadpoolctl import threadpool_limits
 
@@ -535,12 +536,9 @@ def reliability(
 def _confusion(
     predicted: NDArray[Any], targets: NDArray[Any], classes: NDArray[Any]
 ) -> Confusion | None:
-    if classes.size > MOST_CLASSES:
+    if classes.size > MOST_CLASSES or not np.isin(targets, classes).any():
         return None
-    counts = np.zeros((classes.size, classes.size), dtype=int)
-    known = np.isin(targets, classes)
-    places = np.searchsorted(classes, targets[known]), np.searchsorted(classes, predicted[known])
-    np.add.at(counts, places, 1)
+    counts = confusion_matrix(targets, predicted, labels=classes)
     return Confusion(tuple(map(str, classes.tolist())), tuple(map(tuple, counts.tolist())))
 
 
