@@ -24,7 +24,7 @@ from kitchenette.data.source import RowsInMemory
 from kitchenette.kernels import Gaussian, Polynomial
 from kitchenette.learning import conjugate_gradients, iterative, passes, preconditioner
 from kitchenette.learning.passes import FeatureRows
-from kitchenette.learning.penalty import Pilot
+from kitchenette.learning.penalty import RidgeOfRows
 from kitchenette.learning.target_coding import NumberCoding
 
 TIGHT = {"validation_rows": 0, "tol": 1e-9}
@@ -331,7 +331,7 @@ def test_the_pilot_penalty_has_the_least_leave_one_out_error():
     X, y = smooth_data(40)
     Z = fixed_map(16).fit_transform(X)
     weights = np.random.default_rng(5).random(40) + 0.1
-    pilot = Pilot(Z @ Z.T, y[:, None], weights, np.ones(len(y)), 0.0, True)
+    pilot = RidgeOfRows(Z @ Z.T, y[:, None], weights, np.ones(len(y)), 0.0, True)
     alpha, errors = pilot.penalty()
     for i in (0, 7):
         some = np.arange(40) != i
@@ -370,7 +370,10 @@ def test_the_solver_stops_at_the_residual():
     rows = FeatureRows(fixed_map().fit(X), X, y[:, None], NumberCoding(2), np.ones(300))
     moments = rows.moments()
     solver = conjugate_gradients.ConjugateGradients(
-        rows, moments.mean, moments.cross, [1.0, 9.0], [lambda V: V, lambda V: V / 2]
+        lambda W: rows.normal_product(W, moments.mean),
+        moments.cross,
+        [1.0, 9.0],
+        [lambda V: V, lambda V: V / 2],
     )
     residuals = []
     for _ in range(120):

@@ -183,9 +183,7 @@ def _held_out(model: Model, found: DrawnRows, X: Any, targets: NDArray[Any]) -> 
         features=batch.Z,
         targets=batch.Y,
     )
-    n_observations = problem.n_observations(prepared, partial)
-    equations = partial.statistics.equations(problem.fit_intercept, n_observations)
-    return LeaveOneOut(equations, rows, rows.counts(prepared.rule))
+    return LeaveOneOut(problem.path(prepared, partial), rows, rows.counts(prepared.rule))
 
 
 def _decoded(model: Model, outputs: Array) -> NDArray[Any]:

@@ -26,7 +26,7 @@ from kitchenette.data.observations import RULES, divided, observation_counts
 from kitchenette.learning.losses import Loss
 from kitchenette.learning.partial import features
 from kitchenette.learning.passes import FeatureRows
-from kitchenette.learning.penalty import Pilot
+from kitchenette.learning.penalty import RidgeOfRows
 from kitchenette.learning.preconditioner import (
     SCORE_ROWS,
     TOO_LARGE,
@@ -319,7 +319,8 @@ class IterativeSolver(ABC):
         if not np.isfinite(size) or not np.isfinite(gram).all():
             raise ValueError(TOO_LARGE)
         counts = self.distinct_counts[: some.n_rows]
-        whole = Pilot(gram, some.columns(), some.weights, counts, size, self.settings.fit_intercept)
+        centered = self.settings.fit_intercept
+        whole = RidgeOfRows(gram, some.columns(), some.weights, counts, size, centered)
         alpha, errors = whole.penalty()
         return alpha * whole.trend(alpha, self.distinct.size), errors
 

@@ -18,7 +18,7 @@ from kitchenette.learning.linear_model import LinearModel, PrincipalComponents, 
 from kitchenette.learning.losses import loss_names
 from kitchenette.learning.output_codes import DECODINGS, OutputCode
 from kitchenette.learning.partial import Partial
-from kitchenette.learning.penalty import CRITERIA
+from kitchenette.learning.penalty import CRITERIA, PenaltyPath
 from kitchenette.learning.target_coding import ClassCoding, CodeRule, NoTargets, NumberCoding
 from kitchenette.parameters import check_choice, check_count
 from kitchenette.training.prepared import Prepared
@@ -196,15 +196,12 @@ class Problem:
         """The weights for the statistics of some rows, with the penalty that is asked for."""
         statistics = partial.statistics
         assert statistics is not None
-        held_out = self.held_out(prepared, partial)
-        n_observations = self.n_observations(prepared, partial)
+        path = self.path(prepared, partial)
+        held_out = self.held_out(prepared, partial, path)
         alpha = self.alpha
         if is_text(alpha, "auto"):
-            alpha = self._automatic_penalty(partial, held_out, n_observations)
-        known = None if held_out is None else held_out.solution(checked_alpha(alpha))
-        solution = known or statistics.solve(
-            alpha, fit_intercept=self.fit_intercept, n_observations=n_observations
-        )
+            alpha = self._automatic_penalty(path, held_out)
+        solution = path.solve(checked_alpha(alpha))
         validation = Validation()
         if held_out is not None:
             validation = prepared.coding.validated(held_out, solution, self)
@@ -212,14 +209,20 @@ class Problem:
                 self.warn_of_contradiction(held_out, solution.alpha)
         return LinearModel.of(solution, statistics.has_float32, validation)
 
-    def held_out(self, prepared: Prepared, partial: Partial) -> LeaveOneOut | None:
-        """Sampled rows with predictions of models without them; None if there are too few."""
-        sample, statistics = partial.validation_sample, partial.statistics
-        if sample is None or partial.sample is None or statistics is None:
-            return None
+    def path(self, prepared: Prepared, partial: Partial) -> PenaltyPath:
+        """The solutions for all penalties."""
+        assert partial.statistics is not None
         n_observations = self.n_observations(prepared, partial)
-        equations = statistics.equations(self.fit_intercept, n_observations)
-        found = LeaveOneOut(equations, sample, partial.sample.counts(prepared.rule))
+        return PenaltyPath(partial.statistics.equations(self.fit_intercept, n_observations))
+
+    def held_out(
+        self, prepared: Prepared, partial: Partial, path: PenaltyPath
+    ) -> LeaveOneOut | None:
+        """Sampled rows with predictions of models without them; None if there are too few."""
+        sample = partial.validation_sample
+        if sample is None or partial.sample is None:
+            return None
+        found = LeaveOneOut(path, sample, partial.sample.counts(prepared.rule))
         return found if found.enough else None
 
     def n_observations(self, prepared: Prepared, partial: Partial) -> float:
@@ -228,17 +231,15 @@ class Problem:
             return float(partial.n_rows)
         return partial.sample.n_observations(partial.n_rows, prepared.rule)
 
-    def _automatic_penalty(
-        self, partial: Partial, held_out: LeaveOneOut | None, n_observations: float
-    ) -> Any:
-        if n_observations <= 1 + self.fit_intercept:
+    def _automatic_penalty(self, path: PenaltyPath, held_out: LeaveOneOut | None) -> Any:
+        equations = path.equations
+        if equations.n_observations <= 1 + self.fit_intercept:
             # One row, or two, say nothing of the function, so that it is nearly constant.
-            assert partial.statistics is not None
-            return max(1.0, float(partial.statistics.gram.diagonal().sum()))
-        return "evidence" if held_out is None or held_out.is_constant else held_out.chosen()
+            return max(1.0, equations.trace)
+        return "evidence" if held_out is None or not path.is_safe else held_out.chosen()
 
     def warn_of_contradiction(self, held_out: LeaveOneOut, alpha: float) -> None:
-        better = None if held_out.is_constant else held_out.contradiction(alpha)
+        better = held_out.contradiction(alpha) if held_out.path.is_safe else None
         if better is not None:
             warnings.warn(
                 f"alpha={self.alpha!r} chose {alpha:.3g}, but the validation rows are predicted "
