@@ -51,7 +51,8 @@ from kitchenette import (
     _core,
 )
 from kitchenette.kernels import Gaussian, Polynomial
-from kitchenette.learning.conjugate_gradients import ConjugateGradients, SquaredSolver
+from kitchenette.learning.conjugate_gradients import SquaredSolver
+from kitchenette.learning.gram import ConjugateGradients
 from kitchenette.learning.iterative import Settings
 from kitchenette.learning.losses import Squared
 from kitchenette.learning.passes import FeatureRows
@@ -258,7 +259,8 @@ def steps_needed(X: Any, y: Any, D: int, alpha: float, goal: float, most: int) -
     even = SampledRows(rows.some(first), moments.mean, float(len(labels)))
 
     def steps(inverse: Any) -> int | None:
-        solver = ConjugateGradients(rows, moments.mean, moments.cross, [alpha], [inverse])
+        product = lambda W: rows.normal_product(W, moments.mean)  # noqa: E731
+        solver = ConjugateGradients(product, moments.cross, [alpha], [inverse])
         for number in range(1, most + 1):
             solver.step()
             if solver.residuals[0] <= goal:

@@ -36,7 +36,6 @@ from kitchenette import (
     KernelClassifier,
     KernelPCA,
     KernelRegressor,
-    LeastSquares,
     RandomKitchenSinks,
     RandomMaclaurin,
     TensorSketch,
@@ -47,6 +46,7 @@ from kitchenette.comparison import first_difference
 from kitchenette.kernels import Exponential, Gaussian, Polynomial
 from kitchenette.learning import OutputCode, partial
 from kitchenette.learning.linear_model import LinearModel
+from kitchenette.learning.penalty import PenaltyPath
 from kitchenette.maps.protocol import FittedMap, thawed
 from kitchenette.sketching.dense import matrix_product
 from kitchenette.sketching.operators import chain
@@ -312,10 +312,8 @@ def test_predictions_do_not_depend_on_the_rows_beside(monkeypatch):
 def test_partial_fit_solves_only_when_asked(monkeypatch):
     X, y = regression()
     solved = []
-    solve = LeastSquares.solve
-    monkeypatch.setattr(
-        LeastSquares, "solve", lambda *a, **k: (solved.append(1), solve(*a, **k))[1]
-    )
+    solve = PenaltyPath.solve
+    monkeypatch.setattr(PenaltyPath, "solve", lambda *a: (solved.append(1), solve(*a))[1])
     model = KernelRegressor(fixed_map())
     for start in range(0, 300, 50):
         model.partial_fit(X[start : start + 50], y[start : start + 50])

@@ -20,10 +20,11 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import kitchenette
 from kitchenette import Fastfood, KernelClassifier, KernelRegressor, TensorSketch
+from kitchenette.data.source import RowsInMemory
 from kitchenette.kernels import Gaussian, Polynomial
 from kitchenette.learning import conjugate_gradients, iterative, passes, preconditioner
 from kitchenette.learning.passes import FeatureRows
-from kitchenette.learning.penalty import Pilot
+from kitchenette.learning.penalty import RidgeOfRows
 from kitchenette.learning.target_coding import NumberCoding
 
 TIGHT = {"validation_rows": 0, "tol": 1e-9}
@@ -330,7 +331,7 @@ def test_the_pilot_penalty_has_the_least_leave_one_out_error():
     X, y = smooth_data(40)
     Z = fixed_map(16).fit_transform(X)
     weights = np.random.default_rng(5).random(40) + 0.1
-    pilot = Pilot(Z @ Z.T, y[:, None], weights, np.ones(len(y)), 0.0, True)
+    pilot = RidgeOfRows(Z @ Z.T, y[:, None], weights, np.ones(len(y)), 0.0, True)
     alpha, errors = pilot.penalty()
     for i in (0, 7):
         some = np.arange(40) != i
@@ -369,7 +370,10 @@ def test_the_solver_stops_at_the_residual():
     rows = FeatureRows(fixed_map().fit(X), X, y[:, None], NumberCoding(2), np.ones(300))
     moments = rows.moments()
     solver = conjugate_gradients.ConjugateGradients(
-        rows, moments.mean, moments.cross, [1.0, 9.0], [lambda V: V, lambda V: V / 2]
+        lambda W: rows.normal_product(W, moments.mean),
+        moments.cross,
+        [1.0, 9.0],
+        [lambda V: V, lambda V: V / 2],
     )
     residuals = []
     for _ in range(120):
@@ -509,14 +513,14 @@ def test_a_warm_start_takes_fewer_steps(options, validation_rows, small_sample):
 def test_a_start_of_fewer_features_predicts_the_same():
     X, y = smooth_data()
     model = KernelRegressor(fixed_map(64), solver="iterative", warm_start=True).fit(X, y)
-    earlier, larger = model._earlier(), fixed_map(128).fit(X)
-    coef, intercept = earlier.start(larger, X, "squared", 1)
+    earlier, larger, rows = model._earlier(), fixed_map(128).fit(X), RowsInMemory(X)
+    coef, intercept = earlier.start(larger, rows, "squared", 1)
     assert np.allclose((larger.transform(X) @ coef + intercept)[:, 0], model.predict(X))
-    assert earlier.start(larger, X, "huber", 1) is None
-    assert earlier.start(larger, X, "squared", 2) is None
-    assert earlier.start(fixed_map(32).fit(X), X, "squared", 1) is None
+    assert earlier.start(larger, rows, "huber", 1) is None
+    assert earlier.start(larger, rows, "squared", 2) is None
+    assert earlier.start(fixed_map(32).fit(X), rows, "squared", 1) is None
     other = Fastfood(Gaussian(2.0), 128, random_state=1).fit(X)
-    assert earlier.start(other, X, "squared", 1) is None
+    assert earlier.start(other, rows, "squared", 1) is None
 
 
 @pytest.mark.parametrize("loss", ["squared", "logistic"])

@@ -488,9 +488,9 @@ def test_the_search_for_many_features_agrees_with_the_exact_one(
     alphas = np.logspace(-3, 2, 12)
     exact_of_several = random_feature_statistics.solve(alphas, criterion=criterion)
     tries = []
-    attempt = penalty_module._Tries.attempt
+    attempt = penalty_module.Tries.attempt
     monkeypatch.setattr(
-        penalty_module._Tries, "attempt", lambda self, a: (tries.append(a), attempt(self, a))[1]
+        penalty_module.Tries, "attempt", lambda self, a: (tries.append(a), attempt(self, a))[1]
     )
     monkeypatch.setattr(penalty_module, "EXACT_FEATURES", 200)
     searched = random_feature_statistics.solve(criterion)
@@ -499,8 +499,8 @@ def test_the_search_for_many_features_agrees_with_the_exact_one(
 
     def height(solution):
         penalty = solution.alpha * np.sum(solution.coef**2, axis=0)
-        trial = penalty_module.Trial(solution.rss, penalty, solution.effective_dof, 0.0)
-        return penalty_module.criterion_value(equations, "gcv", trial)
+        terms = penalty_module.Terms(solution.rss, penalty, solution.effective_dof, 0.0)
+        return penalty_module.criterion_value(equations, "gcv", terms)
 
     several = random_feature_statistics.solve(alphas, criterion=criterion)
     if criterion == "gcv":
@@ -519,7 +519,7 @@ def test_the_search_for_many_features_agrees_with_the_exact_one(
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_the_search_knows_the_derivatives(criterion, fit_intercept, random_feature_statistics):
     equations = random_feature_statistics.equations(fit_intercept)
-    tries = penalty_module._Tries(equations, criterion)
+    tries = penalty_module.Tries(equations, criterion)
     tries.probes = np.sqrt(penalty_module.PROBES) * np.eye(300)  # traces are exact with these
 
     def height(x):
@@ -607,8 +607,8 @@ def test_the_search_with_fewer_rows_than_features_is_not_a_matter_of_luck(noise,
     searched = statistics.solve("gcv")
 
     def height(solution):
-        trial = penalty_module.Trial(solution.rss, 0.0, solution.effective_dof, 0.0)
-        return penalty_module.criterion_value(equations, "gcv", trial)
+        terms = penalty_module.Terms(solution.rss, 0.0, solution.effective_dof, 0.0)
+        return penalty_module.criterion_value(equations, "gcv", terms)
 
     assert height(searched) < 1.1 * height(exact)
 
@@ -687,10 +687,10 @@ def test_copies_and_pickles_are_independent():
 def test_the_estimate_of_parameters_is_as_good_as_stated(random_feature_statistics, monkeypatch):
     equations = random_feature_statistics.equations(True)
     errors = []
-    trial = penalty_module.Trial
-    monkeypatch.setattr(penalty_module, "Trial", lambda *a: errors.append(a[2]) or trial(*a))
+    terms = penalty_module.Terms
+    monkeypatch.setattr(penalty_module, "Terms", lambda *a: errors.append(a[2]) or terms(*a))
     alphas = np.logspace(-3, 2, 6)
-    tries = penalty_module._Tries(equations, "gcv")
+    tries = penalty_module.Tries(equations, "gcv")
     for alpha in alphas:
         tries.attempt(alpha)
     exact = np.array([random_feature_statistics.solve(a).effective_dof for a in alphas])
@@ -847,7 +847,7 @@ def test_bad_parameters_get_a_sentence():
         (-1.0, "alpha must be finite and not negative"),
         (np.nan, "alpha must be finite"),
         ([], "alpha must be a number, a list of numbers"),
-        ("cv", "'gcv' or 'evidence'; got 'cv'"),
+        ("cv", "'auto' or 'gcv' or 'evidence'; got 'cv'"),
     ]:
         with pytest.raises(ValueError, match=sentence):
             statistics.solve(alpha)

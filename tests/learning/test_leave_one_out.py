@@ -13,9 +13,9 @@ from sklearn.linear_model import Ridge
 from kitchenette import Fastfood, KernelClassifier, KernelRegressor, LeastSquares
 from kitchenette.data.keys import row_keys
 from kitchenette.kernels import Gaussian
-from kitchenette.learning import leave_one_out
 from kitchenette.learning import penalty as penalty_module
 from kitchenette.learning.leave_one_out import LeaveOneOut, RowSample
+from kitchenette.learning.penalty import PenaltyPath
 
 
 def problem(n_rows=60, n_features=12, n_targets=2, seed=0):
@@ -29,7 +29,7 @@ def left_out(Z, Y, weights, *, fit_intercept=True, rule="pairs"):
     statistics = LeastSquares(Z.shape[1], Y.shape[1]).update(Z, Y, weights)
     sample = RowSample.of(len(Z), row_keys(Z, Y), Z, Y, weights)
     equations = statistics.equations(fit_intercept, sample.n_observations(len(Z), rule))
-    return LeaveOneOut(equations, sample, sample.counts(rule))
+    return LeaveOneOut(PenaltyPath(equations), sample, sample.counts(rule))
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
@@ -50,7 +50,7 @@ def test_predictions_are_those_of_models_without_the_row(fit_intercept, exact):
 
 @pytest.mark.parametrize("columns", [1, 5, 256])
 def test_predictions_for_several_penalties_are_those_for_each(columns, monkeypatch):
-    monkeypatch.setattr(leave_one_out, "LARGEST_PRODUCT", columns)
+    monkeypatch.setattr(penalty_module, "LARGEST_PRODUCT", columns)
     found = left_out(*problem())
     alphas = [1e-3, 0.1, 0.7, 20.0, 1e3]
     expected = [found.outputs(alpha) for alpha in alphas]  # by a Cholesky factor for each
@@ -88,7 +88,7 @@ def test_copies_are_left_out_together_and_observations_one_by_one(rule):
 
 @pytest.mark.parametrize("n_features", [12, 30])
 def test_a_model_that_is_no_better_than_the_mean_is_not_taken(n_features, monkeypatch):
-    monkeypatch.setattr("kitchenette.learning.leave_one_out.EXACT_FEATURES", 20)
+    monkeypatch.setattr("kitchenette.learning.penalty.EXACT_FEATURES", 20)
     monkeypatch.setattr(LeaveOneOut, "_chosen", lambda self: 1e-3)
     rng = np.random.default_rng(0)
     Z, noise = rng.normal(size=(60, n_features)), rng.normal(size=(60, 1))
@@ -104,7 +104,6 @@ def test_a_model_that_is_no_better_than_the_mean_is_not_taken(n_features, monkey
 def test_large_problems_are_solved_by_steps(monkeypatch):
     Z, Y, weights = problem(n_rows=200, n_features=50)
     exact = left_out(Z, Y, weights).chosen()
-    monkeypatch.setattr("kitchenette.learning.leave_one_out.EXACT_FEATURES", 10)
     monkeypatch.setattr(penalty_module, "EXACT_FEATURES", 10)
     assert abs(np.log10(left_out(Z, Y, weights).chosen() / exact)) < 1
 
@@ -133,7 +132,8 @@ def test_criteria_warn_when_they_are_contradicted():
     feature_map = Fastfood(Gaussian(0.2), n_components=300, random_state=0)
     model = KernelRegressor(feature_map, alpha=1e-9).fit(X, y)
     problem, partial = model.problem(), model.model_.partial
-    found = problem.held_out(model.model_.prepared, partial)
+    prepared = model.model_.prepared
+    found = problem.held_out(prepared, partial, problem.path(prepared, partial))
     assert found.contradiction(1e-9) is not None
     assert found.contradiction(found.chosen()) is None
     with pytest.warns(UserWarning, match="predicted better with"):

@@ -9,8 +9,7 @@ import scipy.sparse as sp
 from kitchenette import Fastfood, TensorSketch
 from kitchenette.kernels import Gaussian, Polynomial
 from kitchenette.learning import passes, preconditioner
-from kitchenette.learning.conjugate_gradients import ConjugateGradients
-from kitchenette.learning.gram import PackedSymmetric
+from kitchenette.learning.gram import ConjugateGradients, PackedSymmetric
 from kitchenette.learning.losses import Logistic, Squared
 from kitchenette.learning.passes import FeatureRows
 from kitchenette.learning.preconditioner import Preconditioner, SampledRows, sample_size
@@ -258,7 +257,8 @@ def test_penalties_that_are_left_away_do_not_disturb_the_others():
 
     def solver(alphas):
         inverses = [lambda V: V] * len(alphas)
-        return ConjugateGradients(rows, moments.mean, moments.cross, alphas, inverses, watched)
+        product = lambda W: rows.normal_product(W, moments.mean, watched)  # noqa: E731
+        return ConjugateGradients(product, moments.cross, alphas, inverses)
 
     some, fewer = solver([3.0, 1.0, 0.1]), solver([3.0, 0.1])
     for _ in range(3):

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from importlib import import_module
 from typing import Any
 
-from kitchenette.data.collections import register_backend
+from kitchenette.data.border import register_backend
 
 SCHEDULERS = {"tcp": "dask", "tls": "dask", "local-processes": "dask", "spark": "spark"}
 

@@ -25,6 +25,7 @@ from kitchenette.data.reduction import ByStart, Reduction, fold, in_order, joine
 from kitchenette.data.rows import is_table, take
 from kitchenette.data.rows import joined as joined_rows
 from kitchenette.data.schema import Schema
+from kitchenette.data.source import Watch
 from kitchenette.data.tables import TableReader, arrow, kind_of, numbers_of, selected, table_of
 from kitchenette.kernels.base import checked_sparse
 
@@ -74,6 +75,23 @@ class PartitionedSource(Source):
     @abstractmethod
     def reduced(self, reduction: Reduction) -> Any:
         """A computation on all rows, combined on the workers; only the result comes back."""
+
+    def watched(self, reduction: Reduction, watch: Watch) -> Any:
+        """`reduced`, while somebody watches; there are no results before the last one."""
+        lengths, done = self.lengths(), set[int]()
+
+        def part_is_done(number: int) -> None:
+            done.add(number)  # it may be done twice, if a worker was lost
+            watch.progress(sum(lengths[part] for part in done))
+
+        watch.progress(0)
+        self.progress = part_is_done
+        try:
+            found = self.reduced(reduction)
+        finally:
+            self.progress = None
+        watch.after(found, sum(lengths))
+        return found
 
     @property
     def layout(self) -> Source:

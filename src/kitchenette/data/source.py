@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,7 +18,8 @@ from kitchenette.data.drawing import Drawing, DrawnRows, sample_size
 from kitchenette.data.ranges import range_of
 from kitchenette.data.reader import Indices, Reader
 from kitchenette.data.reduction import Reduction, fold
-from kitchenette.data.rows import is_table, joined, take
+from kitchenette.data.reduction import joined as joined_results
+from kitchenette.data.rows import is_table, joined, table, take
 from kitchenette.data.sampling import SmallestKeys, sampled_rows
 from kitchenette.data.schema import ColumnRules, DataError, KnownColumn, Schema, refuse_other_kinds
 from kitchenette.data.tables import arrow, finite, row_number, values_of
@@ -48,6 +49,8 @@ class Block:
         In a sample of the distinct rows, how often each of them was there.
     population : int or None
         The number of rows of which it is a sample, of distinct ones if it has ``copies``.
+    keys : ndarray of shape (n_rows,) or None
+        In a sample of the distinct rows, the hash values by which they were chosen, increasing.
 
     Examples
     --------
@@ -64,6 +67,7 @@ class Block:
     start: int
     copies: NDArray[np.int64] | None = None
     population: int | None = None
+    keys: NDArray[np.uint64] | None = None
 
     @property
     def n_rows(self) -> int:
@@ -91,24 +95,95 @@ class Block:
 
 def block_of(drawn: DrawnRows) -> Block:
     """Drawn rows as a block."""
-    return Block(drawn.X, drawn.y, drawn.sample_weight, 0, drawn.copies, drawn.population)
+    weight, population = drawn.sample_weight, drawn.population
+    return Block(drawn.X, drawn.y, weight, 0, drawn.copies, population, drawn.keys)
+
+
+@dataclass(frozen=True)
+class Watch:
+    """Who watches a computation on all rows, and where it goes on.
+
+    Attributes
+    ----------
+    after : callable
+        Called after each block with the result so far and the number of rows done.
+    progress : callable
+        Called with the number of rows done, also where results come in no order.
+    before : object
+        The result for the rows before ``start``; None if there are none.
+    start : int
+        The number of the row to begin with.
+    """
+
+    after: Callable[[Any, int], None] = lambda found, stop: None
+    progress: Callable[[int], None] = lambda stop: None
+    before: Any = None
+    start: int = 0
 
 
 @dataclass(frozen=True)
 class RowsInMemory:
-    """Rows in memory as one block, of which reductions are computed.
+    """Rows as users pass them to an estimator, with the methods of a `Source`.
 
     Attributes
     ----------
-    X : array, sparse matrix or table
+    X : array-like, sparse matrix, data frame or table
         The rows.
+    y : array-like or None
+        Their targets.
+    sample_weight : array-like or None
+        Their weights.
     """
 
     X: Any
+    y: Any = None
+    sample_weight: Any = None
+    rules: ClassVar[ColumnRules] = ColumnRules()
+    passes: ClassVar[int] = 2
+    target_names: ClassVar[tuple[str, ...]] = ()
+    weight_name: ClassVar[None] = None
+    is_table: ClassVar[bool] = False
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The numbers of rows and of columns."""
+        n_rows, n_columns = self.X.shape
+        return n_rows, n_columns
+
+    def whole(self) -> Block:
+        """All rows as one block, as they were passed."""
+        return Block(self.X, self.y, self.sample_weight, 0)
+
+    def blocks(self, size: int | None = None) -> Iterator[Block]:
+        """All rows, as one block."""
+        yield self.whole()
 
     def reduced(self, reduction: Reduction) -> Any:
-        """The result for all rows."""
-        return reduction.of(Block(self.X, None, None, 0))
+        """A computation on all rows."""
+        return reduction.of(self.whole())
+
+    def watched(self, reduction: Reduction, watch: Watch) -> Any:
+        """A computation on all rows, which are one block."""
+        found = self.reduced(reduction)
+        watch.after(found, self.shape[0])
+        return found
+
+    def sample(self, n_rows: int, seed: int = 0) -> Block:
+        """A random sample of the rows by place, without targets and weights."""
+        X = table(self.X)
+        return Block(take(X, sampled_rows(X.shape[0], n_rows, seed)), None, None, 0)
+
+    def take(self, rows: Any) -> Block:
+        """Some rows without targets and weights."""
+        return Block(take(self.X, rows), None, None, 0)
+
+    def without_targets(self) -> RowsInMemory:
+        """The same rows without targets and weights."""
+        return RowsInMemory(self.X)
+
+    def located(self, error: ValueError) -> ValueError:
+        """An error about these rows; they are all that there are."""
+        return error
 
 
 class Source:
@@ -211,6 +286,11 @@ class Source:
                 )
 
     @property
+    def weight_name(self) -> str | None:
+        """The name of the column of weights; None if there is none."""
+        return self.weight if isinstance(self.weight, str) else None
+
+    @property
     def target_names(self) -> list[str]:
         """The names of the columns to be predicted; none if the targets are an array."""
         if self.target is None:
@@ -249,6 +329,10 @@ class Source:
                 total += part.shape[0]
             self.n_rows = total
         return self.n_rows
+
+    def whole(self) -> Block | None:
+        """All rows as one block as users passed them; a source has none."""
+        return None
 
     def without_targets(self) -> Source:
         """The same rows without targets and weights, for predictions.
@@ -488,6 +572,29 @@ class Source:
             None if there are no rows.
         """
         return fold(reduction, self.blocks())
+
+    def watched(self, reduction: Reduction, watch: Watch) -> Any:
+        """`reduced`, while somebody watches, from where an earlier computation ended.
+
+        Parameters
+        ----------
+        reduction : Reduction
+            What is computed.
+        watch : Watch
+            Who is told, and where to begin.
+
+        Returns
+        -------
+        result : object or None
+            None if there are no rows.
+        """
+        found = watch.before
+        watch.progress(watch.start)
+        for block in self.blocks(start=watch.start):
+            found = joined_results(reduction, found, reduction.of(block))
+            watch.progress(block.stop)
+            watch.after(found, block.stop)
+        return found
 
     def located(self, error: ValueError) -> ValueError:
         """An error about a sample of the rows, with their place if that can be found.

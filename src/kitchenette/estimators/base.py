@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from abc import ABC, abstractmethod
+from abc import ABC
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Self
@@ -15,7 +15,7 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from kitchenette.data.collections import as_rows
+from kitchenette.data.border import as_source
 from kitchenette.data.observations import RULES
 from kitchenette.data.schema import DataError, KnownColumn
 from kitchenette.data.source import Block, Source
@@ -44,20 +44,9 @@ from kitchenette.selection.importance import importance
 from kitchenette.sketching.random import seed_from
 from kitchenette.training.feature_maps import fills_missing
 from kitchenette.training.model import Model
-from kitchenette.training.prepared import Prepared, checked_rows, encoded_rows
-from kitchenette.training.problem import SOLVERS, is_text
-from kitchenette.training.train import (
-    Start,
-    columns_of,
-    known_columns,
-    partial_of_rows,
-    partial_of_source,
-    prepare_rows,
-    prepare_source,
-    refuse_targets_beside_source,
-    train,
-    with_names,
-)
+from kitchenette.training.prepared import Prepared
+from kitchenette.training.problem import SOLVERS, Problem, is_text
+from kitchenette.training.train import Hooks, partial_of_source, train
 
 Array = NDArray[np.float64]
 TEXT, COUNT = (str, type(None)), (int, type(None))
@@ -114,6 +103,7 @@ class KernelEstimator(BaseEstimator, ABC):
     random_state: Any
     model_: Model
     task: ClassVar[str | None] = None  # what is predicted
+    problem_class: ClassVar[Any] = Problem
     solution_class: ClassVar[type[LinearFunction]] = LinearModel
     default_map: ClassVar[str] = "'auto'"  # the parameter that stands for the default map
     map_keyword: ClassVar[str] = ""  # what is written before a map in the call of the class
@@ -185,7 +175,7 @@ class KernelEstimator(BaseEstimator, ABC):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        feature_map = self._unfitted_map(0)
+        feature_map = self._unfitted_map()
         if hasattr(feature_map, "transform") and not isinstance(feature_map, type):
             tags.input_tags = get_tags(feature_map).input_tags
             if fills_missing(feature_map):
@@ -213,15 +203,18 @@ class KernelEstimator(BaseEstimator, ABC):
         """
         return set_nested_parameters(self, params)
 
-    def _unfitted_map(self, seed: int) -> Any:
-        """The map as given, or the default map with this seed."""
+    def _unfitted_map(self) -> Any:
+        """The map as given, or the default map."""
         if self.feature_map is None or is_text(self.feature_map, "auto"):
-            return AutoMap(task=self.task, random_state=seed)
+            return AutoMap(task=self.task)
         return self.feature_map
 
-    @abstractmethod
     def problem(self) -> Any:
         """The problem that the parameters describe."""
+        known = self.problem_class.__dataclass_fields__
+        given: dict[str, Any] = {n: value for n, value in vars(self).items() if n in known}
+        given |= {"feature_map": self._unfitted_map(), "task": self.task}
+        return self.problem_class(estimator=type(self).__name__, **given)
 
     def checked_problem(self) -> Any:
         """The problem that the parameters describe, if they make sense."""
@@ -230,9 +223,19 @@ class KernelEstimator(BaseEstimator, ABC):
         problem.check()
         return problem
 
+    def problem_in_one_pass(self, method: str, classes: Any = None) -> Any:
+        """The same for a method that needs statistics; ``classes`` are known before any rows."""
+        problem = self.checked_problem()
+        reason = problem.without_one_pass(method)
+        if reason is not None:
+            raise ValueError(reason)
+        classes = self._labels(classes)
+        problem = problem.in_one_pass()
+        return problem if classes is None else replace(problem, classes=classes)
+
     def _check_feature_map(self) -> None:
         """Refuse a parameter that is not a map."""
-        feature_map = self._unfitted_map(0)
+        feature_map = self._unfitted_map()
         if isinstance(feature_map, Kernel):
             raise ValueError(
                 f"feature_map must be a feature map, not a kernel: write {type(self).__name__}("
@@ -248,13 +251,6 @@ class KernelEstimator(BaseEstimator, ABC):
                 f"feature_map must be {self.default_map}, a feature map of kitchenette, or another "
                 f"object with fit and transform that works row by row; got {feature_map!r}."
             )
-
-    def _start(self, problem: Any, *, one_pass: bool, classes: Any = None) -> Start:
-        """What this estimator brings to its first rows."""
-        seed = seed_from(self.random_state)
-        if one_pass and problem.task is not None:
-            return Start(problem, self._unfitted_map(seed), seed, classes)
-        return Start(problem, self._unfitted_map(seed), seed, classes, problem.iterates)
 
     # ------------------------------------------------------------ training
 
@@ -280,33 +276,28 @@ class KernelEstimator(BaseEstimator, ABC):
             The fitted model.
         """
         problem = self.checked_problem()
-        X, y, sample_weight = as_rows(X, y if self.task else None, sample_weight)
-        model = train(self._start(problem, one_pass=False), X, y, sample_weight, self._earlier())
+        rows = as_source(X, y if self.task else None, sample_weight)
+        model = train(rows, problem, Hooks(earlier=self._earlier()))
         model.solution  # noqa: B018  # computed at once, so that errors are raised by `fit`
         self.model_ = model
         return self
 
     def _updated(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Self:
         """`partial_fit`; ``classes`` are known before the first batch."""
-        problem = self.checked_problem()
-        X, y, sample_weight = as_rows(X, y if self.task else None, sample_weight)
+        problem = self.problem_in_one_pass("partial_fit", classes)
+        rows = as_source(X, y if self.task else None, sample_weight)
         if "model_" not in vars(self):
-            start = self._start(problem, one_pass=True, classes=classes)
-            self.model_ = train(start, X, y, sample_weight)
+            self.model_ = train(rows, problem)
             return self
-        model = replace(self.model_, problem=problem, known=None)
-        if self.model_.has_rows:
-            self._partial()
-        if isinstance(X, Source):
-            refuse_targets_beside_source(y, sample_weight)
-            more = partial_of_source(model.prepared, X)
-            partial = more if model.partial is None else self._partial().combined(more)
-            self.model_ = model.with_partial(partial)
+        before = self._partial() if self.model_.has_rows else None
+        model, block = replace(self.model_, problem=problem, known=None), rows.whole()
+        if block is None:
+            more = partial_of_source(model.prepared, rows)
+            self.model_ = model.with_partial(more if before is None else before.combined(more))
             return self
-        prepared = model.prepared
-        coding, X, targets, weights = encoded_rows(prepared, prepared.coding, X, y, sample_weight)
-        if weights is None or weights.any():
-            self.model_ = model.with_rows(X, targets, weights, coding)
+        encoded = model.prepared.encoded(block)
+        if encoded.count:
+            self.model_ = model.with_rows(encoded)
         return self
 
     def solve(self) -> Self:
@@ -343,7 +334,7 @@ class KernelEstimator(BaseEstimator, ABC):
         source : Source
             What the model learns from.
         """
-        self.model_ = replace(self.model_, prepared=with_names(self.model_.prepared, source))
+        self.model_ = replace(self.model_, prepared=self.model_.prepared.with_names(source))
 
     def _earlier(self) -> Earlier | None:
         if not getattr(self, "warm_start", False) or "model_" not in vars(self):
@@ -383,13 +374,11 @@ class KernelEstimator(BaseEstimator, ABC):
         400
         """
         self._partial()
-        problem, model = self.checked_problem(), self.model_
-        if isinstance(X, Source):
+        model = replace(self.model_, problem=self.checked_problem(), known=None)
+        block = as_source(X, y, sample_weight).whole()
+        if block is None:
             raise ValueError("Rows are removed as arrays or data frames, not as a source.")
-        coding = model.prepared.coding
-        _, X, targets, weights = encoded_rows(model.prepared, coding, X, y, sample_weight)
-        model = replace(model, problem=problem, known=None)
-        self.model_ = model.without_rows(X, targets, weights)
+        self.model_ = model.without_rows(model.prepared.encoded(block))
         return self
 
     def merge(self, other: Any) -> Self:
@@ -537,9 +526,8 @@ class KernelEstimator(BaseEstimator, ABC):
 
     def _score(self, X: Any, y: Any, sample_weight: Any, of_arrays: Any) -> float:
         """`score` of rows anywhere; ``of_arrays`` is that of scikit-learn."""
-        rows, given, weights = as_rows(X, y, sample_weight)
-        if isinstance(rows, Source):
-            refuse_targets_beside_source(given, weights)
+        rows = as_source(X, y, sample_weight)
+        if rows.whole() is None:
             return score_of_source(self, rows)
         return float(of_arrays(X, array_of_targets(y), sample_weight))
 
@@ -558,29 +546,6 @@ class KernelEstimator(BaseEstimator, ABC):
             prepared.names,
         )
 
-    # ------------------------------------------------------------ stages
-
-    def prepare_on(self, X: Any, y: Any, sample_weight: Any, classes: Any) -> None:
-        """Fit the feature map and the coding of targets on a sample."""
-        problem = self.checked_problem()
-        why_not = problem.without_one_pass("stages")
-        if why_not is not None:
-            raise ValueError(why_not)
-        start = self._start(problem, one_pass=True, classes=self._labels(classes))
-        if isinstance(X, Source):
-            refuse_targets_beside_source(y, sample_weight)
-            prepared = prepare_source(start, X)
-        else:
-            prepared = prepare_rows(start, X, y if self.task else None, sample_weight)[0]
-        self.model_ = Model(problem, prepared)
-
-    def partial(self, X: Any, y: Any, sample_weight: Any) -> Partial:
-        """The partial of some rows."""
-        if isinstance(X, Source):
-            refuse_targets_beside_source(y, sample_weight)
-            return partial_of_source(self.prepared, X)
-        return partial_of_rows(self.prepared, X, y, sample_weight)
-
     @property
     def prepared(self) -> Prepared:
         """The fitted map, the coding of targets and the columns."""
@@ -590,11 +555,7 @@ class KernelEstimator(BaseEstimator, ABC):
 
     def learned_partial(self) -> Partial:
         """The partial of all rows so far."""
-        return replace(self._partial(), origin=self.origin())
-
-    def origin(self) -> str:
-        """A digest of what was prepared, apart from the labels, which may be extended."""
-        return self.prepared.origin()
+        return replace(self._partial(), origin=self.prepared.origin())
 
     def _labels(self, classes: Any) -> Any:
         """Labels that are known before any rows, as an array."""
@@ -633,7 +594,7 @@ class KernelEstimator(BaseEstimator, ABC):
 
     def outputs(self, X: Any) -> tuple[Array, np.dtype[Any]]:
         """The linear function of rows in float64, and the precision of the features."""
-        return outputs_of(self._current(), X)
+        return self._current().outputs(X)
 
     def known_columns(self) -> dict[str, KnownColumn]:
         """The columns of a fitted model that have names, and what it takes them for.
@@ -644,9 +605,9 @@ class KernelEstimator(BaseEstimator, ABC):
             For `kitchenette.data.Source.read_as`: the columns to predict from, and a target of
             strings.
         """
-        return known_columns(self.prepared)
+        return self.prepared.known_columns()
 
-    def columns_of(self, source: Source) -> Source:
+    def columns_of(self, source: Source) -> Any:
         """The rows of a source with the columns of the model alone, read as it has them.
 
         Parameters
@@ -658,7 +619,7 @@ class KernelEstimator(BaseEstimator, ABC):
         -------
         source : Source
         """
-        return columns_of(self.prepared, source)
+        return self.prepared.columns_of(source)
 
     def for_inference(self) -> Self:
         """A copy for predictions only, without statistics and therefore far smaller.
@@ -824,7 +785,7 @@ class KernelEstimator(BaseEstimator, ABC):
 
     def restored_coding(self, problem: Any, values: dict[str, Any]) -> Any:
         """The coding of targets from the untrusted values of a model file."""
-        return problem.first_coding(None, None, 0)[0]
+        return problem.first_coding(None, 0)[0]
 
     def restored_names(self, values: dict[str, Any]) -> dict[str, Any]:
         """Names of columns and the rule of observations, from a model file."""
@@ -867,17 +828,6 @@ class KernelEstimator(BaseEstimator, ABC):
             raise ValueError("feature_map_ must have as many columns as the model.")
         n_targets = next((n_targets for _, n_targets in shapes), None)
         prepared.coding.check(n_targets)
-
-
-def outputs_of(model: Model, X: Any) -> tuple[Array, np.dtype[Any]]:
-    """The linear function of rows as users pass them."""
-    if not isinstance(X, Source):
-        return model.outputs(checked_rows(model.prepared, X))
-    blocks = columns_of(model.prepared, X).without_targets().blocks()
-    found = [model.outputs(checked_rows(model.prepared, block.X)) for block in blocks]
-    if not found:
-        raise DataError("The source has no rows.")
-    return np.concatenate([out for out, _ in found]), found[0][1]
 
 
 # ---------------------------------------------------------------- scores of rows in parts

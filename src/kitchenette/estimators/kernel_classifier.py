@@ -9,14 +9,12 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 
-from kitchenette.data.collections import as_rows, in_parts
-from kitchenette.data.source import Source
+from kitchenette.data.border import as_source, in_parts
 from kitchenette.estimators.base import (
     Array,
     KernelEstimator,
     learns_in_one_pass,
     of_model,
-    outputs_of,
 )
 from kitchenette.estimators.predictor import Predictor
 from kitchenette.files.registry import storable
@@ -289,7 +287,7 @@ default="onehot"
             This model.
         """
         first = "model_" not in vars(self)
-        if first and classes is None and not isinstance(as_rows(X, y)[0], Source):
+        if first and classes is None and as_source(X, y).whole() is not None:
             raise ValueError(
                 "classes must be passed on the first call to partial_fit: all labels that "
                 "there are, as the first rows may not have all of them."
@@ -301,7 +299,7 @@ default="onehot"
                     f"classes={given.tolist()} is not the same as in the first call to "
                     f"partial_fit: {self.classes_.tolist()}."
                 )
-        return self._updated(X, y, sample_weight, self._labels(classes))
+        return self._updated(X, y, sample_weight, classes)
 
     @in_parts
     def decision_function(self, X: Any) -> NDArray[Any]:
@@ -320,7 +318,7 @@ default="onehot"
             1 for the class and -1 for the others; with codes, those of `OutputCode.scores`.
         """
         model = self._current()
-        outputs, dtype = outputs_of(model, X)
+        outputs, dtype = model.outputs(X)
         return self._scores(model)(outputs).astype(dtype, copy=False)
 
     @in_parts
@@ -338,7 +336,7 @@ default="onehot"
             Labels.
         """
         model = self._current()
-        return self._label(model)(outputs_of(model, X)[0])
+        return self._label(model)(model.outputs(X)[0])
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """The share of rows whose label is predicted, by weight.
@@ -376,7 +374,7 @@ default="onehot"
             calibration is a guess.
         """
         model = self._current()
-        return self._probabilities(model, outputs_of(model, X)[0])
+        return self._probabilities(model, model.outputs(X)[0])
 
     @available_if(_has_probabilities)
     @in_parts
@@ -443,25 +441,6 @@ default="onehot"
 
     def _labels(self, classes: Any) -> Any:
         return None if classes is None else labels_among(classes)
-
-    def problem(self) -> Problem:
-        return Problem(
-            estimator=type(self).__name__,
-            task=self.task,
-            alpha=self.alpha,
-            fit_intercept=self.fit_intercept,
-            validation_rows=self.validation_rows,
-            loss=self.loss,
-            solver=self.solver,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            warm_start=self.warm_start,
-            verbose=self.verbose,
-            code=self.code,
-            code_length=self.code_length,
-            decoding=self.decoding,
-            class_weight=self.class_weight,
-        )
 
     # ------------------------------------------------------------ files
 

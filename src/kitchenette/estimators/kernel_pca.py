@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 
-from kitchenette.data.collections import in_parts
+from kitchenette.data.border import in_parts
 from kitchenette.estimators.base import KernelEstimator
 from kitchenette.files.registry import storable
 from kitchenette.learning.linear_model import PrincipalComponents
@@ -135,6 +135,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
     whiten: Any
     random_state: Any
     verbose: Any
+    problem_class = Components
     solution_class = PrincipalComponents
     default_map = "None"
     map_keyword = "feature_map="
@@ -221,10 +222,5 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
     def _n_features_out(self) -> int:  # used by scikit-learn's mixin
         return int(self.solved_components().eigenvalues.size)
 
-    # ------------------------------------------------------------ parameters
-
-    def _unfitted_map(self, seed: int) -> Any:
-        return Fastfood(random_state=seed) if self.feature_map is None else self.feature_map
-
-    def problem(self) -> Components:
-        return Components(n_components=self.n_components, whiten=self.whiten, verbose=self.verbose)
+    def _unfitted_map(self) -> Any:
+        return Fastfood() if self.feature_map is None else self.feature_map

@@ -11,16 +11,13 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 
-from kitchenette.data.collections import in_parts
-from kitchenette.data.source import Source
-from kitchenette.estimators.base import Array, KernelEstimator, learns_in_one_pass, outputs_of
+from kitchenette.data.border import in_parts
+from kitchenette.estimators.base import Array, KernelEstimator, learns_in_one_pass
 from kitchenette.estimators.predictor import Predictor
 from kitchenette.files.registry import storable
 from kitchenette.learning.target_coding import NumberCoding
 from kitchenette.training.model import Model
-from kitchenette.training.prepared import checked_rows
 from kitchenette.training.problem import Problem
-from kitchenette.training.train import columns_of
 
 
 @storable
@@ -259,11 +256,11 @@ class KernelRegressor(RegressorMixin, KernelEstimator):
         model = self._current()
         if return_std:
             self._partial()
-        outputs, precision = outputs_of(model, X)
+        outputs, precision = model.outputs(X)
         coding: NumberCoding = model.prepared.coding
         answer = Targets(coding.ndim, np.result_type(precision, coding.dtype).name)
         mean = answer(outputs)
-        return (mean, answer(np.sqrt(_variances(model, X)))) if return_std else mean
+        return (mean, answer(np.sqrt(model.variances(X)))) if return_std else mean
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """The R^2 of predictions, the mean of those of several targets.
@@ -299,22 +296,6 @@ class KernelRegressor(RegressorMixin, KernelEstimator):
         model = self._current()
         return self._predictor(model, dtype, Targets(model.prepared.coding.ndim, "float64"))
 
-    def problem(self) -> Problem:
-        return Problem(
-            estimator=type(self).__name__,
-            task=self.task,
-            alpha=self.alpha,
-            fit_intercept=self.fit_intercept,
-            validation_rows=self.validation_rows,
-            loss=self.loss,
-            solver=self.solver,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            warm_start=self.warm_start,
-            verbose=self.verbose,
-            quantile=self.quantile,
-        )
-
     # ------------------------------------------------------------ files
 
     def target_state(self, model: Model) -> dict[str, Any]:
@@ -324,15 +305,6 @@ class KernelRegressor(RegressorMixin, KernelEstimator):
 
     def restored_coding(self, problem: Problem, values: dict[str, Any]) -> NumberCoding:
         return NumberCoding(values["_target_ndim"], values["_target_dtype"])
-
-
-def _variances(model: Model, X: Any) -> Array:
-    """The variances of new observations at rows as users pass them."""
-    if not isinstance(X, Source):
-        return model.variances(checked_rows(model.prepared, X))
-    blocks = columns_of(model.prepared, X).without_targets().blocks()
-    rows = (checked_rows(model.prepared, block.X) for block in blocks)
-    return np.concatenate([model.variances(some) for some in rows])
 
 
 @dataclass(frozen=True)

@@ -311,7 +311,7 @@ def check_folder(out: Path) -> None:
 
 def described(settings: FitSettings, like: KernelEstimator | None) -> dict[str, Any]:
     """All that a fit depends on apart from its rows, as JSON."""
-    return {**settings.to_json(), "like": None if like is None else like.origin()}
+    return {**settings.to_json(), "like": None if like is None else like.prepared.origin()}
 
 
 def limits_of(

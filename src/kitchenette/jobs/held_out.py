@@ -27,7 +27,7 @@ from kitchenette.jobs.settings import FitSettings
 from kitchenette.learning.leave_one_out import LeaveOneOut, RowSample
 from kitchenette.maps.table_map import TableMap
 from kitchenette.training.model import Model
-from kitchenette.training.prepared import Prepared, checked_rows, encoded_rows
+from kitchenette.training.prepared import Prepared
 
 Array = NDArray[np.float64]
 MOST_TEST_ROWS = 20_000
@@ -115,8 +115,8 @@ def errors_on_test_rows(model: Any, sample: Block, tested: Block) -> Errors:
     assert tested.y is not None
     predicted = {"model": model.predict(tested.X)}
     some = sample.counting()
-    columns = _columns(prepared, checked_rows(prepared, some.X))
-    new = _columns(prepared, checked_rows(prepared, tested.X))
+    columns = _columns(prepared, prepared.checked(some.X))
+    new = _columns(prepared, prepared.checked(tested.X))
     for name, other in _simple_models(task, columns).items():
         predicted[name] = _fitted(other, columns, some.y, some.weight).predict(new)
     return _compared(predicted, tested.y, task)
@@ -129,7 +129,8 @@ def errors_on_validation_rows(model: Any, sample: Block) -> Errors:
     """Errors on rows of the sample, each predicted by models without it; none if they are few."""
     task, prepared = model.task, model.prepared
     coding = prepared.coding.with_labels_of(sample.y)
-    coding, X, targets, weights = encoded_rows(prepared, coding, sample.X, sample.y, sample.weight)
+    rows = prepared.encoded(sample, coding)
+    X, targets, weights = rows.X, rows.targets, rows.weights
     y = coding.decoded(targets)
     keys = _keys(prepared, X, targets)
     others = _predicted_by_simple_models(task, _columns(prepared, X), y, weights, keys)
@@ -182,9 +183,7 @@ def _held_out(model: Model, found: DrawnRows, X: Any, targets: NDArray[Any]) -> 
         features=batch.Z,
         targets=batch.Y,
     )
-    n_observations = problem.n_observations(prepared, partial)
-    equations = partial.statistics.equations(problem.fit_intercept, n_observations)
-    return LeaveOneOut(equations, rows, rows.counts(prepared.rule))
+    return LeaveOneOut(problem.path(prepared, partial), rows, rows.counts(prepared.rule))
 
 
 def _decoded(model: Model, outputs: Array) -> NDArray[Any]:

@@ -42,13 +42,14 @@ Matrix Analysis and Applications 2017.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigh, eigh_tridiagonal
+from scipy.linalg import eigh_tridiagonal
 
+from kitchenette.learning.gram import ROUNDED, ConjugateGradients, PackedSymmetric
 from kitchenette.learning.iterative import (
     IMPROVEMENT,
     MOST_PENALTIES,
@@ -61,20 +62,20 @@ from kitchenette.learning.iterative import (
 from kitchenette.learning.least_squares import LeastSquares
 from kitchenette.learning.passes import FeatureRows, Moments
 from kitchenette.learning.penalty import (
-    CONSTANT,
-    LARGEST_PENALTY,
-    SINGULAR_PENALTY,
+    PenaltyPath,
+    Terms,
     check_observations,
+    criterion_value,
     minimum,
+    penalty_range,
+    vary,
 )
 from kitchenette.learning.preconditioner import Preconditioner, SampledRows
-from kitchenette.learning.solution import log_evidence
+from kitchenette.learning.solution import NormalEquations, log_evidence
 from kitchenette.resources import SMALL_ORDER, one_blas_thread
 from kitchenette.sketching.random import Stream
 
 Array = NDArray[np.float64]
-Inverse = Callable[[Array], Array]
-SMALLEST = 1e-14  # smaller residuals, relative to the right-hand side, are rounding errors
 COARSE_FEATURES = 2048
 ROWS_PER_FEATURE = 16  # distinct rows for a feature, at least: fewer want too small a penalty
 EXPONENTS = np.arange(-9.0, 1.0, 0.5)  # of ten, for penalties relative to the trace
@@ -90,115 +91,6 @@ FINAL_STEPS = 5  # at least, for all rows; fewer if they reach the residual of t
 # the steps for the first penalty: the first steps may predict them worse than a constant does.
 SETTLED = 0.02
 COLUMNS = 64  # the largest number of targets times penalties in the same passes
-
-
-class ConjugateGradients:
-    """A solution that improves with every step.
-
-    Parameters
-    ----------
-    rows : FeatureRows
-        The rows.
-    mean : ndarray of shape (n_features,)
-        The weighted mean of the features.
-    cross : ndarray of shape (n_features, n_targets)
-        C' V Y, the right-hand side.
-    alphas : sequence of float
-        The penalties.
-    inverses : sequence of callables
-        A preconditioner for each penalty: approximately the inverse of the matrix.
-    watched : ndarray of shape (n_rows,), optional
-        Which rows are to be predicted after each step.
-    start : ndarray of shape (n_features, n_targets), optional
-        Weights to begin with, for all penalties; zero by default.
-
-    Attributes
-    ----------
-    coef : ndarray of shape (n_penalties, n_features, n_targets)
-        The weights.
-    residuals : ndarray of shape (n_penalties,)
-        The largest norm of a target's residual relative to its right-hand side.
-    outputs : ndarray of shape (n_penalties, n_watched, n_targets)
-        Centered features of the watched rows times weights.
-    """
-
-    def __init__(
-        self,
-        rows: FeatureRows,
-        mean: Array,
-        cross: Array,
-        alphas: Sequence[float],
-        inverses: Sequence[Inverse],
-        watched: NDArray[np.bool_] | None = None,
-        start: Array | None = None,
-    ):
-        self._rows, self._mean, self._watched = rows, mean, watched
-        self._alphas = np.asarray(alphas, dtype=np.float64)[:, None, None]
-        self._inverses = inverses
-        shape = len(alphas), *cross.shape
-        n_watched = 0 if watched is None else int(np.count_nonzero(watched))
-        self.coef = np.zeros(shape)
-        self.outputs = np.zeros((shape[0], n_watched, shape[2]))
-        self._residual = np.broadcast_to(cross, shape).copy()
-        if start is not None:
-            self.coef += start
-            product, outputs = rows.normal_product(start, mean, watched)
-            self._residual -= product + self._alphas * start
-            self.outputs += outputs
-        norms = np.linalg.norm(cross, axis=0)
-        self._norms = np.where(norms > 0, norms, 1.0)
-        self._direction = self._preconditioned()
-        self._products = self._dot(self._residual, self._direction)
-
-    def step(self) -> None:
-        """Improve the weights; takes one pass over the rows."""
-        with one_blas_thread(SMALL_ORDER):  # more threads would mostly wait
-            self._step()
-
-    def _step(self) -> None:
-        direction = self._direction
-        columns = np.ascontiguousarray(np.concatenate(list(direction), axis=1))
-        product, outputs = self._rows.normal_product(columns, self._mean, self._watched)
-        n_penalties = direction.shape[0]
-        image = np.stack(np.split(product, n_penalties, axis=1)) + self._alphas * direction
-        lengths = self._divided(self._products, self._dot(direction, image))
-        self.coef += lengths * direction
-        self._residual -= lengths * image
-        self.outputs += lengths * np.stack(np.split(outputs, n_penalties, axis=1))
-        improved = self._preconditioned()
-        products = self._dot(self._residual, improved)
-        self._direction = improved + self._divided(products, self._products) * direction
-        self._products = products
-
-    def keep(self, which: NDArray[np.bool_]) -> None:
-        """Go on with some of the penalties only."""
-        self._alphas = self._alphas[which]
-        self._inverses = [
-            inverse for inverse, kept in zip(self._inverses, which, strict=True) if kept
-        ]
-        self.coef, self.outputs = self.coef[which], self.outputs[which]
-        self._residual, self._direction = self._residual[which], self._direction[which]
-        self._products = self._products[which]
-
-    @property
-    def residuals(self) -> Array:
-        sizes: Array = (np.linalg.norm(self._residual, axis=1) / self._norms).max(axis=1)
-        return sizes
-
-    def _preconditioned(self) -> Array:
-        return np.stack(
-            [inverse(part) for inverse, part in zip(self._inverses, self._residual, strict=True)]
-        )
-
-    @staticmethod
-    def _dot(a: Array, b: Array) -> Array:
-        return np.einsum("pft,pft->pt", a, b)[:, None, :]
-
-    def _divided(self, a: Array, b: Array) -> Array:
-        """Ratios; zero for targets that are solved to rounding."""
-        sizes = np.linalg.norm(self._residual, axis=1, keepdims=True)
-        unfinished = (sizes > SMALLEST * self._norms) & (b > 0)
-        return np.where(unfinished, a / np.where(unfinished, b, 1.0), 0.0)
 
 
 @dataclass(frozen=True)
@@ -257,45 +149,25 @@ def coarse_model(
     model : CoarseModel or None
         None if the features are constant up to rounding.
     """
-    lower, cross = statistics.gram.full(), statistics.cross
-    mean, target_mean = statistics.feature_mean, statistics.target_mean
-    size = statistics.count * float(mean @ mean)
-    if not fit_intercept:
-        lower += statistics.count * np.outer(mean, mean)
-        cross = cross + statistics.count * np.outer(mean, target_mean)
-        mean, target_mean = np.zeros_like(mean), np.zeros_like(target_mean)
-    trace = float(np.einsum("ii->", lower))
-    if not CONSTANT**2 * size < trace < np.inf:
+    path = PenaltyPath(statistics.equations(fit_intercept))
+    equations = path.equations
+    size = statistics.count * float(np.square(statistics.feature_mean).sum())
+    if not (vary(equations.trace, size) and equations.trace < np.inf):
         return None
-    alphas = trace * 10**EXPONENTS
-    with one_blas_thread(lower.shape[0]):
-        values, vectors = eigh(lower, lower=True, overwrite_a=True, check_finite=False)
-        rotated, values = vectors.T @ cross, np.maximum(values, 0)
-        models = [vectors @ (rotated / (values + alpha)[:, None]) for alpha in alphas]
-    squares = np.einsum("ii->i", statistics.target_gram)
-    errors = _errors(models, which, held_rows, mean, target_mean, np.where(squares > 0, squares, 1))
+    alphas = equations.trace * 10**EXPONENTS
+    with one_blas_thread(which.size):
+        coefs = path.coefs(alphas)
+    squares, errors = np.diagonal(statistics.target_gram), np.zeros(alphas.size)
+    shares = 1 / np.where(squares > 0, squares, 1)
+    for part, Z in held_rows.some_features(which):
+        outputs = np.matmul(Z - equations.feature_mean, coefs) + equations.target_mean
+        targets = held_rows.coding.columns(held_rows.targets[part])
+        squared = np.square(outputs - targets)
+        errors += np.einsum("pnt,n,t->p", squared, held_rows.weights[part], shares)
     best = int(errors.argmin())
-    coef = np.zeros((held_rows.n_features, cross.shape[1]))
-    coef[which] = models[best]
+    coef = np.zeros((held_rows.n_features, coefs.shape[2]))
+    coef[which] = coefs[best]
     return CoarseModel(float(alphas[best]) * held_rows.n_features / which.size, coef)
-
-
-def _errors(
-    models: list[Array],
-    which: NDArray[np.intp],
-    rows: FeatureRows,
-    mean: Array,
-    target_mean: Array,
-    spreads: Array,
-) -> Array:
-    """Sums of squared errors of models of centered features, relative to the targets' spreads."""
-    weights, errors = np.hstack(models), np.zeros(len(models))
-    for part, Z in rows.some_features(which):
-        centered = rows.coding.columns(rows.targets[part]) - target_mean
-        outputs = ((Z - mean) @ weights).reshape(len(Z), len(models), -1)
-        squares = np.square(outputs - centered[:, None]) / spreads
-        errors += np.einsum("npt,n->p", squares, rows.weights[part])
-    return errors
 
 
 class Lanczos:
@@ -356,70 +228,58 @@ class Evidence:
 
     Attributes
     ----------
-    moments : Moments
-        The moments of features and targets.
-    n_observations : float
-        How many observations the rows stand for.
-    fit_intercept : bool
-        Whether there is an intercept.
-    resolution : float
-        The relative rounding error of the features.
+    equations : NormalEquations
+        The equations of these rows, without their Gram matrix.
+    size : float
+        The weight of the rows times the squared norm of the mean that was subtracted.
     nodes, weights : ndarrays of shape (n_targets + n_probes, n_steps)
         Quadratures of the right-hand sides, and of random vectors after them.
     """
 
-    moments: Moments
-    n_observations: float
-    fit_intercept: bool
-    resolution: float
+    equations: NormalEquations
+    size: float
     nodes: Array
     weights: Array
 
-    @property
-    def degrees_of_freedom(self) -> float:
-        return self.n_observations - self.fit_intercept
-
     def loss(self, alpha: float) -> Array:
         """The sum of squares of each target's residuals, plus the penalty."""
-        squares = self.moments.target_squares
+        squares = self.equations.target_squares
         nodes, weights = self.nodes[: squares.size], self.weights[: squares.size]
         explained = (weights / (nodes + alpha)).sum(axis=1)
-        return np.maximum(squares - explained, self.resolution * squares)
+        return np.maximum(squares - explained, self.equations.rss_floor)
 
     def log_determinant(self, alpha: float) -> float:
         """The logarithm of |I + G / alpha|."""
-        n_targets = self.moments.target_squares.size
+        n_targets = self.equations.target_squares.size
         probes = self.weights[n_targets:] * np.log1p(self.nodes[n_targets:] / alpha)
         return float(probes.sum(axis=1).mean())
 
     def criterion(self, alpha: float) -> float:
         """Minus twice the log marginal likelihood, up to a constant."""
-        N, varying = self.degrees_of_freedom, self.moments.target_squares > 0
-        terms = N * np.log(self.loss(alpha)[varying] / N) + self.log_determinant(alpha)
-        return float(terms.sum())
+        loss = self.loss(alpha)
+        terms = Terms(loss, np.zeros_like(loss), 0.0, self.log_determinant(alpha))
+        return criterion_value(self.equations, "evidence", terms)
 
     def log_marginal_likelihood(self, alpha: float) -> float:
         """The log density of the targets."""
-        scale = self.n_observations / self.moments.count
+        equations = self.equations
         return log_evidence(
-            scale * self.loss(alpha),
+            equations.weight_scale * self.loss(alpha),
             self.log_determinant(alpha),
-            self.n_observations,
-            self.fit_intercept,
+            equations.n_observations,
+            equations.fit_intercept,
         )
 
     def best_penalty(self) -> float:
         """The penalty of the largest marginal likelihood."""
-        n_features, n_targets = self.moments.cross.shape
+        equations = self.equations
+        order, n_targets = equations.cross.shape
         trace = float((self.nodes * self.weights)[n_targets:].sum(axis=1).mean())
-        size = trace + self.moments.count * float(np.square(self.moments.mean).sum())
-        if not trace > CONSTANT**2 * size or not self.moments.target_squares.any():
+        size = trace + self.size
+        if not vary(trace, size) or not equations.target_squares.any():
             return max(1.0, size)  # features or targets are constant up to rounding
-        smallest = self.resolution
-        if self.degrees_of_freedom <= n_features:
-            smallest = max(smallest, SINGULAR_PENALTY)
-        low, high = np.log(smallest * trace), np.log(LARGEST_PENALTY * trace)
-        found = minimum(self.criterion, float(low), float(high), trace)
+        limits = penalty_range(trace, equations.resolution, order, equations.degrees_of_freedom)
+        found = minimum(self.criterion, *limits, trace)
         assert found is not None
         return found
 
@@ -457,14 +317,23 @@ def choose_by_evidence(
         lambda V: rows.normal_product(np.ascontiguousarray(V), moments.mean)[0],
         np.concatenate([moments.cross, signs], axis=1),
     )
-    resolution = float(np.finfo(rows.some(np.arange(1)).features().dtype).eps)
+    equations = NormalEquations(
+        gram=PackedSymmetric(0),  # which is never computed
+        cross=moments.cross,
+        target_squares=moments.target_squares,
+        feature_mean=moments.mean,
+        target_mean=moments.target_mean,
+        count=moments.count,
+        n_observations=n_observations,
+        fit_intercept=fit_intercept,
+        resolution=float(np.finfo(rows.some(np.arange(1)).features().dtype).eps),
+    )
+    size = moments.count * float(np.square(moments.mean).sum())
     tolerance = STEADY_VALUE * n_observations * n_targets
     position, value, steady = np.inf, np.inf, 0
     while True:
         lanczos.step()
-        evidence = Evidence(
-            moments, n_observations, fit_intercept, resolution, *lanczos.quadratures()
-        )
+        evidence = Evidence(equations, size, *lanczos.quadratures())
         alpha = evidence.best_penalty()
         report(lanczos.n_steps, alpha)
         before, position = position, float(np.log(alpha))
@@ -513,12 +382,12 @@ class SquaredSolver(IterativeSolver):
             given = self.settings.alpha is not None
             alpha = self.only_penalty() if given else self.first_guess()[0]
             start = SolverResult(coef, moments.target_mean, alpha)
-            goal = max(self.settings.tol, SMALLEST)
+            goal = max(self.settings.tol, ROUNDED)
             return self._solve(moments, sample, start, self.settings.max_iter, goal)
         chosen = self._chosen(moments, sample)
         self.best = chosen
         moments = moments.combined(self._moments(self.held_rows))
-        goal = max(chosen.residual, self.settings.tol, SMALLEST)
+        goal = max(chosen.residual, self.settings.tol, ROUNDED)
         return self._solve(moments, sample, chosen, max(chosen.n_iter, FINAL_STEPS), goal)
 
     def _moments(self, rows: FeatureRows) -> Moments:
@@ -557,15 +426,7 @@ class SquaredSolver(IterativeSolver):
         """
         assert self.held_rows is not None
         start = found.coef if found is not None else None if self.start is None else self.start[0]
-        solver = ConjugateGradients(
-            self.training,
-            moments.mean,
-            moments.cross,
-            alphas,
-            [Preconditioner(sample, alpha) for alpha in alphas],
-            self.is_held_out,
-            start,
-        )
+        solver = self._solver(self.training, moments, sample, alphas, start, self.is_held_out)
         targets, weights = self.held_rows.columns(), self.held_rows.weights
         spreads = np.where(moments.target_squares > 0, moments.target_squares / moments.count, 1.0)
         least = dict.fromkeys(alphas, np.inf)
@@ -573,9 +434,8 @@ class SquaredSolver(IterativeSolver):
         far = SETTLED if found is None else np.inf
         n_steps, residual = 0, np.inf
         while n_steps < self.settings.max_iter:
-            solver.step()
+            self._step(solver)
             n_steps += 1
-            self.n_steps += 1
             outputs = solver.outputs + moments.target_mean
             squares = np.square(outputs - targets) / spreads
             errors = np.einsum("pnt,n->p", squares, weights) / (weights.sum() * targets.shape[1])
@@ -609,19 +469,34 @@ class SquaredSolver(IterativeSolver):
                 best.exhausted = True
         return best, least, residual <= SETTLED
 
+    def _solver(
+        self,
+        rows: FeatureRows,
+        moments: Moments,
+        sample: SampledRows,
+        alphas: list[float],
+        start: Array | None,
+        watched: NDArray[np.bool_] | None = None,
+    ) -> ConjugateGradients:
+        """Conjugate gradients whose products are passes over the rows."""
+        return ConjugateGradients(
+            lambda W: rows.normal_product(W, moments.mean, watched),
+            moments.cross,
+            alphas,
+            [Preconditioner(sample, alpha) for alpha in alphas],
+            start,
+        )
+
+    def _step(self, solver: ConjugateGradients) -> None:
+        with one_blas_thread(SMALL_ORDER):  # more threads would mostly wait
+            solver.step()
+        self.n_steps += 1
+
     def _solve(
         self, moments: Moments, sample: SampledRows, start: SolverResult, most: int, goal: float
     ) -> SolverResult:
         """The model of all rows with the penalty of another model, to a residual."""
-        solver = ConjugateGradients(
-            self.rows,
-            moments.mean,
-            moments.cross,
-            [start.alpha],
-            [Preconditioner(sample, start.alpha)],
-            None,
-            start.coef,
-        )
+        solver = self._solver(self.rows, moments, sample, [start.alpha], start.coef)
 
         def model() -> SolverResult:
             return replace(
@@ -636,8 +511,7 @@ class SquaredSolver(IterativeSolver):
         for _ in range(most):
             if final.residual <= goal:
                 break
-            solver.step()
-            self.n_steps += 1
+            self._step(solver)
             final = self.best = model()
             self.report(final.residual, None, final.alpha)
         if start.exhausted or (most == self.settings.max_iter and final.residual > goal):

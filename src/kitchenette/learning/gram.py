@@ -33,7 +33,7 @@ solution, and inversion, ACM Transactions on Mathematical Software 37 (2010).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -49,6 +49,7 @@ from kitchenette.sketching.random import Stream
 Array = NDArray[np.float64]
 LAPACK_ORDER = 46_340  # for larger ones SciPy's sizes of 32 bits overflow, at n (n + 1)
 PRODUCT_NUMBERS = 1 << 23  # the size of the blocks of rows in a product
+ROUNDED = 1e-14  # smaller residuals, relative to the right-hand side, are rounding errors
 STORAGES = ("float64", "float32")
 LARGE_ORDER = 16_384  # the statistics of more float32 features, above 1 GB, are kept in float32
 BLOCK_ROWS = 4097  # of a product in the native core
@@ -59,7 +60,7 @@ FLOAT32_RESOLUTION = 1e-8
 FLOAT32_FEATURES, FLOAT32_ROWS = 10, 20_000
 STORED_RESOLUTION = 3e-8  # of one addition to a Gram matrix in float32, times sqrt(n_features)
 FACTOR_RESOLUTION = 3e-8  # smaller penalties, relative to the trace, need a factor in float64
-SMALL_ORDER = 256  # up to this order a full decomposition is as fast
+FULL_ORDER = 256  # up to this order a full decomposition is as fast
 LARGE_PART = 0.1  # if more than this part of the eigenvectors is wanted, it is also as fast
 MISSED = 1e-6  # the relative excess by which an eigenvalue counts as missed
 
@@ -265,6 +266,104 @@ class CholeskyFactor:
         return float(PackedSymmetric(packed.order, inverse).diagonal().sum())
 
 
+class ConjugateGradients:
+    """Preconditioned conjugate gradients for (G + alpha I) W = B with several penalties.
+
+    Every step takes one product with G, of the directions of all columns and penalties.
+
+    Parameters
+    ----------
+    product : callable
+        The product of G and a matrix, and some linear function of that matrix with as many columns.
+    cross : ndarray of shape (order, n_targets)
+        B, the right-hand sides.
+    alphas : sequence of float
+        The penalties.
+    inverses : sequence of callables
+        A preconditioner for each penalty: approximately the inverse of the matrix.
+    start : ndarray of shape (order, n_targets), optional
+        Weights to begin with, for all penalties; zero by default.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (n_penalties, order, n_targets)
+        The weights W.
+    residuals : ndarray of shape (n_penalties,)
+        The largest norm of a target's residual relative to its right-hand side.
+    outputs : ndarray of shape (n_penalties, n_outputs, n_targets)
+        The linear function of the weights.
+    """
+
+    def __init__(
+        self,
+        product: Callable[[Array], tuple[Array, Array]],
+        cross: Array,
+        alphas: Sequence[float],
+        inverses: Sequence[Callable[[Array], Array]],
+        start: Array | None = None,
+    ):
+        self._product, self._inverses = product, inverses
+        self._alphas = np.asarray(alphas, dtype=np.float64)[:, None, None]
+        shape = len(alphas), *cross.shape
+        self.coef, self.outputs = np.zeros(shape), np.zeros((shape[0], 1, shape[2]))
+        self._residual = np.broadcast_to(cross, shape).copy()
+        if start is not None:
+            image, outputs = product(start)
+            self.coef += start
+            self._residual -= image + self._alphas * start
+            self.outputs = self.outputs + outputs
+        norms = np.linalg.norm(cross, axis=0)
+        self._norms = np.where(norms > 0, norms, 1.0)
+        self._direction = self._preconditioned()
+        self._products = self._dot(self._residual, self._direction)
+
+    def step(self) -> None:
+        """Improve the weights, by one product with G."""
+        direction = self._direction
+        columns = np.ascontiguousarray(np.concatenate(list(direction), axis=1))
+        product, outputs = self._product(columns)
+        n_penalties = direction.shape[0]
+        image = np.stack(np.split(product, n_penalties, axis=1)) + self._alphas * direction
+        lengths = self._divided(self._products, self._dot(direction, image))
+        self.coef += lengths * direction
+        self._residual -= lengths * image
+        self.outputs = self.outputs + lengths * np.stack(np.split(outputs, n_penalties, axis=1))
+        improved = self._preconditioned()
+        products = self._dot(self._residual, improved)
+        self._direction = improved + self._divided(products, self._products) * direction
+        self._products = products
+
+    def keep(self, which: NDArray[np.bool_]) -> None:
+        """Go on with some of the penalties only."""
+        self._alphas = self._alphas[which]
+        self._inverses = [
+            inverse for inverse, kept in zip(self._inverses, which, strict=True) if kept
+        ]
+        self.coef, self.outputs = self.coef[which], self.outputs[which]
+        self._residual, self._direction = self._residual[which], self._direction[which]
+        self._products = self._products[which]
+
+    @property
+    def residuals(self) -> Array:
+        sizes: Array = (np.linalg.norm(self._residual, axis=1) / self._norms).max(axis=1)
+        return sizes
+
+    def _preconditioned(self) -> Array:
+        return np.stack(
+            [inverse(part) for inverse, part in zip(self._inverses, self._residual, strict=True)]
+        )
+
+    @staticmethod
+    def _dot(a: Array, b: Array) -> Array:
+        return np.einsum("pft,pft->pt", a, b)[:, None, :]
+
+    def _divided(self, a: Array, b: Array) -> Array:
+        """Ratios; zero for targets that are solved to rounding."""
+        sizes = np.linalg.norm(self._residual, axis=1, keepdims=True)
+        unfinished = (sizes > ROUNDED * self._norms) & (b > 0)
+        return np.where(unfinished, a / np.where(unfinished, b, 1.0), 0.0)
+
+
 def storage_of(n_features: int, dtype: DTypeLike) -> str:
     """The storage for features of this precision."""
     small = n_features <= LARGE_ORDER or np.dtype(dtype) != np.float32
@@ -350,7 +449,7 @@ def leading_eigenvectors(matrix: PackedSymmetric, count: int) -> tuple[Array, Ar
     """
     found = None
     lower = matrix.triangle()
-    if matrix.order > SMALL_ORDER and count <= LARGE_PART * matrix.order and matrix.values.any():
+    if matrix.order > FULL_ORDER and count <= LARGE_PART * matrix.order and matrix.values.any():
         found = _lanczos(lower, count)
     if found is None:
         found = _full_decomposition(lower, count)

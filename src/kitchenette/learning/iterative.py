@@ -22,12 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from kitchenette.data.blocks import first_rows
 from kitchenette.data.observations import RULES, divided, observation_counts
 from kitchenette.learning.losses import Loss
 from kitchenette.learning.partial import features
 from kitchenette.learning.passes import FeatureRows
-from kitchenette.learning.penalty import Pilot
+from kitchenette.learning.penalty import RidgeOfRows
 from kitchenette.learning.preconditioner import (
     SCORE_ROWS,
     TOO_LARGE,
@@ -78,7 +77,7 @@ class Earlier:
     loss: str
 
     def start(
-        self, fitted: FittedMap, X: Any, loss: str, n_outputs: int
+        self, fitted: FittedMap, rows: Any, loss: str, n_outputs: int
     ) -> tuple[Array, Array] | None:
         """Weights for another map, if its first features are those of this model's map.
 
@@ -89,9 +88,10 @@ class Earlier:
         fewer, more = self.fitted.n_features_out_, fitted.n_features_out_
         if loss != self.loss or fewer > more:
             return None
-        if X.shape[1] != self.n_columns or n_outputs != self.intercept.size:
+        if rows.shape[1] != self.n_columns or n_outputs != self.intercept.size:
             return None
-        some = first_rows(X, COMPARED_ROWS)
+        first = np.arange(min(COMPARED_ROWS, rows.shape[0]))
+        some = rows.without_targets().take(first).X
         mine, theirs = features(self.fitted, some), features(fitted, some)[:, :fewer]
         factor = np.sqrt(more / fewer)
         if not np.allclose(mine, factor * theirs, rtol=1e-3, atol=1e-5 * np.abs(mine).max()):
@@ -319,7 +319,8 @@ class IterativeSolver(ABC):
         if not np.isfinite(size) or not np.isfinite(gram).all():
             raise ValueError(TOO_LARGE)
         counts = self.distinct_counts[: some.n_rows]
-        whole = Pilot(gram, some.columns(), some.weights, counts, size, self.settings.fit_intercept)
+        centered = self.settings.fit_intercept
+        whole = RidgeOfRows(gram, some.columns(), some.weights, counts, size, centered)
         alpha, errors = whole.penalty()
         return alpha * whole.trend(alpha, self.distinct.size), errors
 

@@ -34,15 +34,8 @@ from kitchenette.learning.gram import (
     resolution,
     statistics_bytes,
 )
-from kitchenette.learning.penalty import CRITERIA, choose
-from kitchenette.learning.solution import (
-    Eigendecomposition,
-    NormalEquations,
-    ShiftedEigen,
-    Solution,
-    shifted_inverse,
-    solution,
-)
+from kitchenette.learning.penalty import CRITERIA, PenaltyPath
+from kitchenette.learning.solution import NormalEquations, Solution
 from kitchenette.parameters import check_choice, check_count
 from kitchenette.resources import BLAS, check_memory, one_blas_thread
 
@@ -58,7 +51,6 @@ NOT_ADDED = (
     "Cannot remove {n} rows: they are not all among those that were added, because {why}. Remove "
     "rows as they were added, with the same targets and weights."
 )
-CHEAPER_FACTORS = 24  # an eigendecomposition costs as much as this many Cholesky factors (measured)
 SMALLEST_SQUARES = 1e-28  # a sum of squares of which float32 keeps all digits of small parts
 NEGATIVE_SQUARES = 1e-3  # of all squares: the rounding errors after most of the rows were removed
 _NUMBERS = ("n_features", "n_targets", "n_rows", "count", "has_float32")
@@ -67,9 +59,11 @@ _ARRAYS = ("feature_mean", "target_mean", "gram", "cross", "target_gram")
 
 def checked_alpha(alpha: Any) -> str | Array:
     """A criterion, a penalty as a zero-dimensional array, or several penalties."""
+    if isinstance(alpha, str) and alpha == "auto":
+        return "evidence"
     if isinstance(alpha, str) and alpha in CRITERIA:
         return alpha
-    criteria = " or ".join(map(repr, CRITERIA))
+    criteria = " or ".join(map(repr, ("auto", *CRITERIA)))
     return checked_penalties("alpha", alpha, f"a number, a list of numbers, {criteria}")
 
 
@@ -676,7 +670,7 @@ class LeastSquares:
 
     def solve(
         self,
-        alpha: float | str | ArrayLike = "gcv",
+        alpha: float | str | ArrayLike = "auto",
         *,
         fit_intercept: bool = True,
         criterion: str = "gcv",
@@ -686,11 +680,12 @@ class LeastSquares:
 
         Parameters
         ----------
-        alpha : float, {"gcv", "evidence"} or array-like, default="gcv"
+        alpha : float, {"auto", "gcv", "evidence"} or array-like, default="auto"
             The penalty; or the criterion that chooses it among all positive numbers; or
-            several penalties, of which ``criterion`` chooses one. "gcv" minimizes generalized
-            cross-validation and "evidence" maximizes the marginal likelihood. Both are computed
-            from the statistics alone and choose one penalty for all targets; see Notes.
+            several penalties, of which ``criterion`` chooses one. "evidence" maximizes the marginal
+            likelihood and "gcv" minimizes generalized cross-validation. Both are computed
+            from the statistics alone and choose one penalty for all targets; see Notes. "auto" is
+            "evidence", as it is for the estimators unless their validation rows contradict it.
         fit_intercept : bool, default=True
             Whether to add a constant that is not penalized.
         criterion : {"gcv", "evidence"}, default="gcv"
@@ -734,12 +729,8 @@ class LeastSquares:
         alpha = checked_alpha(alpha)
         check_choice("criterion", criterion, CRITERIA)
         with self.unchanged():
-            equations = self.equations(fit_intercept, n_observations)
-            if isinstance(alpha, str):
-                return solution(equations, choose(equations, alpha))
-            if alpha.ndim == 0:
-                return solution(equations, shifted_inverse(equations, float(alpha)))
-            return solution(equations, choose(equations, criterion, alpha))
+            path = PenaltyPath(self.equations(fit_intercept, n_observations))
+            return path.solve(alpha, criterion)
 
     def path(self, alphas: ArrayLike, *, fit_intercept: bool = True) -> list[Solution]:
         """The solutions for several penalties.
@@ -763,12 +754,7 @@ class LeastSquares:
         """
         penalties = np.atleast_1d(checked_penalties("alphas", alphas, "a list of numbers"))
         with self.unchanged():
-            equations = self.equations(fit_intercept)
-            if penalties.size < CHEAPER_FACTORS or self.storage == "float32":
-                factors = (shifted_inverse(equations, float(a)) for a in penalties)
-                return [solution(equations, factor) for factor in factors]
-            eigen = Eigendecomposition(equations)
-            return [solution(equations, ShiftedEigen(eigen, float(a))) for a in penalties]
+            return PenaltyPath(self.equations(fit_intercept)).solutions(penalties)
 
     def equations(
         self, fit_intercept: bool, n_observations: float | None = None

@@ -43,23 +43,13 @@ from kitchenette.files.registry import storable
 from kitchenette.learning.gram import Array
 from kitchenette.learning.penalty import (
     DECADE,
-    EXACT_FEATURES,
     LARGEST_PENALTY,
-    SAFE,
-    bounds,
-    choose,
-    exact_criterion,
+    SMALLEST_PART,
+    PenaltyPath,
+    RotatedRows,
+    left_out_residuals,
 )
-from kitchenette.learning.solution import (
-    Eigendecomposition,
-    NormalEquations,
-    ShiftedCholesky,
-    ShiftedEigen,
-    ShiftedInverse,
-    Solution,
-    shifted_inverse,
-    solution,
-)
+from kitchenette.learning.solution import ShiftedCholesky, Solution
 from kitchenette.resources import one_blas_thread
 
 WEIGHT_TOLERANCE = 1e-6  # relative rounding error of sums of weights
@@ -71,8 +61,6 @@ MUCH = 0.25  # if the error falls by this fraction, half as many standard errors
 MOST = 3.0  # standard errors by which the share of rows that are predicted better is above a half
 CONTRADICTED = 2.0, 0.05  # standard errors, and part of the error, that are worth a warning
 FURTHEST = 8  # decades from the penalty of the largest evidence that are searched
-LARGEST_PRODUCT = 256  # columns of a product that gives the outputs for several penalties
-SMALLEST_PART = 1e-10  # a smaller 1 - h consists of rounding errors
 MANY_FEATURES = 16_384  # above which rows are taken some at a time
 SOME_ROWS = 128
 N_FOLDS, LARGEST_FOLD = 3, 1000  # parts of the sample, and the most rows of one
@@ -185,26 +173,24 @@ class LeaveOneOut:
 
     Parameters
     ----------
-    equations : NormalEquations
-        Those of all rows.
+    path : PenaltyPath
+        The solutions for all rows.
     rows : RowSample
         A sample of these rows.
     counts : ndarray of shape (n_sampled,), optional
         The number of observations that each sampled row stands for; by default one.
     """
 
-    def __init__(self, equations: NormalEquations, rows: RowSample, counts: Array | None = None):
-        self._equations = equations
-        self.rows = rows
+    def __init__(self, path: PenaltyPath, rows: RowSample, counts: Array | None = None):
+        self.path, self.rows = path, rows
         self.counts = np.ones(rows.n_sampled) if counts is None else counts
+        self._equations = equations = path.equations
         variances = equations.target_squares / equations.count
         self._scale = np.where(variances > 0, variances, 1.0)
-        self._eigen: Eigendecomposition | None = None
-        self._rotated = self._cross = np.empty((0, 0))
-        # For each penalty the solution, whose Cholesky factor is not kept, and the predictions.
-        self._solved: dict[float, tuple[Solution, Array]] = {}
+        self._rotated: RotatedRows | None = None  # once penalties were compared by eigenvectors
+        self._known: dict[float, Array] = {}  # the predictions for each penalty
 
-    def _centered(self, rows: slice = slice(None)) -> Array:
+    def _centered(self, rows: Any = slice(None)) -> Array:
         centered = self.rows.features[rows].astype(np.float64)
         centered -= self._equations.feature_mean
         return centered
@@ -214,42 +200,43 @@ class LeaveOneOut:
         """Whether there are enough observations for their errors to say something."""
         return float(self.counts.sum()) >= LEAST_ROWS and bool(self.rows.weights.any())
 
-    @property
-    def is_constant(self) -> bool:
-        """Whether features or targets do not vary, or not within the range of numbers."""
-        sizes = self._equations.trace, float(self._equations.target_squares.max())
-        return not all(SAFE[0] < size < SAFE[1] for size in sizes)
-
     def outputs(self, alpha: float) -> Array:
         """The predictions, shape (n_sampled, n_targets)."""
         with one_blas_thread(self._equations.gram.order):
-            if self._eigen is not None:
+            if self._rotated is not None:
                 return next(self._by_eigenvectors([alpha]))
-            return self._solution(alpha)[1]
+            return self._by_factor(self.path.solution(alpha))
 
     def _by_eigenvectors(self, alphas: Sequence[float]) -> Iterator[Array]:
-        """The predictions for several penalties, by few products of large matrices."""
-        assert self._eigen is not None
-        n_targets = self._cross.shape[1]
-        diagonals = np.stack([ShiftedEigen(self._eigen, alpha).diagonal for alpha in alphas], 1)
-        lengths = np.square(self._rotated) @ diagonals
-        for some in slices(len(alphas), max(1, LARGEST_PRODUCT // n_targets)):
-            weights = diagonals[:, some, None] * self._cross[:, None, :]
-            fitted = self._rotated @ weights.reshape(len(weights), -1)
-            for number, i in enumerate(range(len(alphas))[some]):
-                own = fitted[:, number * n_targets : (number + 1) * n_targets]
-                yield self._left_out(own, lengths[:, i])
+        """The predictions for several penalties."""
+        if self._rotated is None:
+            path = self.path
+            self._rotated = RotatedRows(self._centered() @ path.eigen.vectors, path.rotated_cross)
+        for fitted, lengths in self._rotated.fitted(self.path.diagonals(alphas)):
+            yield self._left_out(fitted, lengths)
+
+    def _by_factor(self, solution: Solution) -> Array:
+        """The predictions for the penalty of a solution, whose factor is not kept."""
+        alpha, order = solution.alpha, self._equations.gram.order
+        if alpha not in self._known:
+            fitted, lengths = np.empty(self.rows.targets.shape), np.empty(self.rows.n_sampled)
+            size = SOME_ROWS if order > MANY_FEATURES else self.rows.n_sampled
+            for some in slices(self.rows.n_sampled, size):
+                centered = self._centered(some)
+                fitted[some] = centered @ solution.coef
+                lengths[some] = solution.inverse.squared_lengths(centered)
+            if isinstance(solution.inverse, ShiftedCholesky):
+                solution.inverse.drop_factor(self._equations)
+            self._known[alpha] = self._left_out(fitted, lengths)
+        return self._known[alpha]
 
     def _left_out(self, fitted: Array, lengths: Array) -> Array:
         """Predictions by models without the row, from fitted values and squared lengths."""
-        equations, rows = self._equations, self.rows
-        leverage = (
-            rows.weights / self.counts * (lengths + equations.fit_intercept / equations.count)
-        )
-        residuals = rows.targets - equations.target_mean - fitted
-        residuals /= np.maximum(1 - leverage, SMALLEST_PART)[:, None]
-        outputs: Array = rows.targets - residuals
-        return outputs
+        equations, targets = self._equations, self.rows.targets
+        residuals = targets - equations.target_mean - fitted
+        of_intercept = equations.fit_intercept / equations.count
+        units = self.rows.weights / self.counts
+        return targets - left_out_residuals(residuals, lengths, units, of_intercept)
 
     def without_folds(self, solution: Solution) -> tuple[NDArray[np.intp], Array, Array]:
         """Predictions by models without a fold of the sample.
@@ -285,40 +272,13 @@ class LeaveOneOut:
     def _without(self, solution: Solution, rows: NDArray[np.intp], weights: Array) -> Array:
         """Predictions of rows by the model without them."""
         equations, targets = self._equations, self.rows.targets[rows]
-        centered = self.rows.features[rows].astype(np.float64) - equations.feature_mean
+        centered = self._centered(rows)
         residuals = targets - equations.target_mean - centered @ solution.coef
-        whitened, roots = solution.whitened(centered), np.sqrt(weights)
+        whitened, roots = solution.inverse.whitened(centered), np.sqrt(weights)
         leverages = whitened.T @ whitened + equations.fit_intercept / equations.count
         left = np.eye(rows.size) - leverages * np.outer(roots, roots)
         outputs: Array = targets - _solved(left, roots[:, None] * residuals) / roots[:, None]
         return outputs
-
-    def solution(self, alpha: str | Array) -> Solution | None:
-        """The solution for one given penalty; None for others, or if there are few features."""
-        if isinstance(alpha, str) or alpha.ndim > 0:
-            return None
-        if self._equations.gram.order <= EXACT_FEATURES:
-            return None
-        with one_blas_thread(self._equations.gram.order):
-            return self._solution(float(alpha))[0]
-
-    def _solution(
-        self, alpha: float, inverse: ShiftedInverse | None = None
-    ) -> tuple[Solution, Array]:
-        """The solution and the predictions for a penalty, by a factor that may be known."""
-        if alpha not in self._solved:
-            inverse = shifted_inverse(self._equations, alpha) if inverse is None else inverse
-            found = solution(self._equations, inverse)
-            fitted, lengths = np.empty(self.rows.targets.shape), np.empty(self.rows.n_sampled)
-            many = self._equations.gram.order > MANY_FEATURES
-            for some in slices(self.rows.n_sampled, SOME_ROWS if many else self.rows.n_sampled):
-                centered = self._centered(some)
-                fitted[some] = centered @ found.coef
-                lengths[some] = inverse.squared_lengths(centered)
-            if isinstance(inverse, ShiftedCholesky):
-                inverse.drop_factor(self._equations)
-            self._solved[alpha] = found, self._left_out(fitted, lengths)
-        return self._solved[alpha]
 
     def errors(self, alpha: float) -> Array:
         """Squared errors in units of the variance, summed over the targets."""
@@ -359,28 +319,20 @@ class LeaveOneOut:
         return self._errors(self._left_out(nothing, nothing[:, 0]))
 
     def _chosen(self) -> float:
-        if self._equations.gram.order > EXACT_FEATURES:
+        if not self.path.is_exact:
             return self._chosen_by_steps()
         with one_blas_thread(self._equations.gram.order):
-            self._decompose()
-            assert self._eigen is not None
-            alphas = self._grid()
-            criterion = exact_criterion(self._equations, "evidence", self._eigen)
+            alphas, criterion = self._grid(), self.path.criterion("evidence")
             favored = int(np.argmin([criterion(alpha) for alpha in alphas]))
             # Errors take longer than evidences and are known less exactly, so they are sparser.
             tried = alphas[favored % SPARSER :: SPARSER]
             errors = [self._errors(outputs) for outputs in self._by_eigenvectors(tried)]
         return tried[self._corrected(favored // SPARSER, errors)]
 
-    def _decompose(self) -> None:
-        self._eigen = Eigendecomposition(self._equations)
-        self._rotated = self._centered() @ self._eigen.vectors
-        self._cross = self._eigen.vectors.T @ self._equations.cross
-
     def _grid(self) -> list[float]:
         """Penalties of fixed ratios to the trace, which hardly depend on rounding errors."""
         trace, step = self._equations.trace, DECADE / PER_DECADE
-        low, high = ((limit - np.log(trace)) / step for limit in bounds(self._equations))
+        low, high = ((limit - np.log(trace)) / step for limit in self.path.bounds)
         numbers = np.arange(int(np.ceil(low)), int(np.floor(high)) + 1)
         return [float(alpha) for alpha in trace * np.exp(step * numbers)]
 
@@ -406,13 +358,10 @@ class LeaveOneOut:
 
         Each step takes a Cholesky factor.
         """
-        inverse = choose(self._equations, "evidence")
-        start = inverse.alpha
-        if isinstance(inverse, ShiftedCholesky) and not self._equations.gram.is_float32:
-            # Weights are computed again, with the same bits as in `LeastSquares.solve`.
-            inverse.weights = None
+        solution = self.path.best("evidence")
+        start = solution.alpha
         with one_blas_thread(self._equations.gram.order):
-            self._solution(start, inverse)
+            self._by_factor(solution)
         tried = {0: self.errors(start)}
         for direction in (1, -1):
             step = 0

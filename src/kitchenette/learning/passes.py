@@ -15,11 +15,10 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from kitchenette.data.blocks import some_rows
 from kitchenette.data.keys import Keys, can_be_hashed, row_keys
 from kitchenette.data.reduction import ByStart, in_order
 from kitchenette.data.rows import slices, take
-from kitchenette.data.source import Block, Source
+from kitchenette.data.source import Block, RowsInMemory, Source
 from kitchenette.learning.least_squares import LeastSquares
 from kitchenette.learning.losses import Loss, Squared
 from kitchenette.learning.partial import (
@@ -374,11 +373,17 @@ class FeatureRows:
 
 
 def feature_rows(
-    fitted: FittedMap, X: Any, targets: NDArray[Any], coding: TargetCoding, weights: Array
+    fitted: FittedMap,
+    rows: Source | RowsInMemory,
+    targets: NDArray[Any],
+    coding: TargetCoding,
+    weights: Array,
 ) -> FeatureRows:
     """Rows of which features are computed in every pass, in memory or from a source."""
-    made = SourceRows if isinstance(X, Source) else FeatureRows
-    return made(fitted, X, targets, coding, weights)
+    block = rows.whole()
+    if block is None:
+        return SourceRows(fitted, rows, targets, coding, weights)
+    return FeatureRows(fitted, block.X, targets, coding, weights)
 
 
 class SourceRows(FeatureRows):
@@ -390,7 +395,7 @@ class SourceRows(FeatureRows):
     def __init__(
         self,
         fitted: FittedMap,
-        X: Source,
+        X: Any,
         targets: NDArray[Any],
         coding: TargetCoding,
         weights: Array,
@@ -400,7 +405,8 @@ class SourceRows(FeatureRows):
 
     def some(self, which: NDArray[np.intp]) -> Any:
         """These rows alone, in memory."""
-        rows = some_rows(self._X, which)
+        wanted, places = np.unique(which, return_inverse=True)
+        rows = take(self._X.without_targets().take(wanted).X, places)
         return FeatureRows(
             self._fitted, rows, self.targets[which], self.coding, self.weights[which]
         )

@@ -1,7 +1,8 @@
-"""The choice of the penalty from the statistics alone.
+"""The solutions for all penalties, and the choice of one.
 
-Two criteria are minimized; n is the number of observations, N = n - 1 with an
-intercept and n without, and edf the trace of G (G + alpha I)^-1:
+`PenaltyPath` answers for every alpha what criteria ask: residuals, effective parameters,
+determinants, predictions. Two criteria need the statistics alone; n is the number of observations,
+N = n - 1 with an intercept and n without, and edf the trace of G (G + alpha I)^-1:
 
 * "gcv": generalized cross-validation, n rss / (N - edf)^2 with the rss of all targets
   together (Golub, Heath and Wahba 1979);
@@ -9,7 +10,9 @@ intercept and n without, and edf the trace of G (G + alpha I)^-1:
   likelihood noise variance of each target: the sum over the targets of
   N log((rss + alpha |w|^2) / N) + log |I + G / alpha|.
 
-Up to EXACT_FEATURES features an eigendecomposition gives both for every alpha. For more
+`LeaveOneOut` and validation rows are further criteria on the same path.
+
+Up to EXACT_FEATURES features an eigendecomposition gives everything for every alpha. For more
 features it costs more than twenty Cholesky factors, so each alpha is tried by a Cholesky
 factor instead. It also gives the first two derivatives, and Newton's method needs two or three
 factors. rss and determinant are then exact as well; traces of powers of (G + alpha I)^-1 are
@@ -19,35 +22,39 @@ less than 2e-4 relatively for 10^5 rows or more. "evidence" needs traces for its
 
 Of a Gram matrix in float32, one factor at a time is kept; if the best alpha was not the last one
 that was tried, it is factored once more.
-
-`Pilot` guesses the penalty from a few rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 from scipy.linalg import eigh
 from scipy.optimize import minimize_scalar
 
+from kitchenette.data.rows import slices
 from kitchenette.learning.gram import Array
 from kitchenette.learning.solution import (
     Eigendecomposition,
     NormalEquations,
     ShiftedCholesky,
     ShiftedEigen,
-    ShiftedInverse,
+    Solution,
     residuals,
     shifted_inverse,
+    solution,
 )
 from kitchenette.resources import one_blas_thread
 from kitchenette.sketching.random import Stream
 
+Found = TypeVar("Found")
 CRITERIA = ("gcv", "evidence")
-EXACT_FEATURES = 1024
-PROBES = 32
+EXACT_FEATURES = 1024  # up to which an eigendecomposition takes less than a second
+CHEAPER_FACTORS = 24  # an eigendecomposition costs as much as this many Cholesky factors (measured)
+PROBES = 32  # sign vectors; see above for the error of the traces
 # With no more rows than features G is singular, and a penalty below this multiple of the trace
 # would let rounding errors determine some of the weights.
 SINGULAR_PENALTY = 1e-6
@@ -58,6 +65,8 @@ NEAR = DECADE / 10  # the tolerance of Newton's method in log(alpha)
 TRIES = 12  # the largest number of Cholesky factors
 SAFE = 1e-50, 1e50  # the range of sums of squares whose products do not overflow
 CONSTANT = 4 * float(np.finfo(np.float32).eps)  # the relative spread of constant features
+LARGEST_PRODUCT = 256  # columns of a product that gives the outputs for several penalties
+SMALLEST_PART = 1e-10  # a smaller 1 - leverage consists of rounding errors
 TREND_PARTS = 4  # parts of the rows, which show how the penalty depends on their number
 LEAST_PART = 20  # rows of such a part
 TREND_LIMITS = -1.5, 0.0  # of the power of the number of rows to which penalties are proportional
@@ -65,7 +74,7 @@ FACTOR_LIMITS = np.log(1e-4), 0.0  # of the logarithm of the extrapolated factor
 
 
 @dataclass(frozen=True)
-class Trial:
+class Terms:
     """The quantities from which the criteria are computed for one alpha."""
 
     rss: Array
@@ -74,22 +83,17 @@ class Trial:
     log_determinant: float
 
 
-def criterion_value(equations: NormalEquations, criterion: str, trial: Trial) -> float:
+def criterion_value(equations: NormalEquations, criterion: str, terms: Terms) -> float:
     """The value of the criterion, infinite where it is undefined."""
     N = equations.degrees_of_freedom
-    floor = _rss_floor(equations)
+    floor = equations.rss_floor
     if criterion == "gcv":
-        left = N - trial.effective_dof
-        rss = float(np.maximum(trial.rss, floor).sum())
+        left = N - terms.effective_dof
+        rss = float(np.maximum(terms.rss, floor).sum())
         return equations.n_observations * rss / left**2 if left > 0 else np.inf
     varying = equations.target_squares > 0
-    loss = np.maximum(trial.rss + trial.penalty, floor)[varying]
-    return float(np.sum(N * np.log(loss / N) + trial.log_determinant))
-
-
-def _rss_floor(equations: NormalEquations) -> Array:
-    """The rounding error of rss, below which differences of rss are meaningless."""
-    return equations.resolution * equations.target_squares
+    loss = np.maximum(terms.rss + terms.penalty, floor)[varying]
+    return float(np.sum(N * np.log(loss / N) + terms.log_determinant))
 
 
 def check_observations(criterion: str, n_observations: float, fit_intercept: bool) -> None:
@@ -101,97 +105,242 @@ def check_observations(criterion: str, n_observations: float, fit_intercept: boo
         )
 
 
-def choose(
-    equations: NormalEquations, criterion: str, alphas: Array | None = None
-) -> ShiftedInverse:
-    """(G + alpha I)^-1 for the best of the given alphas, or of all positive numbers."""
-    check_observations(criterion, equations.n_observations, equations.fit_intercept)
-    small = equations.gram.order <= EXACT_FEATURES
-    if equations.trace == 0 or not np.any(equations.target_squares > 0):
-        # The features or the targets are constant, so every penalty gives zero weights.
-        any_alpha = max(1.0, equations.trace) if alphas is None else float(alphas.max())
-        return shifted_inverse(equations, any_alpha)
-    scale, squares = equations.trace, float(equations.target_squares.max())
-    if not (SAFE[0] < scale < SAFE[1] and SAFE[0] < squares < SAFE[1]):
-        # Products of four of these numbers could overflow or underflow.
-        scaled = None if alphas is None else alphas / scale
-        alpha = choose(_normalized(equations), criterion, scaled).alpha * scale
-        if alphas is not None:
-            alpha = float(alphas[np.argmin(np.abs(alphas - alpha))])
-        return shifted_inverse(equations, alpha)
-    if alphas is not None:
-        return _best_of(equations, criterion, alphas, small)
-    if small:
-        eigen = Eigendecomposition(equations)
-        alpha = _minimum(equations, criterion, exact_criterion(equations, criterion, eigen))
-        return ShiftedEigen(eigen, alpha)
-    return _search(equations, criterion)
+def vary(trace: float, size: float) -> bool:
+    """Whether features of this trace vary by more than rounding errors of their squares' sum."""
+    return trace > CONSTANT**2 * size
 
 
-def _normalized(equations: NormalEquations) -> NormalEquations:
-    """The same problem with features and targets scaled to a size of about one."""
-    root, size = np.sqrt(equations.trace), np.sqrt(float(equations.target_squares.max()))
-    return replace(
-        equations,
-        gram=type(equations.gram)(equations.gram.order, equations.gram.values / equations.trace),
-        cross=equations.cross / root / size,
-        target_squares=equations.target_squares / size / size,
-        feature_mean=equations.feature_mean / root,
-        target_mean=equations.target_mean / size,
-    )
-
-
-def bounds(equations: NormalEquations) -> tuple[float, float]:
+def penalty_range(
+    trace: float, resolution: float, order: int, degrees_of_freedom: float
+) -> tuple[float, float]:
     """The logarithms of the smallest and the largest alpha considered."""
-    smallest = equations.resolution
-    if equations.degrees_of_freedom <= equations.gram.order:
+    smallest = resolution
+    if degrees_of_freedom <= order:
         smallest = max(smallest, SINGULAR_PENALTY)
-    smallest *= equations.trace
-    return float(np.log(smallest)), float(np.log(LARGEST_PENALTY * equations.trace))
+    return float(np.log(smallest * trace)), float(np.log(LARGEST_PENALTY * trace))
 
 
-def _best_of(
-    equations: NormalEquations, criterion: str, alphas: Array, small: bool
-) -> ShiftedInverse:
-    if small:
-        eigen = Eigendecomposition(equations)
-        value = exact_criterion(equations, criterion, eigen)
-        heights = np.array([value(alpha) for alpha in alphas])
-        best = int(np.argmin(heights) if np.isfinite(heights).any() else np.argmax(alphas))
-        return ShiftedEigen(eigen, float(alphas[best]))
-    tries = _Tries(equations, criterion)
-    for alpha in alphas:
-        tries.attempt(float(alpha))
-    return tries.found() or shifted_inverse(equations, float(alphas.max()))
+class PenaltyPath:
+    """The solutions of normal equations for all penalties.
 
+    Parameters
+    ----------
+    equations : NormalEquations
+        The equations. They must not change while the path is used.
+    """
 
-def exact_criterion(
-    equations: NormalEquations, criterion: str, eigen: Eigendecomposition
-) -> Callable[[float], float]:
-    """The criterion as a function of alpha, by an eigendecomposition."""
-    values = eigen.values
-    squares = np.square(eigen.vectors.T @ equations.cross)
+    def __init__(self, equations: NormalEquations):
+        self.equations = equations
+        self._solutions: dict[float, Solution] = {}
 
-    def value(alpha: float) -> float:
-        inverse = ShiftedEigen(eigen, alpha)
-        explained = inverse.diagonal @ squares
-        penalty = alpha * (np.square(inverse.diagonal) @ squares)
-        trial = Trial(
-            rss=equations.target_squares - explained - penalty,
-            penalty=penalty,
-            effective_dof=float(values @ inverse.diagonal),
-            log_determinant=inverse.log_determinant_ratio(),
+    @property
+    def is_exact(self) -> bool:
+        """Whether an eigendecomposition is cheap enough to serve all penalties."""
+        return self.equations.gram.order <= EXACT_FEATURES
+
+    @cached_property
+    def eigen(self) -> Eigendecomposition:
+        """The eigendecomposition of the Gram matrix."""
+        return Eigendecomposition(self.equations)
+
+    @cached_property
+    def rotated_cross(self) -> Array:
+        """The right-hand sides in the coordinates of the eigenvectors."""
+        return self.eigen.vectors.T @ self.equations.cross
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The logarithms of the smallest and the largest alpha considered."""
+        equations = self.equations
+        return penalty_range(
+            equations.trace,
+            equations.resolution,
+            equations.gram.order,
+            equations.degrees_of_freedom,
         )
-        return criterion_value(equations, criterion, trial)
 
-    return value
+    @property
+    def is_safe(self) -> bool:
+        """Whether features and targets vary, within the range of numbers."""
+        sizes = self.equations.trace, float(self.equations.target_squares.max())
+        return all(SAFE[0] < size < SAFE[1] for size in sizes)
+
+    # ------------------------------------------------------------ solutions
+
+    def solution(self, alpha: float) -> Solution:
+        """The solution for a penalty, by a Cholesky factor if there is one."""
+        if alpha not in self._solutions:
+            self._solutions[alpha] = solution(
+                self.equations, shifted_inverse(self.equations, alpha)
+            )
+        return self._solutions[alpha]
+
+    def solutions(self, alphas: Array) -> list[Solution]:
+        """The solutions for several penalties, by factors, or by eigenvectors if many."""
+        if alphas.size < CHEAPER_FACTORS or self.equations.gram.is_float32:
+            return [self.solution(float(alpha)) for alpha in alphas]
+        return [
+            solution(self.equations, ShiftedEigen(self.eigen, float(alpha))) for alpha in alphas
+        ]
+
+    def solve(self, alpha: str | Array, criterion: str = CRITERIA[0]) -> Solution:
+        """The solution for a penalty, the best of several ones, or the best of all."""
+        if isinstance(alpha, str):
+            return self.best(alpha)
+        return self.solution(float(alpha)) if alpha.ndim == 0 else self.best(criterion, alpha)
+
+    def diagonals(self, alphas: Sequence[float] | Array) -> Array:
+        """The eigenvalues of (G + alpha I)^-1 for each alpha, shape (order, n_penalties)."""
+        return np.stack([ShiftedEigen(self.eigen, float(alpha)).diagonal for alpha in alphas], 1)
+
+    def coefs(self, alphas: Sequence[float] | Array) -> Array:
+        """The weights for several penalties, shape (n_penalties, order, n_targets)."""
+        scaled = self.diagonals(alphas).T[:, :, None] * self.rotated_cross
+        return np.matmul(self.eigen.vectors, scaled)
+
+    # ------------------------------------------------------------ criteria
+
+    def criterion(self, name: str) -> Callable[[float], float]:
+        """A criterion as a function of alpha, by the eigendecomposition."""
+        equations, squares = self.equations, np.square(self.rotated_cross)
+
+        def value(alpha: float) -> float:
+            inverse = ShiftedEigen(self.eigen, alpha)
+            explained = inverse.diagonal @ squares
+            penalty = alpha * (np.square(inverse.diagonal) @ squares)
+            rss = equations.target_squares - explained - penalty
+            terms = Terms(rss, penalty, inverse.effective_dof(), inverse.log_determinant_ratio())
+            return criterion_value(equations, name, terms)
+
+        return value
+
+    def best(self, criterion: str, alphas: Array | None = None) -> Solution:
+        """The solution for the best of the given alphas, or of all positive numbers."""
+        equations = self.equations
+        check_observations(criterion, equations.n_observations, equations.fit_intercept)
+        if equations.trace == 0 or not np.any(equations.target_squares > 0):
+            # The features or the targets are constant, so every penalty gives zero weights.
+            return self.solution(
+                max(1.0, equations.trace) if alphas is None else float(alphas.max())
+            )
+        if not self.is_safe:  # products of four of these numbers could overflow or underflow
+            scale = equations.trace
+            scaled = None if alphas is None else alphas / scale
+            alpha = PenaltyPath(equations.normalized()).best(criterion, scaled).alpha * scale
+            if alphas is not None:
+                alpha = float(alphas[np.argmin(np.abs(alphas - alpha))])
+            return self.solution(alpha)
+        if self.is_exact:
+            value = self.criterion(criterion)
+            if alphas is None:
+                alpha = self._found(minimum(value, *self.bounds, equations.trace), criterion)
+            else:
+                heights = np.array([value(one) for one in alphas])
+                some = np.isfinite(heights).any()
+                alpha = float(alphas[np.argmin(heights) if some else np.argmax(alphas)])
+            return solution(equations, ShiftedEigen(self.eigen, alpha))
+        if alphas is None:
+            return solution(equations, self._found(self._search(criterion).found(), criterion))
+        tries = Tries(equations, criterion)
+        for one in alphas:
+            tries.attempt(float(one))
+        factor = tries.found()
+        return self.solution(float(alphas.max())) if factor is None else solution(equations, factor)
+
+    def _found(self, result: Found | None, criterion: str) -> Found:
+        if result is None:
+            raise ValueError(
+                f"{criterion!r} cannot choose alpha: there are {self.equations.n_observations:g} "
+                "observations, not more than the effective number of parameters. Pass alpha as a "
+                "number."
+            )
+        return result
+
+    def _search(self, criterion: str) -> Tries:
+        """Newton's method from a guess, with steps of at most a decade."""
+        tries = Tries(self.equations, criterion)
+        low, high = self.bounds
+        below, above = -np.inf, np.inf  # bounds of the minimum so far
+        x = float(np.clip(self._guess(criterion), low, high))
+        for _ in range(TRIES):
+            attempt = tries.attempt(float(np.exp(x)))
+            slope, curvature = attempt.slope() if attempt else (-np.inf, 0.0)
+            step = -float(np.copysign(DECADE, slope))
+            if curvature * DECADE > abs(slope):
+                step = -slope / curvature
+            below, above = (below, x) if slope > 0 else (x, above)
+            following = float(np.clip(x + step, low, high))
+            if not below < following < above:
+                following = (below + above) / 2
+            if abs(step) < NEAR or not np.isfinite(following) or above - below < NEAR:
+                break
+            x = following
+        return tries
+
+    def _guess(self, criterion: str) -> float:
+        """log(alpha) extrapolated from its exact choices for two subsets of the features.
+
+        The best penalty per feature changes steadily with the number of features.
+        """
+        order = self.equations.gram.order
+        # Larger subsets do not improve the guess.
+        sizes = [max(1, EXACT_FEATURES * part // 16) for part in (6, 3)]
+        guesses = []
+        for m in sizes:
+            part = PenaltyPath(self.equations.leading(m))
+            if part.equations.trace == 0:
+                return float(np.log(1e-5 * self.equations.trace))
+            found = minimum(part.criterion(criterion), *part.bounds, part.equations.trace)
+            guesses.append(float(np.log(self._found(found, criterion) * order / m)))
+        more, fewer = guesses
+        trend = (more - fewer) * float(np.log2(order / sizes[0]))
+        return more + float(np.clip(trend, -DECADE, DECADE))
 
 
-def _minimum(equations: NormalEquations, criterion: str, value: Callable[[float], float]) -> float:
-    found = minimum(value, *bounds(equations), equations.trace)
-    if found is None:
-        raise ValueError(_too_few_rows(equations, criterion))
-    return found
+@dataclass(frozen=True)
+class RotatedRows:
+    """Rows in the coordinates of eigenvectors, in which a penalty takes a product by a diagonal.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (n_rows, order)
+        Centered rows times eigenvectors.
+    cross : ndarray of shape (order, n_targets)
+        The right-hand sides in the same coordinates.
+    """
+
+    rows: Array
+    cross: Array
+
+    def fitted(self, diagonals: Array) -> Iterator[tuple[Array, Array]]:
+        """Predictions and squared lengths for each penalty, by few products of large matrices."""
+        n_targets = self.cross.shape[1]
+        lengths = np.square(self.rows) @ diagonals
+        for some in slices(diagonals.shape[1], max(1, LARGEST_PRODUCT // n_targets)):
+            weights = diagonals[:, some, None] * self.cross[:, None, :]
+            outputs = self.rows @ weights.reshape(len(weights), -1)
+            for number, i in enumerate(range(some.start, some.stop)):
+                yield outputs[:, number * n_targets : (number + 1) * n_targets], lengths[:, i]
+
+
+def left_out_residuals(
+    residuals: Array, lengths: Array, units: Array, of_intercept: float
+) -> Array:
+    """Residuals of rows in models without one observation of the row.
+
+    Parameters
+    ----------
+    residuals : ndarray of shape (n_rows, n_targets)
+        Those in the model of all rows.
+    lengths : ndarray of shape (n_rows,)
+        c' (G + alpha I)^-1 c for the centered rows c.
+    units : ndarray of shape (n_rows,)
+        The weight of one observation of each row.
+    of_intercept : float
+        1 / n if there is an intercept, else zero.
+    """
+    leverages = units * (lengths + of_intercept)
+    return residuals / np.maximum(1 - leverages, SMALLEST_PART)[:, None]
 
 
 def minimum(value: Callable[[float], float], low: float, high: float, unit: float) -> float | None:
@@ -226,7 +375,7 @@ def minimum(value: Callable[[float], float], low: float, high: float, unit: floa
     return float(unit * np.exp(steps * STEP))
 
 
-class _Tries:
+class Tries:
     """Evaluates the criterion by Cholesky factors and keeps the best factor."""
 
     def __init__(self, equations: NormalEquations, criterion: str):
@@ -240,7 +389,7 @@ class _Tries:
         # all alphas make correlated errors that hardly move the minimum.
         self.probes = Stream(0, "trace").signs(PROBES, order).T.astype(np.float64)
 
-    def attempt(self, alpha: float) -> _Attempt | None:
+    def attempt(self, alpha: float) -> Attempt | None:
         """Try an alpha; None if it is so small that the criterion is undefined."""
         equations, order = self.equations, self.equations.gram.order
         if equations.gram.is_float32 and self.latest is not None:
@@ -252,22 +401,24 @@ class _Tries:
         both = inverse.solve(np.concatenate([equations.cross, self.probes], axis=1))
         w, p = np.split(both, [equations.cross.shape[1]], axis=1)
         p *= alpha
-        inverse.weights = w = inverse.refined(equations, w.copy())
+        w = inverse.refined(equations, w.copy())
+        if equations.gram.is_float32:
+            inverse.weights = w
         rss, penalty = residuals(equations, w, alpha)
-        if np.any(rss < -_rss_floor(equations)):
+        if np.any(rss < -equations.rss_floor):
             return None
         effective_dof = order - float(np.vdot(self.probes, p)) / PROBES
         if self.criterion == "gcv":
             spread = np.sqrt(2 * min(order, equations.degrees_of_freedom) / PROBES)
             if equations.degrees_of_freedom - effective_dof < 5 * spread:
                 effective_dof = inverse.effective_dof()  # the estimate is too inaccurate here
-        trial = Trial(rss, penalty, effective_dof, inverse.log_determinant_ratio())
-        height = criterion_value(equations, self.criterion, trial)
+        terms = Terms(rss, penalty, effective_dof, inverse.log_determinant_ratio())
+        height = criterion_value(equations, self.criterion, terms)
         if not np.isfinite(height):
             return None
         if height < self.lowest:
             self.lowest, self.best = height, inverse
-        return _Attempt(self, inverse, w, p, trial)
+        return Attempt(self, inverse, w, p, terms)
 
     def found(self) -> ShiftedCholesky | None:
         """The best one of all attempts, with its factor, or None if all failed."""
@@ -279,18 +430,18 @@ class _Tries:
 
 
 @dataclass(frozen=True)
-class _Attempt:
+class Attempt:
     """The results for one alpha: w = A^-1 b and p = alpha A^-1 probes, with A = G + alpha I."""
 
-    tries: _Tries
+    tries: Tries
     inverse: ShiftedCholesky
     w: Array
     p: Array
-    trial: Trial
+    terms: Terms
 
     def slope(self) -> tuple[float, float]:
         """The first two derivatives of "evidence" or log "gcv" with respect to log(alpha)."""
-        equations, trial, alpha = self.tries.equations, self.trial, self.inverse.alpha
+        equations, terms, alpha = self.tries.equations, self.terms, self.inverse.alpha
         # x'A^-1 x is the squared norm of L^-1 x, so forward substitution suffices for it.
         half = self.inverse.factor.forward(np.concatenate([self.w, self.p], axis=1))
         squares = alpha * np.einsum("ij,ij->j", half, half)
@@ -301,10 +452,10 @@ class _Attempt:
         t3 = float(squares[n_targets:].sum()) / PROBES
         dof_1, dof_2 = t2 - t1, 3 * t2 - 2 * t3 - t1
         wu = alpha * squares[:n_targets]  # alpha w'u, where u = alpha A^-1 w
-        floor, N = _rss_floor(equations), equations.degrees_of_freedom
+        floor, N = equations.rss_floor, equations.degrees_of_freedom
         if self.tries.criterion == "gcv":
-            total, left = float(np.maximum(trial.rss, floor).sum()), N - trial.effective_dof
-            fitted = trial.rss > floor
+            total, left = float(np.maximum(terms.rss, floor).sum()), N - terms.effective_dof
+            fitted = terms.rss > floor
             u = alpha * self.inverse.factor.backward(half[:, :n_targets])
             uu = alpha * np.einsum("ij,ij->j", u, u)
             rss_1 = float(2 * wu[fitted].sum()) / total
@@ -314,74 +465,17 @@ class _Attempt:
                 rss_2 - rss_1**2 + 2 * dof_2 / left + 2 * (dof_1 / left) ** 2,
             )
         varying = equations.target_squares > 0
-        loss = np.maximum(trial.rss + trial.penalty, floor)[varying]
-        loss_1, loss_2 = trial.penalty[varying] / loss, (trial.penalty - 2 * wu)[varying] / loss
+        loss = np.maximum(terms.rss + terms.penalty, floor)[varying]
+        loss_1, loss_2 = terms.penalty[varying] / loss, (terms.penalty - 2 * wu)[varying] / loss
         return (
-            float(np.sum(N * loss_1 - trial.effective_dof)),
+            float(np.sum(N * loss_1 - terms.effective_dof)),
             float(np.sum(N * (loss_2 - loss_1**2) - dof_1)),
         )
 
 
-def _search(equations: NormalEquations, criterion: str) -> ShiftedInverse:
-    """Newton's method from a guess, with steps of at most a decade."""
-    tries = _Tries(equations, criterion)
-    low, high = bounds(equations)
-    below, above = -np.inf, np.inf  # bounds of the minimum so far
-    x = float(np.clip(_guess(equations, criterion), low, high))
-    for _ in range(TRIES):
-        attempt = tries.attempt(float(np.exp(x)))
-        slope, curvature = attempt.slope() if attempt else (-np.inf, 0.0)
-        step = -float(np.copysign(DECADE, slope))
-        if curvature * DECADE > abs(slope):
-            step = -slope / curvature
-        below, above = (below, x) if slope > 0 else (x, above)
-        following = float(np.clip(x + step, low, high))
-        if not below < following < above:
-            following = (below + above) / 2
-        if abs(step) < NEAR or not np.isfinite(following) or above - below < NEAR:
-            break
-        x = following
-    best = tries.found()
-    if best is None:
-        raise ValueError(_too_few_rows(equations, criterion))
-    return best
-
-
-def _guess(equations: NormalEquations, criterion: str) -> float:
-    """log(alpha) extrapolated from its exact choices for two subsets of the features.
-
-    The best penalty per feature changes steadily with the number of features.
-    """
-    order = equations.gram.order
-    # Larger subsets do not improve the guess.
-    sizes = [max(1, EXACT_FEATURES * part // 16) for part in (6, 3)]
-    guesses = []
-    for m in sizes:
-        part = replace(
-            equations,
-            gram=equations.gram.leading(m),
-            cross=equations.cross[:m],
-            feature_mean=equations.feature_mean[:m],
-        )
-        if part.trace == 0:
-            return float(np.log(1e-5 * equations.trace))
-        value = exact_criterion(part, criterion, Eigendecomposition(part))
-        guesses.append(float(np.log(_minimum(part, criterion, value) * order / m)))
-    more, fewer = guesses
-    trend = (more - fewer) * float(np.log2(order / sizes[0]))
-    return more + float(np.clip(trend, -DECADE, DECADE))
-
-
-def _too_few_rows(equations: NormalEquations, criterion: str) -> str:
-    return (
-        f"{criterion!r} cannot choose alpha: there are {equations.n_observations:g} observations, "
-        "not more than the effective number of parameters. Pass alpha as a number."
-    )
-
-
 @dataclass(frozen=True)
-class Pilot:
-    """Kernel ridge regression on a few rows, to choose a penalty.
+class RidgeOfRows:
+    """Kernel ridge regression on a few rows, to guess a penalty.
 
     Attributes
     ----------
@@ -406,7 +500,7 @@ class Pilot:
     size: float
     fit_intercept: bool
 
-    def part(self, rows: slice) -> Pilot:
+    def part(self, rows: slice) -> RidgeOfRows:
         """Some of the rows."""
         some = {name: getattr(self, name)[rows] for name in ("columns", "weights", "counts")}
         return replace(self, gram=self.gram[rows, rows], **some)
@@ -421,35 +515,37 @@ class Pilot:
         errors : ndarray of shape (n_rows, n_targets)
             The errors of models without one observation of the row.
         """
-        shares, weight_roots = self.weights / self.weights.sum(), np.sqrt(self.weights)[:, None]
+        total = float(self.weights.sum())
+        shares, roots = self.weights / total, np.sqrt(self.weights)[:, None]
         size = float(self.weights @ (self.gram.diagonal() + self.size))
         gram, Y = self.gram.copy(), self.columns
         if self.fit_intercept:
             Y = Y - shares @ Y
             gram -= shares @ gram
             gram -= (gram @ shares)[:, None]
-        gram *= weight_roots
-        gram *= weight_roots.T
+        gram *= roots
+        gram *= roots.T
         with one_blas_thread(gram.shape[0]):
             values, vectors = eigh(gram, overwrite_a=True)
         values = np.maximum(values, 0)
         trace = float(values.sum())
-        if not trace > CONSTANT**2 * size:
-            return max(1.0, size), Y  # the features are constant up to rounding
-        scaled = weight_roots * Y
-        rotated, squares = vectors.T @ scaled, np.square(vectors)
-        spreads = np.square(scaled).mean(axis=0)
+        if not vary(trace, size):
+            return max(1.0, size), Y
+        # The rows times the eigenvectors of the Gram matrix of the features, times their weights.
+        rotated = vectors * np.sqrt(values)
+        rows = RotatedRows(rotated / roots, rotated.T @ (roots * Y))
+        spreads = self.weights @ np.square(Y) / len(Y)
         spreads = np.where(spreads > 0, spreads, 1.0)
-        best, least, found = 1.0, np.inf, scaled
-        for alpha in trace * 10 ** np.arange(-8.0, 2.0, 0.5):
-            shrunk = values / (values + alpha)
-            leverages = squares @ shrunk + self.fit_intercept * shares
-            left_out = np.maximum(1 - leverages / self.counts, 1e-10)[:, None]
-            residuals = (scaled - vectors @ (shrunk[:, None] * rotated)) / left_out
-            error = float((np.square(residuals) / spreads).sum())
+        alphas = trace * 10 ** np.arange(-8.0, 2.0, 0.5)
+        units, of_intercept = self.weights / self.counts, self.fit_intercept / total
+        best, least, found = 1.0, np.inf, Y
+        fits = rows.fitted(1 / (values[:, None] + alphas))
+        for alpha, (fitted, lengths) in zip(alphas, fits, strict=True):
+            errors = left_out_residuals(Y - fitted, lengths, units, of_intercept)
+            error = float((self.weights @ np.square(errors) / spreads).sum())
             if error < least:
-                best, least, found = float(alpha), error, residuals
-        return best, found / weight_roots
+                best, least, found = float(alpha), error, errors
+        return best, found
 
     def trend(self, alpha: float, n_rows: int) -> float:
         """A factor by which the best penalty of all rows differs from ``alpha``, that of these.

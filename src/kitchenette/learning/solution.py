@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.linalg
@@ -20,7 +20,12 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
 
-from kitchenette.learning.gram import Array, CholeskyFactor, PackedSymmetric
+from kitchenette.learning.gram import (
+    Array,
+    CholeskyFactor,
+    ConjugateGradients,
+    PackedSymmetric,
+)
 from kitchenette.resources import one_blas_thread
 from kitchenette.sketching.rows import blocks_of_rows
 
@@ -67,15 +72,41 @@ class NormalEquations:
         """The part of the trace below which G counts as singular: ten times the resolution."""
         return 10 * self.resolution
 
+    @property
+    def rss_floor(self) -> Array:
+        """The rounding error of rss, below which differences of rss are meaningless."""
+        return self.resolution * self.target_squares
+
     @cached_property
     def trace(self) -> float:
         return float(self.gram.diagonal().sum())
+
+    def leading(self, order: int) -> Self:
+        """The equations of the first features alone."""
+        return replace(
+            self,
+            gram=self.gram.leading(order),
+            cross=self.cross[:order],
+            feature_mean=self.feature_mean[:order],
+        )
+
+    def normalized(self) -> Self:
+        """The same problem with features and targets scaled to a size of about one."""
+        root, size = np.sqrt(self.trace), np.sqrt(float(self.target_squares.max()))
+        return replace(
+            self,
+            gram=type(self.gram)(self.gram.order, self.gram.values / self.trace),
+            cross=self.cross / root / size,
+            target_squares=self.target_squares / size / size,
+            feature_mean=self.feature_mean / root,
+            target_mean=self.target_mean / size,
+        )
 
     @property
     def least_penalty(self) -> float:
         """The penalty below which rounding errors of G decide, as they do without a penalty.
 
-        It is half the least one that is chosen (`regularization.bounds`), whatever its rounding.
+        It is half the least one that is chosen (`PenaltyPath.bounds`), whatever its rounding.
         With float32 features, whose own rounding errors are larger than those of G, smaller ones
         have a Cholesky factor too.
         """
@@ -122,10 +153,9 @@ class ShiftedCholesky:
 
     def refined(self, equations: NormalEquations, X: Array) -> Array:
         """The weights for the targets as exact as G, from an approximate solution X."""
-        gram, alpha = equations.gram, self.alpha
-        if not gram.is_float32:
+        if not equations.gram.is_float32:
             return X
-        return refined(lambda V: gram.product(V) + alpha * V, self.solve, equations.cross, X)
+        return refined(equations.gram.product, self.alpha, self.solve, equations.cross, X)
 
     def squared_lengths(self, Z: Array) -> Array:
         return np.square(self.whitened(Z)).sum(axis=0)
@@ -283,6 +313,8 @@ class Solution:
     feature_mean : ndarray of shape (n_features,)
         The weighted mean m of the features, or zero without intercept; the variance of
         predictions grows with the distance from it.
+    inverse : ShiftedCholesky or ShiftedEigen
+        (G + alpha I)^-1.
 
     Notes
     -----
@@ -319,16 +351,12 @@ class Solution:
     weight_scale: float
     fit_intercept: bool
     feature_mean: Array
-    _inverse: ShiftedInverse = field(repr=False)
-
-    def whitened(self, Z: Array) -> Array:
-        """V with V'V = Z (G + alpha I)^-1 Z', for centered features Z."""
-        return self._inverse.whitened(Z)
+    inverse: ShiftedInverse = field(repr=False)
 
     @cached_property
     def effective_dof(self) -> float:
         """The trace of G (G + alpha I)^-1; an intercept counts one more."""
-        return self._inverse.effective_dof()
+        return self.inverse.effective_dof()
 
     @cached_property
     def noise_variance(self) -> Array:
@@ -380,7 +408,7 @@ class Solution:
             raise ValueError(f"Z has {Z.shape[1]} columns, but the solution has {n_features}.")
         factor = np.empty(Z.shape[0])
         for rows, block in blocks_of_rows(Z, max(VARIANCE_ROWS, VARIANCE_NUMBERS // n_features)):
-            factor[rows] = self._inverse.squared_lengths(block - self.feature_mean)
+            factor[rows] = self.inverse.squared_lengths(block - self.feature_mean)
         factor /= self.weight_scale
         factor += noise
         if self.fit_intercept:
@@ -412,7 +440,7 @@ def solution(equations: NormalEquations, inverse: ShiftedInverse) -> Solution:
         weight_scale=equations.weight_scale,
         fit_intercept=equations.fit_intercept,
         feature_mean=equations.feature_mean,
-        _inverse=inverse,
+        inverse=inverse,
     )
 
 
@@ -453,16 +481,22 @@ def log_evidence(
 
 
 def refined(
-    product: Callable[[Array], Array], approximate: Callable[[Array], Array], B: Array, X: Array
+    product: Callable[[Array], Array],
+    alpha: float,
+    approximate: Callable[[Array], Array],
+    B: Array,
+    X: Array,
 ) -> Array:
-    """The solution of A X = B by preconditioned conjugate gradients.
+    """The solution of (G + alpha I) X = B by preconditioned conjugate gradients.
 
     Parameters
     ----------
     product : callable
-        The product of A, which is positive definite, and a matrix.
+        The product of G and a matrix.
+    alpha : float
+        The penalty.
     approximate : callable
-        The product of an approximate inverse of A, also positive definite, and a matrix.
+        The product of an approximate inverse, which is positive definite, and a matrix.
     B : ndarray of shape (order, n_columns)
         The right-hand sides; each column is a problem of its own.
     X : ndarray of shape (order, n_columns)
@@ -477,35 +511,17 @@ def refined(
     ConvergenceWarning
         If the residual is still large after 30 steps.
     """
-    X, R = X.copy(), B - product(X)
-    sizes = np.linalg.norm(B, axis=0)
-    P, squares = np.zeros_like(X), np.zeros(B.shape[1])
+    solver = ConjugateGradients(lambda V: (product(V), V[:0]), B, [alpha], [approximate], X)
     for _ in range(STEPS):
-        if np.all(np.linalg.norm(R, axis=0) <= EXACT * sizes):
-            return X
-        S = approximate(R)
-        before, squares = squares, _dots(R, S)
-        P = S + _ratios(squares, before) * P
-        Q = product(P)
-        step = _ratios(squares, _dots(P, Q))
-        X += step * P
-        R -= step * Q
-    worst = float(_ratios(np.linalg.norm(R, axis=0), sizes).max())
-    if worst > POOR:
+        if solver.residuals[0] <= EXACT:
+            break
+        solver.step()
+    if solver.residuals[0] > POOR:
         warnings.warn(
-            f"The normal equations are solved with a relative residual of {worst:.1g} only: alpha "
-            "is too small for statistics in float32. Use a larger alpha, or float64 features.",
+            f"The normal equations are solved with a relative residual of "
+            f"{solver.residuals[0]:.1g} only: alpha is too small for statistics in float32. Use a "
+            "larger alpha, or float64 features.",
             ConvergenceWarning,
             stacklevel=2,
         )
-    return X
-
-
-def _dots(A: Array, B: Array) -> Array:
-    return np.einsum("ij,ij->j", A, B)
-
-
-def _ratios(a: Array, b: Array) -> Array:
-    """A / b, or zero where b is."""
-    ratios: Array = np.divide(a, b, out=np.zeros_like(a), where=b > 0)
-    return ratios
+    return solver.coef[0]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils import Tags, check_array
 
-from kitchenette.data.collections import as_rows, in_parts
+from kitchenette.data.border import as_source, in_parts
 from kitchenette.data.drawing import DrawnRows, FirstRows, sample_rows
 from kitchenette.data.reduction import ConvertedRows, Reducible
 from kitchenette.data.rows import (
@@ -107,9 +107,9 @@ class RowMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParameters,
         self : object
             The fitted map.
         """
-        X, _, sample_weight = as_rows(X, None, sample_weight)
-        if isinstance(X, Source):
-            return self.fit_source(X)
+        rows = as_source(X, None, sample_weight)
+        if rows.whole() is None:
+            return self.fit_source(rows)
         with replaced_at_once(self) as draft:
             draft.check_parameters()
             X, sample_weight = counting_rows(table(X), sample_weight)
@@ -239,9 +239,9 @@ class RowMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParameters,
         Z : ndarray of shape (n_rows, n_components)
             Features; ``Z @ Z.T`` approximates the kernel matrix.
         """
-        if isinstance(X, Source):
-            rows = self.columns_of(X) if X.is_table else X
-            blocks = rows.without_targets().blocks()
+        source = as_source(X)
+        if source.whole() is None:
+            blocks = self.columns_of(source).without_targets().blocks()
             return np.concatenate([self.transform(block.X) for block in blocks])
         if "specification_" in vars(self):
             self.fitted()  # a map may compute a part of it now, and keeps it
@@ -255,7 +255,7 @@ class RowMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParameters,
     def columns_of(self, source: Source) -> Source:
         """The rows of a source of named columns with those of the map alone, if it knows names."""
         names = vars(self).get("feature_names_in_")
-        if names is None:
+        if names is None or not source.is_table:
             return source
         return source.read_as(self.known_columns()).with_columns([*map(str, names)])
 

@@ -13,7 +13,7 @@ from kitchenette.data.profile import median_of
 from kitchenette.data.reduction import ConvertedRows, Reducible
 from kitchenette.data.rows import take
 from kitchenette.data.schema import ColumnRules, DataError
-from kitchenette.data.source import Block, Source
+from kitchenette.data.source import Block
 from kitchenette.maps.base import RowMap
 from kitchenette.maps.prepared import PreparedSpecification
 from kitchenette.maps.prepared_map import PreparedMap
@@ -64,7 +64,7 @@ def with_map(
     return columns.of(specification, inner if own else None, names, by_name=columns.by_name_)
 
 
-def filled_map(feature_map: Any, sample: Block, everything: Reducible | None = None) -> PreparedMap:
+def filled_map(feature_map: Any, sample: Block, everything: Any = None) -> PreparedMap:
     """A map of an array with missing values, which are filled as those of a table are.
 
     Parameters
@@ -73,14 +73,14 @@ def filled_map(feature_map: Any, sample: Block, everything: Reducible | None = N
         The map of the filled columns and of indicator columns; it is not changed.
     sample : Block
         A sample of the rows, with targets and weights if there are any.
-    everything : Reducible, optional
+    everything : Source or RowsInMemory, optional
         All rows, for maps that look at all of them.
 
     Returns
     -------
     fitted : PreparedMap
     """
-    if isinstance(everything, Source):
+    if everything is not None:
         check_missing_allowed(everything.rules)
     flags = np.flatnonzero(np.isnan(sample.X).any(axis=0))
     filled = Impute(

@@ -16,7 +16,6 @@ from kitchenette.columns.table_columns import (
     prepared_columns,
     profile_of,
 )
-from kitchenette.data.reduction import Reducible
 from kitchenette.data.rows import FLOATS, is_table
 from kitchenette.data.schema import ColumnRules, DataError, Schema
 from kitchenette.data.source import Block, Source
@@ -83,7 +82,7 @@ class TableMap(PreparedMap):
         sample: Block,
         *,
         rules: ColumnRules | None = None,
-        everything: Reducible | None = None,
+        everything: Any = None,
     ) -> Self:
         """The map fitted on a sample of a table.
 
@@ -112,7 +111,7 @@ class TableMap(PreparedMap):
                 f"A column of dates or times ({dated[0]!r}) is not a number. Leave it out, or use "
                 "kitchenette.data.source(..., dates='days')."
             )
-        counted = isinstance(everything, Source) and everything.passes == 3
+        counted = everything is not None and everything.passes == 3
         profile = profile_of(schema, sample.X, everything if counted else None, sample.copies)
         preparation, codings = prepared_columns(profile, rules)
         columns = PreparedSpecification.of(preparation, None, codings)

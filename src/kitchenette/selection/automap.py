@@ -20,12 +20,11 @@ from kitchenette.columns.preparation import (
     Sequence,
     UnitRows,
 )
-from kitchenette.data.collections import as_rows
+from kitchenette.data.border import as_source
 from kitchenette.data.drawing import Drawing, DrawnRows, FirstRows
 from kitchenette.data.keys import row_keys
 from kitchenette.data.opening import source
 from kitchenette.data.rows import counting_rows, is_table, table, validated
-from kitchenette.data.source import Source
 from kitchenette.data.tables import has_numbers_only, is_frame
 from kitchenette.data.targets import array_of_targets
 from kitchenette.files.fields import Shape
@@ -256,12 +255,12 @@ class AutoMap(RowMap):
         self : object
             The fitted map.
         """
-        X, y, sample_weight = as_rows(X, y, sample_weight)
-        if isinstance(X, Source):
-            sample = X.drawn(seed_from(self.random_state))
+        source = as_source(X, y, sample_weight)
+        if source.whole() is None:
+            sample = source.drawn(seed_from(self.random_state))
             of_sample = sample.y, sample.weight, sample.population, sample.copies
             return self.fit_sample(
-                X, sample, lambda draft, rows: draft.fit_supervised(rows, *of_sample)
+                source, sample, lambda draft, rows: draft.fit_supervised(rows, *of_sample)
             )
         with replaced_at_once(self) as draft:
             draft.check_parameters()
@@ -494,11 +493,12 @@ def choose(
         y = check_array(array_of_targets(y), ensure_2d=False, dtype=None, input_name="y")
         if sample_weight is not None:
             sample_weight = checked_weights(sample_weight, X.shape[0])
-        X = source(X, target=y, weight=sample_weight)
-    if not isinstance(X, Source) or not X.is_table:
+        X, y, sample_weight = source(X, target=y, weight=sample_weight), None, None
+    rows = as_source(X, y, sample_weight)
+    if not rows.is_table:
         auto.fit_supervised(X, y, sample_weight)
         return auto.choice_.with_map(FrozenEstimator(auto))
-    sample = X.drawn(seed)
-    fitted = TableMap.fitted_on(auto, X.schema.some(X.features), sample, rules=X.rules)
+    sample, schema = rows.drawn(seed), rows.schema.some(rows.features)
+    fitted = TableMap.fitted_on(auto, schema, sample, rules=rows.rules)
     assert isinstance(fitted.map_, AutoMap)
     return fitted.map_.choice_.with_map(FrozenEstimator(fitted))

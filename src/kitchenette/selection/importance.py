@@ -24,9 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kitchenette.columns.preparation import LinearColumns, Preparation, Sequence
-from kitchenette.data.rows import table, take
-from kitchenette.data.sampling import sampled_rows
-from kitchenette.data.source import Source
+from kitchenette.data.border import as_source
 from kitchenette.learning.least_squares import LeastSquares
 from kitchenette.maps.fourier import FourierSpecification
 from kitchenette.maps.prepared import PreparedSpecification
@@ -170,13 +168,9 @@ def importance(fitted: FittedMap, statistics: LeastSquares, coef: Array, X: Any 
     _fourier(specification)
     inner = getattr(fitted, "map_", None)  # a map of prepared columns, such as AutoMap
     spreads = getattr(fitted if inner is None else inner, "column_spreads_", None)
-    if isinstance(X, Source):
-        rows = X.without_targets().sample(SPREAD_ROWS).X
+    if X is not None:
+        rows = as_source(X).without_targets().sample(SPREAD_ROWS).X
         spreads = prepared_spreads(specification, fitted.rows(rows))
-    elif X is not None:
-        X = table(X)
-        some = sampled_rows(X.shape[0], SPREAD_ROWS, 0)
-        spreads = prepared_spreads(specification, fitted.rows(take(X, some)))
     return importances(specification, statistics, coef, spreads)
 
 

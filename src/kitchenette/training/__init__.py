@@ -2,6 +2,26 @@
 
 from kitchenette.learning.partial import Partial
 from kitchenette.training.model import Model
-from kitchenette.training.train import combine, finish, partial, partial_of, prepare
+from kitchenette.training.problem import Problem
+from kitchenette.training.train import (
+    Hooks,
+    combine,
+    finish,
+    partial,
+    partial_of,
+    prepare,
+    train,
+)
 
-__all__ = ["Model", "Partial", "combine", "finish", "partial", "partial_of", "prepare"]
+__all__ = [
+    "Hooks",
+    "Model",
+    "Partial",
+    "Problem",
+    "combine",
+    "finish",
+    "partial",
+    "partial_of",
+    "prepare",
+    "train",
+]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from kitchenette.data.drawing import Drawing, DrawnRows, sample_size
-from kitchenette.data.reduction import Reducible
 from kitchenette.data.rows import has_missing, is_table
-from kitchenette.data.source import Block, RowsInMemory, Source, block_of
+from kitchenette.data.source import Block, block_of
 from kitchenette.data.tables import schema_of
 from kitchenette.learning.gram import check_learning_memory
 from kitchenette.maps.base import RowMap
@@ -62,74 +61,76 @@ class MapFitting:
         given = getattr(self.feature_map, "random_state", None)
         return seed_from(given) if isinstance(given, numbers.Integral) else self.seed
 
-    def drawing(self, X: Any) -> Drawing:
-        """How rows are sampled on which a map is chosen."""
-        return Drawing(sample_size(X.shape[1]), self.sampling_seed)
-
-    def sampled(
-        self, X: Any, y: Any, weights: Array | None, sample: Block | None
-    ) -> DrawnRows | None:
+    def drawn(self, rows: Block) -> DrawnRows | None:
         """The distinct rows on which a map is chosen; None if there are no numbers."""
-        if getattr(X, "dtype", np.dtype(float)).kind not in "biuf":
+        if getattr(rows.X, "dtype", np.dtype(float)).kind not in "biuf":
             return None  # a transformer of another package makes numbers of them
-        copies = None if sample is None or sample.n_rows != X.shape[0] else sample.copies
-        return self.drawing(X).of_rows(X, y, weights, copies)
+        return self._drawn(rows)
+
+    def _drawn(self, rows: Block) -> DrawnRows:
+        if rows.copies is None or rows.keys is None:
+            drawing = Drawing(sample_size(rows.X.shape[1]), self.sampling_seed)
+            return drawing.of_rows(rows.X, rows.y, rows.weight)
+        weights = np.ones(rows.n_rows) if rows.weight is None else rows.weight
+        return DrawnRows(
+            size=rows.n_rows,
+            last_key=int(rows.keys[-1]),
+            keys=rows.keys,
+            weights=weights,
+            copies=rows.copies,
+            X=rows.X,
+            y=rows.y,
+        )
 
     def fitted(
-        self,
-        X: Any,
-        y: NDArray[Any] | None,
-        weights: Array | None,
-        source: Source | None = None,
-        sample: Block | None = None,
-        drawn: DrawnRows | None = None,
+        self, rows: Block, source: Any, drawn: DrawnRows | None = None
     ) -> tuple[Any, FittedMap]:
-        """The map fitted on a first batch, as a transformer and as a `FittedMap`.
+        """The map fitted on some rows, as a transformer and as a `FittedMap`.
 
         It is chosen on rows that are sampled by their keys, so that their order does not matter.
-        If the rows are a ``sample`` of a ``source``, that says how columns of a table become
-        numbers. Rows that were ``drawn`` by `drawing` are not sampled again.
+
+        Parameters
+        ----------
+        rows : Block
+            All rows, or a sample of those of the source.
+        source : Source or RowsInMemory
+            All rows, for maps that look at all of them.
+        drawn : DrawnRows, optional
+            What `drawn` gives for these rows.
         """
-        if weights is not None and not weights.any():
-            raise ValueError("All weights are zero: there is no row to learn from.")
+        X, is_sample = rows.X, rows.population is not None
         feature_map = with_context(self.feature_map, self.seed, self.task)
         self._check_size(feature_map, X.shape[0])
-        everything = RowsInMemory(X) if source is None else source  # for maps that look at all rows
         if is_table(X) and not isinstance(thawed(feature_map), TableMap):
-            some = self._some(X, y, weights, sample, drawn)
-            feature_map = _map_of_table(feature_map, some, source, everything)
+            schema = source.schema.some(source.features) if is_sample else schema_of(X.schema, {})
+            sample = self._sample(rows, drawn)
+            feature_map = TableMap.fitted_on(
+                feature_map, schema, sample, rules=source.rules, everything=source
+            )
             return feature_map, feature_map.for_inference()
         fills = fills_missing(feature_map) and not sp.issparse(X)
         if fills and isinstance(X, np.ndarray) and has_missing(X) and not is_frozen(feature_map):
-            some = self._some(X, y, weights, sample, drawn)
-            feature_map = filled_map(feature_map, some, everything)
+            feature_map = filled_map(feature_map, self._sample(rows, drawn), source)
             return feature_map, feature_map.for_inference()
-        own = isinstance(thawed(feature_map), RowMap)
-        if sample is not None or not own:
-            drawn = None
-        elif drawn is None:
-            drawn = self.drawing(X).of_rows(X, y, weights)
-        of_sample = (None, None) if sample is None else (sample.population, sample.copies)
+        chosen = None
+        if not is_sample and isinstance(thawed(feature_map), RowMap):
+            chosen = self._drawn(rows) if drawn is None else drawn
         feature_map = fit_map(
             feature_map,
             X,
-            y,
-            weights,
-            population=of_sample[0],
-            copies=of_sample[1] if sample is not None and sample.n_rows == X.shape[0] else None,
-            drawn=drawn,
-            everything=source,
+            rows.y,
+            rows.weight,
+            population=rows.population,
+            copies=rows.copies,
+            drawn=chosen,
+            everything=source if is_sample else None,
         )
         # A copy, so that the model stays as it is if somebody fits the map on more rows.
         fitted: Any = fitted_map(feature_map, X).for_inference()
-        if fills and (source is None or source.rules.missing == "median"):
+        if fills and source.rules.missing == "median":
             # On what the map was chosen. They stand for values that are missing in later rows.
-            copies = None if sample is None else sample.copies
-            fitted.medians_ = (
-                medians_of_some(X, copies)
-                if drawn is None
-                else medians_of_some(drawn.X, drawn.copies)
-            )
+            some = rows if chosen is None else chosen
+            fitted.medians_ = medians_of_some(some.X, some.copies)
         return feature_map, fitted
 
     def _check_size(self, feature_map: Any, n_rows: int) -> None:
@@ -140,19 +141,11 @@ class MapFitting:
             # Before the map is fitted, the precision of its features is not known.
             check_learning_memory(n_components, np.float32, n_rows=n_rows, n_sampled=0)
 
-    def _some(
-        self,
-        X: Any,
-        y: NDArray[Any] | None,
-        weights: Array | None,
-        sample: Block | None,
-        drawn: DrawnRows | None,
-    ) -> Block:
-        """The sample of rows as a block."""
-        if sample is None:
-            return block_of(self.drawing(X).of_rows(X, y, weights) if drawn is None else drawn)
-        copies = sample.copies if sample.n_rows == X.shape[0] else None
-        return replace(sample, X=X, y=y, weight=weights, copies=copies)
+    def _sample(self, rows: Block, drawn: DrawnRows | None) -> Block:
+        """The sample of rows that are not one already."""
+        if rows.population is not None:
+            return rows
+        return block_of(self._drawn(rows) if drawn is None else drawn)
 
 
 def with_context(feature_map: Any, seed: int, task: str | None) -> Any:
@@ -184,17 +177,6 @@ def _is_inside_map(path: str, feature_map: Any, given: dict[str, Any]) -> bool:
     parts = path.split("__") if path else []
     above = ["__".join(parts[:i]) for i in range(len(parts))]
     return any(isinstance(given[one] if one else feature_map, RowMap) for one in above)
-
-
-def _map_of_table(
-    feature_map: Any, sample: Block, source: Source | None, everything: Reducible
-) -> TableMap:
-    """A map of the prepared columns of a table."""
-    if source is None:
-        schema, rules = schema_of(sample.X.schema, {}), None
-    else:
-        schema, rules = source.schema.some(source.features), source.rules
-    return TableMap.fitted_on(feature_map, schema, sample, rules=rules, everything=everything)
 
 
 def fills_missing(feature_map: Any) -> bool:

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from kitchenette.data.blocks import first_rows
 from kitchenette.learning.conjugate_gradients import (
     COLUMNS,
     PENALTIES,
@@ -39,7 +38,7 @@ class TrainingSet:
 
     Attributes
     ----------
-    X : table of rows or Source
+    rows : Source or RowsInMemory
         All rows.
     targets : ndarray
         Their encoded targets.
@@ -52,7 +51,7 @@ class TrainingSet:
         are those above.
     """
 
-    X: Any
+    rows: Any
     targets: Any
     weights: Array | None
     earlier: Earlier | None = None
@@ -117,15 +116,15 @@ def _in_passes(
 ) -> tuple[Model, bool]:
     """The model of a loss, and whether somebody interrupted the solver."""
     coding, fitted, targets = prepared.coding, prepared.fitted, rows.targets
-    weights = np.ones(rows.X.shape[0]) if rows.weights is None else rows.weights
+    weights = np.ones(targets.shape[0]) if rows.weights is None else rows.weights
     if not weights.any():
         raise ValueError("All weights are zero: there is no row to learn from.")
     start = None
     if rows.earlier is not None:
         n_outputs = coding.reduced(coding.columns(targets[:1]), loss).shape[1]
-        start = rows.earlier.start(fitted, rows.X, loss, n_outputs)
+        start = rows.earlier.start(fitted, rows.rows, loss, n_outputs)
     found = learn(
-        feature_rows(fitted, rows.X, targets, coding, weights),
+        feature_rows(fitted, rows.rows, targets, coding, weights),
         LOSSES[loss].at(problem.quantile),
         problem.settings(prepared.rule, rows.unbalanced),
         start,
@@ -138,7 +137,8 @@ def _in_passes(
         found.held_counts,
         problem,
     )
-    has_float32 = fitted.operator(fitted.rows(first_rows(rows.X, 1))).dtype == np.float32
+    first = rows.rows.without_targets().take(np.arange(1)).X
+    has_float32 = fitted.operator(fitted.rows(first)).dtype == np.float32
     solution = LinearModel(
         coding.expanded(found.coef),
         coding.expanded(found.intercept[None])[0],

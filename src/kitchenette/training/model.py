@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
 from threading import Lock
 from typing import Any, Self
@@ -11,13 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from kitchenette.data.border import as_source
 from kitchenette.data.rows import slices, take
+from kitchenette.data.schema import DataError
 from kitchenette.learning.linear_model import LinearFunction
 from kitchenette.learning.partial import MOST_ROWS, Partial
 from kitchenette.learning.solution import VARIANCE_ROWS, Solution
 from kitchenette.maps.protocol import FittedMap, frozen_like, thawed
 from kitchenette.selection.extrapolation import predictive_variance
-from kitchenette.training.prepared import Prepared, is_balanced
+from kitchenette.training.prepared import EncodedRows, Prepared, is_balanced
 
 Array = NDArray[np.float64]
 PREDICTED_ROWS = 1 << 14  # the size of the blocks in which data other than arrays is converted
@@ -136,25 +139,25 @@ class Model:
             prepared = replace(prepared, coding=coding)
         return type(self)(self.problem, prepared, partial)
 
-    def with_rows(self, X: Any, targets: NDArray[Any], weights: Array | None, coding: Any) -> Self:
-        """The model with checked rows in addition, encoded by a coding of the same classes."""
+    def with_rows(self, rows: EncodedRows) -> Self:
+        """The model with some rows in addition, encoded by a coding of the same classes."""
         prepared, partial = self.prepared, self.partial
-        few = X.shape[0] <= MOST_ROWS and not is_balanced(prepared.class_weight)
+        few = rows.X.shape[0] <= MOST_ROWS and not is_balanced(prepared.class_weight)
         if partial is None or partial.n_rows == 0 or not few:
-            more = prepared.partial(X, targets, weights, coding)
+            more = prepared.partial(rows)
             return self.with_partial(more if partial is None else partial.combined(more))
-        batch = prepared.batch(X, targets, weights)
+        batch = prepared.batch(rows.X, rows.targets, rows.weights)
         self._check_width(batch.Y.shape[1])
-        dtype = max(partial.target_dtype, coding.dtype)
+        dtype = max(partial.target_dtype, rows.coding.dtype)
         return self.with_partial(replace(partial, target_dtype=dtype).with_batch(batch))
 
-    def without_rows(self, X: Any, targets: NDArray[Any], weights: Array | None) -> Self:
-        """The model without checked rows, which it has learned."""
+    def without_rows(self, rows: EncodedRows) -> Self:
+        """The model without some rows, which it has learned."""
         assert self.partial is not None
-        batch = self.prepared.batch(X, targets, weights)
+        batch = self.prepared.batch(rows.X, rows.targets, rows.weights)
         self._check_width(batch.Y.shape[1])
         if self.partial.by_class is not None:
-            return self.with_partial(self.partial.without_batch_of_classes(batch, targets))
+            return self.with_partial(self.partial.without_batch_of_classes(batch, rows.targets))
         return self.with_partial(self.partial.without_batch(batch))
 
     def _check_width(self, n_targets: int) -> None:
@@ -170,11 +173,28 @@ class Model:
         if isinstance(thawed(feature_map), FittedMap):
             feature_map = frozen_like(feature_map, fitted)
         prepared = replace(self.prepared, fitted=fitted, feature_map=feature_map)
-        return replace(self, prepared=prepared, partial=None, known=self.solution)
+        # The map that was not fitted may be a frozen one, which is as large as the fitted one.
+        problem = replace(self.problem, feature_map=None)
+        return replace(self, problem=problem, prepared=prepared, partial=None, known=self.solution)
 
     # ------------------------------------------------------------ predictions
 
     def outputs(self, X: Any) -> tuple[Array, np.dtype[Any]]:
+        """The linear function of rows as users pass them, and the precision of the features."""
+        if type(X) is np.ndarray:  # one row of numbers should not take long
+            return self._outputs(self.prepared.checked(X))
+        found = [self._outputs(rows) for rows in self._checked_blocks(X)]
+        if not found:
+            raise DataError("The source has no rows.")
+        return np.concatenate([out for out, _ in found]), found[0][1]
+
+    def _checked_blocks(self, X: Any) -> Iterator[Any]:
+        """Rows as users pass them, checked."""
+        prepared = self.prepared
+        blocks = prepared.columns_of(as_source(X)).without_targets().blocks()
+        return (prepared.checked(block.X) for block in blocks)
+
+    def _outputs(self, X: Any) -> tuple[Array, np.dtype[Any]]:
         """The linear function of checked rows in float64, and the precision of the features."""
         solution, fitted, n_rows = self.solution, self.prepared.fitted, X.shape[0]
         out = np.empty((n_rows, solution.intercept.size))
@@ -187,6 +207,10 @@ class Model:
         return out, fitted.operator(rows).dtype
 
     def variances(self, X: Any) -> Array:
+        """Variances of new observations of rows as users pass them, noise included."""
+        return np.concatenate([self._variances(rows) for rows in self._checked_blocks(X)])
+
+    def _variances(self, X: Any) -> Array:
         """Variances of new observations of checked rows, noise included."""
         posterior = self.posterior
         variance = np.empty((X.shape[0], posterior.rss.size))

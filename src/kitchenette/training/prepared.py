@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -15,6 +15,7 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import validate_data
 
 from kitchenette.comparison import digest
+from kitchenette.data.csv_errors import NULLS
 from kitchenette.data.keys import has_plain_numbers
 from kitchenette.data.profile import NAME_OF_IDENTIFIER
 from kitchenette.data.rows import (
@@ -25,7 +26,8 @@ from kitchenette.data.rows import (
     table,
     take,
 )
-from kitchenette.data.schema import refuse_other_kinds
+from kitchenette.data.schema import KnownColumn, refuse_other_kinds
+from kitchenette.data.source import Block
 from kitchenette.data.tables import (
     columns_by_name,
     has_numbers_only,
@@ -55,6 +57,61 @@ Array = NDArray[np.float64]
 def is_balanced(class_weight: Any) -> bool:
     """Whether all classes weigh the same."""
     return isinstance(class_weight, str) and class_weight == "balanced"
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedRows:
+    """Checked rows with encoded targets; those of weight zero are left out, unless all are.
+
+    Attributes
+    ----------
+    X : table of rows
+        The rows; the map checks their values.
+    targets : ndarray
+        Their encoded targets.
+    weights : ndarray or None
+        Their weights.
+    coding : ClassCoding, NumberCoding or NoTargets
+        By which targets are encoded.
+    kept : ndarray of int or None
+        Which rows of those that were given are left; None if all are.
+    """
+
+    X: Any
+    targets: NDArray[Any]
+    weights: Array | None
+    coding: Any
+    kept: NDArray[np.intp] | None = None
+
+    @classmethod
+    def of(
+        cls, X: Any, targets: Any, sample_weight: Any, coding: Any, class_weight: Any
+    ) -> EncodedRows:
+        """Checked rows and encoded targets, with weights of equal length."""
+        if targets is not None:
+            check_consistent_length(X, targets)
+        weights = None if sample_weight is None else checked_weights(sample_weight, X.shape[0])
+        weights, kept = coding.weighted(targets, weights, class_weight), None
+        X = table(X)
+        if weights is not None and weights.any() and not weights.all():
+            kept = np.flatnonzero(weights)
+            X, weights = take(X, kept), weights[kept]
+            targets = None if targets is None else targets[kept]
+        targets = NoTargets.of(X.shape[0]) if targets is None else targets
+        return cls(X, targets, weights, coding, kept)
+
+    @property
+    def count(self) -> bool:
+        """Whether any row has a positive weight."""
+        return self.weights is None or bool(self.weights.any())
+
+    def block(self, given: Block) -> Block:
+        """The rows as a block with targets as users give them, of which ``given`` was encoded."""
+        y, kept = self.coding.decoded(self.targets), self.kept
+        copies, keys = given.copies, given.keys
+        if copies is not None and keys is not None and kept is not None:
+            copies, keys = copies[kept], keys[kept]
+        return Block(self.X, y, self.weights, 0, copies, given.population, keys)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -133,16 +190,10 @@ class Prepared:
             target_dtype=coding.dtype,
         )
 
-    def partial(
-        self,
-        X: Any,
-        targets: NDArray[Any],
-        weights: Array | None,
-        coding: Any = None,
-        title: str | None = None,
-    ) -> Partial:
-        """The partial of checked rows, whose targets are encoded by a coding of these classes."""
-        coding, n_sampled = self.coding if coding is None else coding, self.validation_rows
+    def partial(self, rows: EncodedRows, title: str | None = None) -> Partial:
+        """The partial of some rows; with a title, progress is shown."""
+        coding, n_sampled = rows.coding, self.validation_rows
+        X, targets, weights = rows.X, rows.targets, rows.weights
 
         def accumulated(X: Any, targets: NDArray[Any], weights: Array | None) -> Any:
             return accumulate(
@@ -152,22 +203,104 @@ class Prepared:
         empty = self.empty(coding)
         if not is_balanced(self.class_weight):
             statistics, sample = accumulated(X, targets, weights)
-            return _with_rows(empty, statistics.n_rows, statistics, None, sample)
+            return replace(empty, n_rows=statistics.n_rows, settled=statistics, sample=sample)
         parts: Parts = [None] * coding.classes.size
         samples: list[RowSample] = []
         for number in np.unique(targets):
-            rows = np.flatnonzero(targets == number)
-            some = None if weights is None else weights[rows]
-            parts[number], sample = accumulated(take(X, rows), targets[rows], some)
+            some = np.flatnonzero(targets == number)
+            units = None if weights is None else weights[some]
+            parts[number], sample = accumulated(take(X, some), targets[some], units)
             samples.append(sample)
         n_rows = sum(part.n_rows for part in parts if part is not None)
         whole = samples[0].combined(*samples[1:]) if n_sampled else None
-        return _with_rows(empty, n_rows, None, parts, whole)
+        return replace(empty, n_rows=n_rows, by_class=parts, sample=whole)
 
     def batch(self, X: Any, targets: NDArray[Any], weights: Array | None) -> Batch:
         """The features of a few checked rows, and what belongs to them."""
         with_keys = self.validation_rows > 0
         return batch(self.fitted, X, targets, self.coding, weights, with_keys=with_keys)
+
+    # ------------------------------------------------------------ rows as users pass them
+
+    def checked(self, X: Any) -> Any:
+        """Further rows, with the columns of the first ones; the map checks their values."""
+        if (
+            type(X) is np.ndarray
+            and X.ndim == 2
+            and X.shape[0] > 0
+            and X.shape[1] == self.n_columns
+            and X.dtype.kind in "fiub"
+            and self.names is None
+        ):
+            return X  # the general checks take longer than predicting a few rows
+        refuse_lazy_frames(X, "X")
+        if is_frame(X) or (isinstance(X, Mapping) and not sp.issparse(X)):
+            X = self._table(table_of(X) if isinstance(X, Mapping) else X)
+            if is_table(X) or isinstance(X, np.ndarray):
+                return X
+        owner = _named(self.estimator)()
+        owner.n_features_in_ = self.n_columns
+        if self.names is not None:
+            owner.feature_names_in_ = self.names
+        return _validated(owner, X, reset=False, numeric=takes_numbers(self.fitted))
+
+    def _table(self, X: Any) -> Any:
+        """A data frame with the columns of the first rows, as a table where the map wants one."""
+        fitted, names = self.fitted, None if self.names is None else [*self.names]
+        if isinstance(fitted, TableMap):
+            return _not_empty(fitted.table(X), self.estimator)
+        if is_plain_frame(X):
+            X = X if names is None else columns_by_name(X, names)
+            if names is None or not takes_numbers(fitted) or has_plain_numbers(X):
+                return X
+            refuse_what_is_not_numbers(X)
+        X = table_of(X)
+        if isinstance(fitted, RowMap) and names is not None:
+            return _not_empty(selected(X, names), self.estimator)  # the map converts blocks
+        return _not_empty(plain_rows(X, names), self.estimator)
+
+    def encoded(self, block: Block, coding: Any = None) -> EncodedRows:
+        """Further rows as a model takes them, with targets among those of a coding."""
+        X, coding = self.checked(block.X), self.coding if coding is None else coding
+        if not isinstance(coding, NoTargets):
+            refuse_no_targets(self.estimator, block.y)
+        coding, targets = coding.encoded(block.y)
+        return EncodedRows.of(X, targets, block.weight, coding, self.class_weight)
+
+    def known_columns(self) -> dict[str, KnownColumn]:
+        """The columns that have names, and what the model takes them for.
+
+        They are those to predict from, and a target of strings.
+        """
+        # Transformers of other packages take columns of any kind.
+        found = self.fitted.known_columns() if isinstance(self.fitted, RowMap) else {}
+        classes, names = self.coding.classes, self.target_names
+        if (
+            names is not None
+            and len(names) == 1
+            and classes is not None
+            and classes.dtype.kind in "OUS"
+        ):
+            texts = {label for label in classes.tolist() if isinstance(label, str)}
+            found[str(names[0])] = KnownColumn("category", frozenset(NULLS & texts))
+        return found
+
+    def columns_of(self, rows: Any) -> Any:
+        """The rows of a source with the columns of the model alone, read as it has them."""
+        if not rows.is_table or self.names is None:
+            return rows
+        rows, fitted = rows.read_as(self.known_columns()), self.fitted
+        names = fitted.read_names if isinstance(fitted, TableMap) else self.names
+        return rows.with_columns([*map(str, names)])
+
+    def with_names(self, rows: Any) -> Prepared:
+        """The same with the names of the columns of targets and weights of a source."""
+        names = rows.target_names
+        return replace(
+            self,
+            target_names=np.array(names, dtype=object) if names else self.target_names,
+            weight_name=rows.weight_name or self.weight_name,
+        )
 
     def check_mergeable(self, other: Prepared) -> None:
         """Refuse another one of other columns or features."""
@@ -190,21 +323,6 @@ class Prepared:
                 "map a random_state, and if it depends on data, fit it once on a sample and "
                 "pass it to every model as sklearn.frozen.FrozenEstimator(feature_map)."
             )
-
-
-def _with_rows(
-    empty: Partial, n_rows: int, statistics: Any, by_class: Parts | None, sample: RowSample | None
-) -> Partial:
-    return Partial(
-        estimator=empty.estimator,
-        origin=empty.origin,
-        n_rows=n_rows,
-        settled=statistics,
-        by_class=by_class,
-        sample=sample,
-        classes=empty.classes,
-        target_dtype=empty.target_dtype,
-    )
 
 
 # ---------------------------------------------------------------- rows as users pass them
@@ -232,29 +350,6 @@ def _named(estimator: str) -> type:
     return type(estimator, (BaseEstimator,), {})
 
 
-def checked_rows(prepared: Prepared, X: Any) -> Any:
-    """Further rows, with the columns of the first ones; the map checks their values."""
-    if (
-        type(X) is np.ndarray
-        and X.ndim == 2
-        and X.shape[0] > 0
-        and X.shape[1] == prepared.n_columns
-        and X.dtype.kind in "fiub"
-        and prepared.names is None
-    ):
-        return X  # the general checks take longer than predicting a few rows
-    refuse_lazy_frames(X, "X")
-    if is_frame(X) or (isinstance(X, Mapping) and not sp.issparse(X)):
-        X = _table_of_known_columns(prepared, X)
-        if is_table(X) or isinstance(X, np.ndarray):
-            return X
-    owner = _named(prepared.estimator)()
-    owner.n_features_in_ = prepared.n_columns
-    if prepared.names is not None:
-        owner.feature_names_in_ = prepared.names
-    return _validated(owner, X, reset=False, numeric=takes_numbers(prepared.fitted))
-
-
 def checked_first_rows(estimator: str, feature_map: Any, X: Any) -> tuple[Any, Columns]:
     """The first rows of an estimator, and their columns."""
     refuse_lazy_frames(X, "X")
@@ -280,23 +375,6 @@ def _validated(owner: Any, X: Any, *, reset: bool, numeric: bool) -> Any:
         owner, X, reset=reset, accept_sparse="csr", dtype=None, ensure_all_finite=False
     )
     return numbers_of_objects(X) if numeric else X
-
-
-def _table_of_known_columns(prepared: Prepared, X: Any) -> Any:
-    """A data frame with the columns of the first rows, as a table where the map wants one."""
-    X = table_of(X) if isinstance(X, Mapping) else X
-    fitted, names = prepared.fitted, None if prepared.names is None else [*prepared.names]
-    if isinstance(fitted, TableMap):
-        return _not_empty(fitted.table(X), prepared.estimator)
-    if is_plain_frame(X):
-        X = X if names is None else columns_by_name(X, names)
-        if names is None or not takes_numbers(fitted) or has_plain_numbers(X):
-            return X
-        refuse_what_is_not_numbers(X)
-    X = table_of(X)
-    if isinstance(fitted, RowMap) and names is not None:
-        return _not_empty(selected(X, names), prepared.estimator)  # the map converts blocks
-    return _not_empty(plain_rows(X, names), prepared.estimator)
 
 
 def _first_table(estimator: str, unfitted: Any, X: Any) -> tuple[Any, Columns | None]:
@@ -331,37 +409,7 @@ def _not_empty(rows: Any, owner: Any) -> Any:
     return rows
 
 
-def encoded_rows(
-    prepared: Prepared, coding: Any, X: Any, y: Any, sample_weight: Any
-) -> tuple[Any, Any, Any, Array | None]:
-    """Further rows as a model takes them: the coding of all targets, rows, targets, weights."""
-    X = checked_rows(prepared, X)
-    if not isinstance(coding, NoTargets):
-        refuse_no_targets(prepared.estimator, y)
-    coding, targets = coding.encoded(y)
-    return coding, *with_weights(X, targets, sample_weight, coding, prepared.class_weight)
-
-
 def refuse_no_targets(estimator: str, y: Any) -> None:
     """Refuse rows without targets."""
     if y is None:
         raise ValueError(f"{estimator} requires y to be passed, but the target y is None.")
-
-
-def with_weights(
-    X: Any, targets: Any, sample_weight: Any, coding: Any, class_weight: Any
-) -> tuple[Any, Any, Array | None]:
-    """Checked rows, encoded targets and weights of equal length, without rows of weight zero.
-
-    If all weights are zero, all rows are kept.
-    """
-    if targets is not None:
-        check_consistent_length(X, targets)
-    weights = None if sample_weight is None else checked_weights(sample_weight, X.shape[0])
-    weights = coding.weighted(targets, weights, class_weight)
-    X = table(X)
-    if weights is not None and weights.any() and not weights.all():
-        kept = np.flatnonzero(weights)
-        X, weights = take(X, kept), weights[kept]
-        targets = None if targets is None else targets[kept]
-    return X, NoTargets.of(X.shape[0]) if targets is None else targets, weights

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,7 +18,7 @@ from kitchenette.learning.linear_model import LinearModel, PrincipalComponents, 
 from kitchenette.learning.losses import loss_names
 from kitchenette.learning.output_codes import DECODINGS, OutputCode
 from kitchenette.learning.partial import Partial
-from kitchenette.learning.penalty import CRITERIA
+from kitchenette.learning.penalty import CRITERIA, PenaltyPath
 from kitchenette.learning.target_coding import ClassCoding, CodeRule, NoTargets, NumberCoding
 from kitchenette.parameters import check_choice, check_count
 from kitchenette.training.prepared import Prepared
@@ -44,10 +44,22 @@ class Problem:
     """A linear model of features with a penalty, for numbers or classes.
 
     The attributes are the parameters of `KernelRegressor` and `KernelClassifier`.
+
+    Attributes
+    ----------
+    estimator : str
+        The name of the class of the estimator, for messages.
+    task : {"classification", "regression"}
+        What is predicted.
+    classes : ndarray or None
+        Labels that are known before any rows.
     """
 
     estimator: str
     task: str
+    classes: NDArray[Any] | None = None
+    feature_map: Any = None
+    random_state: Any = None
     alpha: Any = "auto"
     fit_intercept: Any = True
     validation_rows: Any = 2000
@@ -137,17 +149,21 @@ class Problem:
             "exist for loss='squared' and solver='onepass' or 'auto'."
         )
 
+    def in_one_pass(self) -> Problem:
+        """The same, solved from statistics whatever the number of features."""
+        return replace(self, solver="onepass")
+
     def iterates(self, n_features: int) -> bool:
         """Whether `fit` takes many passes for this number of features."""
         if self.loss != "squared" or self.solver != "auto":
             return bool(self.loss != "squared" or self.solver == "iterative")
         return n_features > ONE_PASS_FEATURES and not is_criterion(self.alpha)
 
-    def first_coding(self, y: Any, classes: Any, seed: int) -> tuple[Any, NDArray[Any]]:
+    def first_coding(self, y: Any, seed: int) -> tuple[Any, NDArray[Any]]:
         """The coding of the targets of a first batch, and these targets encoded."""
         if self.task == "regression":
             return NumberCoding.of(y)
-        return ClassCoding.of(y, classes, self.code_rule(seed))
+        return ClassCoding.of(y, self.classes, self.code_rule(seed))
 
     def code_rule(self, seed: int) -> CodeRule:
         """The output code of any number of classes."""
@@ -180,15 +196,12 @@ class Problem:
         """The weights for the statistics of some rows, with the penalty that is asked for."""
         statistics = partial.statistics
         assert statistics is not None
-        held_out = self.held_out(prepared, partial)
-        n_observations = self.n_observations(prepared, partial)
+        path = self.path(prepared, partial)
+        held_out = self.held_out(prepared, partial, path)
         alpha = self.alpha
         if is_text(alpha, "auto"):
-            alpha = self._automatic_penalty(partial, held_out, n_observations)
-        known = None if held_out is None else held_out.solution(checked_alpha(alpha))
-        solution = known or statistics.solve(
-            alpha, fit_intercept=self.fit_intercept, n_observations=n_observations
-        )
+            alpha = self._automatic_penalty(path, held_out)
+        solution = path.solve(checked_alpha(alpha))
         validation = Validation()
         if held_out is not None:
             validation = prepared.coding.validated(held_out, solution, self)
@@ -196,14 +209,20 @@ class Problem:
                 self.warn_of_contradiction(held_out, solution.alpha)
         return LinearModel.of(solution, statistics.has_float32, validation)
 
-    def held_out(self, prepared: Prepared, partial: Partial) -> LeaveOneOut | None:
-        """Sampled rows with predictions of models without them; None if there are too few."""
-        sample, statistics = partial.validation_sample, partial.statistics
-        if sample is None or partial.sample is None or statistics is None:
-            return None
+    def path(self, prepared: Prepared, partial: Partial) -> PenaltyPath:
+        """The solutions for all penalties."""
+        assert partial.statistics is not None
         n_observations = self.n_observations(prepared, partial)
-        equations = statistics.equations(self.fit_intercept, n_observations)
-        found = LeaveOneOut(equations, sample, partial.sample.counts(prepared.rule))
+        return PenaltyPath(partial.statistics.equations(self.fit_intercept, n_observations))
+
+    def held_out(
+        self, prepared: Prepared, partial: Partial, path: PenaltyPath
+    ) -> LeaveOneOut | None:
+        """Sampled rows with predictions of models without them; None if there are too few."""
+        sample = partial.validation_sample
+        if sample is None or partial.sample is None:
+            return None
+        found = LeaveOneOut(path, sample, partial.sample.counts(prepared.rule))
         return found if found.enough else None
 
     def n_observations(self, prepared: Prepared, partial: Partial) -> float:
@@ -212,17 +231,15 @@ class Problem:
             return float(partial.n_rows)
         return partial.sample.n_observations(partial.n_rows, prepared.rule)
 
-    def _automatic_penalty(
-        self, partial: Partial, held_out: LeaveOneOut | None, n_observations: float
-    ) -> Any:
-        if n_observations <= 1 + self.fit_intercept:
+    def _automatic_penalty(self, path: PenaltyPath, held_out: LeaveOneOut | None) -> Any:
+        equations = path.equations
+        if equations.n_observations <= 1 + self.fit_intercept:
             # One row, or two, say nothing of the function, so that it is nearly constant.
-            assert partial.statistics is not None
-            return max(1.0, float(partial.statistics.gram.diagonal().sum()))
-        return "evidence" if held_out is None or held_out.is_constant else held_out.chosen()
+            return max(1.0, equations.trace)
+        return "evidence" if held_out is None or not path.is_safe else held_out.chosen()
 
     def warn_of_contradiction(self, held_out: LeaveOneOut, alpha: float) -> None:
-        better = None if held_out.is_constant else held_out.contradiction(alpha)
+        better = held_out.contradiction(alpha) if held_out.path.is_safe else None
         if better is not None:
             warnings.warn(
                 f"alpha={self.alpha!r} chose {alpha:.3g}, but the validation rows are predicted "
@@ -257,8 +274,12 @@ class Components:
     n_components: Any
     whiten: Any
     verbose: Any = False
+    feature_map: Any = None
+    random_state: Any = None
     estimator: str = "KernelPCA"
-    task: ClassVar[None] = None
+    task: None = None
+    classes: ClassVar[None] = None
+    loss: ClassVar[str] = "squared"
     validation_rows: ClassVar[int] = 0
     class_weight: ClassVar[None] = None
 
@@ -277,11 +298,15 @@ class Components:
             )
         return False
 
+    def in_one_pass(self) -> Components:
+        """The same: components are always computed from statistics."""
+        return self
+
     def without_one_pass(self, method: str) -> str | None:
         """Why a method that needs statistics does not exist: they always do."""
         return None
 
-    def first_coding(self, y: Any, classes: Any, seed: int) -> tuple[NoTargets, None]:
+    def first_coding(self, y: Any, seed: int) -> tuple[NoTargets, None]:
         """No coding, as there are no targets."""
         return NoTargets(), None
 

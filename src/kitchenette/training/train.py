@@ -36,200 +36,182 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import clone
-from sklearn.utils.validation import _num_samples
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from kitchenette.data.csv_errors import NULLS
+from kitchenette.data.border import as_source
 from kitchenette.data.observations import RULES
-from kitchenette.data.schema import DataError, KnownColumn
-from kitchenette.data.source import Block, Source
+from kitchenette.data.schema import DataError
+from kitchenette.data.source import Block, RowsInMemory, Watch
 from kitchenette.learning.gram import check_learning_memory
 from kitchenette.learning.iterative import Earlier
 from kitchenette.learning.least_squares import checked_weights
 from kitchenette.learning.partial import Partial
-from kitchenette.maps.base import RowMap
-from kitchenette.maps.table_map import TableMap
+from kitchenette.sketching.random import seed_from
 from kitchenette.training.feature_maps import MapFitting
 from kitchenette.training.iterative import TrainingSet, check_iterative_memory, train_iteratively
 from kitchenette.training.model import Model
 from kitchenette.training.prepared import (
+    EncodedRows,
     Prepared,
     checked_first_rows,
-    encoded_rows,
     refuse_no_targets,
-    with_weights,
 )
+from kitchenette.training.problem import Problem
 
-Array = NDArray[np.float64]
 Estimator = TypeVar("Estimator", bound=Any)
+Rows = Any  # a Source or RowsInMemory, which have the same methods
 
 
-@dataclass(frozen=True)
-class Start:
-    """What an estimator brings to its first rows.
+@dataclass(frozen=True, kw_only=True)
+class Hooks:
+    """Where a caller of `train` takes part; none of it changes the model.
 
     Attributes
     ----------
-    problem : Problem or Components
-        What is to be learned.
-    feature_map : transformer
-        The map, not fitted.
-    seed : int
-        The seed.
-    classes : ndarray or None
-        Labels that are known before any rows.
-    iterates : callable
-        Says for a number of features whether the solver takes many passes.
+    prepared : callable
+        Called with the model before it has learned any row.
+    checkpoint : callable
+        Called after each block with the partial of all rows so far and their number.
+    progress : callable
+        Called with the number of rows that are learned, wherever they are.
+    resumed : Model or None
+        What an interrupted call had learned; its rows are not learned again.
+    start : int
+        The number of the first row that ``resumed`` has not learned.
+    sample : Block or None
+        The sample of the source, if somebody has drawn it before.
+    earlier : Earlier or None
+        The model with which an iterative solver begins.
     """
 
-    problem: Any
-    feature_map: Any
-    seed: int
-    classes: NDArray[Any] | None = None
-    iterates: Callable[[int], bool] = lambda n_features: False
+    prepared: Callable[[Model], None] = lambda model: None
+    checkpoint: Callable[[Partial, int], None] = lambda partial, stop: None
+    progress: Callable[[int], None] = lambda stop: None
+    resumed: Model | None = None
+    start: int = 0
+    sample: Block | None = None
+    earlier: Earlier | None = None
 
 
-def train(
-    start: Start, X: Any, y: Any = None, sample_weight: Any = None, earlier: Earlier | None = None
-) -> Model:
-    """The model of all rows of an array, a frame or a source."""
-    if isinstance(X, Source):
-        refuse_targets_beside_source(y, sample_weight)
-        return _train_source(start, X, earlier)
-    prepared, X, targets, weights = prepare_rows(start, X, y, sample_weight)
-    title = start.problem.estimator if start.problem.verbose else None
+NO_HOOKS = Hooks()
+
+
+def train(rows: Rows, problem: Any, hooks: Hooks = NO_HOOKS) -> Model:
+    """The model of all rows of a source.
+
+    Parameters
+    ----------
+    rows : Source or RowsInMemory
+        Rows of any kind, from `kitchenette.data.border.as_source`.
+    problem : Problem or Components
+        What is to be learned, and by which map.
+    hooks : Hooks, optional
+        Where the caller takes part.
+
+    Returns
+    -------
+    model : Model
+        Its solution is computed when it is first needed.
+    """
+    encoded = None
+    if hooks.resumed is None:
+        prepared, encoded = prepare_rows(rows, problem, hooks.sample)
+        model = Model(problem, prepared)
+        hooks.prepared(model)
+    else:
+        model = hooks.resumed
 
     def one_pass() -> Model:
-        partial = prepared.partial(X, targets, weights, title=title)
-        return Model(start.problem, prepared, partial)
+        if encoded is None:
+            return model.with_partial(partial_of_source(model.prepared, rows, model.partial, hooks))
+        title = problem.estimator if problem.verbose else None
+        return model.with_partial(model.prepared.partial(encoded, title))
 
-    if not start.iterates(prepared.fitted.n_features_out_):
+    if not problem.iterates(model.prepared.fitted.n_features_out_):
         return one_pass()
-    rows = TrainingSet(X, targets, weights, earlier)
-    return train_iteratively(start.problem, prepared, rows, one_pass)
+    prepared, training_set = in_many_passes(model.prepared, problem, rows, encoded, hooks.earlier)
+    return train_iteratively(problem, prepared, training_set, one_pass)
 
 
-def _train_source(start: Start, source: Source, earlier: Earlier | None) -> Model:
-    prepared = prepare_source(start, source)
-
-    def one_pass() -> Model:
-        empty = Model(start.problem, prepared)
-        return empty.with_partial(partial_of_source(prepared, source))
-
-    if not start.iterates(prepared.fitted.n_features_out_):
-        return one_pass()
-    y, weights = source.targets()
-    try:
-        coding, targets = prepared.coding.with_labels_of(y).encoded(y)
-    except ValueError as error:
-        raise source.located(error) from error
-    prepared, n_targets = replace(prepared, coding=coding), coding.columns(targets[:1]).shape[1]
-    n_features = prepared.fitted.n_features_out_
-    check_iterative_memory(targets.shape[0], n_features, n_targets, start.problem.loss)
-    weights = None if weights is None else checked_weights(weights, targets.shape[0])
-    weights = coding.weighted(targets, weights, prepared.class_weight)
-    rows = TrainingSet(source, targets, weights, earlier)
-    return train_iteratively(start.problem, prepared, rows, one_pass)
-
-
-# ---------------------------------------------------------------- step 1
+# ---------------------------------------------------------------- before rows are learned
 
 
 def prepare_rows(
-    start: Start,
-    X: Any,
-    y: Any,
-    sample_weight: Any,
-    source: Source | None = None,
-    sample: Block | None = None,
-) -> tuple[Prepared, Any, NDArray[Any], Array | None]:
-    """Fit the map and the target coding on rows, which are returned as the model takes them.
+    rows: Rows, problem: Any, sample: Block | None = None
+) -> tuple[Prepared, EncodedRows | None]:
+    """The fitted map and the target coding, and the rows encoded if they are in memory.
 
-    If the rows are a ``sample`` of a ``source``, both are given.
+    Both are fitted on all rows in memory, or on a sample of the rows of other sources.
     """
-    problem = start.problem
-    X, columns = checked_first_rows(problem.estimator, start.feature_map, X)
+    seed = seed_from(problem.random_state)
+    fitting = MapFitting(problem.feature_map, seed, problem.task)
+    whole = rows.whole()
+    if whole is not None:
+        given = whole
+    else:
+        given = rows.drawn(fitting.sampling_seed) if sample is None else sample
+        if given.y is None and problem.task is not None:
+            raise DataError("The source has no target: name the column to be predicted.")
+    try:
+        prepared, encoded = _prepared(rows, given, problem, fitting)
+    except ValueError as error:
+        raise rows.located(error) from error
+    return prepared.with_names(rows), None if whole is None else encoded
+
+
+def _prepared(
+    rows: Rows, given: Block, problem: Any, fitting: MapFitting
+) -> tuple[Prepared, EncodedRows]:
+    """The same, of the block that is fitted on."""
+    X, columns = checked_first_rows(problem.estimator, problem.feature_map, given.X)
     if problem.task is not None:
-        refuse_no_targets(problem.estimator, y)
-    coding, targets = problem.first_coding(y, start.classes, start.seed)
-    X, targets, weights = with_weights(X, targets, sample_weight, coding, problem.class_weight)
+        refuse_no_targets(problem.estimator, given.y)
+    coding, targets = problem.first_coding(given.y, fitting.seed)
+    encoded = EncodedRows.of(X, targets, given.weight, coding, problem.class_weight)
+    if not encoded.count:
+        raise ValueError("All weights are zero: there is no row to learn from.")
+    n_rows, n_targets = encoded.X.shape[0], coding.columns(encoded.targets[:1]).shape[1]
 
     def check(n_features: int) -> None:
         # Before the map is fitted, the precision of its features is not known.
-        if not start.iterates(n_features):
-            n_sampled = problem.validation_rows
-            check_learning_memory(n_features, np.float32, n_rows=X.shape[0], n_sampled=n_sampled)
+        if problem.iterates(n_features):
+            check_iterative_memory(n_rows, n_features, n_targets, problem.loss)
         else:
-            n_targets = coding.columns(targets[:1]).shape[1]
-            check_iterative_memory(X.shape[0], n_features, n_targets, problem.loss)
+            n_sampled = problem.validation_rows
+            check_learning_memory(n_features, np.float32, n_rows=n_rows, n_sampled=n_sampled)
 
-    fitting = MapFitting(start.feature_map, start.seed, problem.task, check)
-    y, drawn, rule = coding.decoded(targets), None, RULES[0]
-    if problem.task is not None:
-        drawn = fitting.sampled(X, y, weights, sample)
-        population = None if sample is None else sample.population
-        rule = rule if drawn is None else drawn.observation_rule(population)
-    feature_map, fitted = fitting.fitted(X, y, weights, source, sample, drawn)
-    start.iterates(fitted.n_features_out_)
+    fitting, block = replace(fitting, check=check), encoded.block(given)
+    drawn = None if problem.task is None else fitting.drawn(block)
+    everything = RowsInMemory(encoded.X) if given.population is None else rows
+    feature_map, fitted = fitting.fitted(block, everything, drawn)
+    problem.iterates(fitted.n_features_out_)
     prepared = Prepared(
         estimator=problem.estimator,
         feature_map=feature_map,
         fitted=fitted,
         coding=coding,
-        seed=start.seed,
+        seed=fitting.seed,
         n_columns=columns.count,
         names=columns.names,
-        observation_rule=rule,
+        observation_rule=RULES[0] if drawn is None else drawn.observation_rule(given.population),
         validation_rows=problem.validation_rows,
         class_weight=problem.class_weight,
     )
-    return prepared, X, targets, weights
+    return prepared, encoded
 
 
-def prepare_source(start: Start, source: Source) -> Prepared:
-    """Fit the map and the target coding on a sample of a source."""
-    fitting = MapFitting(start.feature_map, start.seed, start.problem.task)
-    sample = source.drawn(fitting.sampling_seed)
-    if sample.y is None and start.problem.task is not None:
-        raise DataError("The source has no target: name the column to be predicted.")
-    try:
-        prepared = prepare_rows(start, sample.X, sample.y, sample.weight, source, sample)[0]
-    except ValueError as error:
-        raise source.located(error) from error
-    return with_names(prepared, source)
+# ---------------------------------------------------------------- one pass, or many
 
 
-def with_names(prepared: Prepared, source: Source) -> Prepared:
-    """The same with the names of the target columns and of the column of weights of a source."""
-    names = source.target_names
-    return replace(
-        prepared,
-        target_names=np.array(names, dtype=object) if names else prepared.target_names,
-        weight_name=source.weight if isinstance(source.weight, str) else prepared.weight_name,
-    )
-
-
-# ---------------------------------------------------------------- step 2
-
-
-def partial_of_rows(
-    prepared: Prepared, X: Any, y: Any = None, sample_weight: Any = None
+def partial_of_source(
+    prepared: Prepared, rows: Rows, before: Partial | None = None, hooks: Hooks = NO_HOOKS
 ) -> Partial:
-    """The partial of some rows; there may be none, and new labels."""
-    coding = prepared.coding.with_labels_of(y)
-    if _num_samples(X) == 0:
-        return prepared.empty(coding)
-    coding, X, targets, weights = encoded_rows(prepared, coding, X, y, sample_weight)
-    if weights is not None and not weights.any():
-        return prepared.empty(coding)
-    return prepared.partial(X, targets, weights, coding)
-
-
-def partial_of_source(prepared: Prepared, source: Source) -> Partial:
-    """The partial of all rows of a source."""
-    source = source.read_as(known_columns(prepared))
-    found: Partial | None = source.reduced(PartialOf(prepared))
+    """The partial of all rows of a source, and of those ``before`` if hooks say that some are."""
+    rows = rows.read_as(prepared.known_columns())
+    watch = Watch(hooks.checkpoint, hooks.progress, before, hooks.start)
+    found: Partial | None = rows.watched(PartialOf(prepared), watch)
     if found is None or found.n_rows == 0:
         raise DataError("The source has no row of positive weight to learn from.")
     return found
@@ -237,7 +219,7 @@ def partial_of_source(prepared: Prepared, source: Source) -> Partial:
 
 @dataclass(frozen=True)
 class PartialOf:
-    """The partial of the rows of a source, as a `kitchenette.data.reduction.Reduction`.
+    """The partial of some rows, as a `kitchenette.data.reduction.Reduction`.
 
     Attributes
     ----------
@@ -253,50 +235,39 @@ class PartialOf:
         n_features = int(self.prepared.fitted.n_features_out_)
         return 4 * n_features**2 + 8 * n_features * self.prepared.validation_rows
 
-    def of(self, block: Any) -> Partial:
-        return partial_of_rows(self.prepared, block.X, block.y, block.weight)
+    def of(self, block: Block) -> Partial:
+        """The partial of a block; there may be no rows, and new labels."""
+        coding = self.prepared.coding.with_labels_of(block.y)
+        if _num_samples(block.X) == 0:
+            return self.prepared.empty(coding)
+        rows = self.prepared.encoded(block, coding)
+        return self.prepared.partial(rows) if rows.count else self.prepared.empty(rows.coding)
 
     def combined(self, a: Partial, b: Partial) -> Partial:
         return a.combined(b)
 
 
-def refuse_targets_beside_source(y: Any, sample_weight: Any) -> None:
-    """Refuse targets or weights that are passed with a source."""
-    if y is not None or sample_weight is not None:
-        raise ValueError(
-            "A source has its own targets and weights: name them when it is made, and pass none."
-        )
-
-
-# ---------------------------------------------------------------- columns of sources
-
-
-def known_columns(prepared: Prepared) -> dict[str, KnownColumn]:
-    """The columns that have names, and what the model takes them for.
-
-    They are those to predict from, and a target of strings.
-    """
-    # Transformers of other packages take columns of any kind.
-    found = prepared.fitted.known_columns() if isinstance(prepared.fitted, RowMap) else {}
-    classes, names = prepared.coding.classes, prepared.target_names
-    if (
-        names is not None
-        and len(names) == 1
-        and classes is not None
-        and classes.dtype.kind in "OUS"
-    ):
-        texts = {label for label in classes.tolist() if isinstance(label, str)}
-        found[str(names[0])] = KnownColumn("category", frozenset(NULLS & texts))
-    return found
-
-
-def columns_of(prepared: Prepared, source: Source) -> Source:
-    """The rows of a source with the columns of the model alone, read as it has them."""
-    if not source.is_table or prepared.names is None:
-        return source
-    source, fitted = source.read_as(known_columns(prepared)), prepared.fitted
-    names = fitted.read_names if isinstance(fitted, TableMap) else prepared.names
-    return source.with_columns([*map(str, names)])
+def in_many_passes(
+    prepared: Prepared,
+    problem: Problem,
+    rows: Rows,
+    encoded: EncodedRows | None,
+    earlier: Earlier | None,
+) -> tuple[Prepared, TrainingSet]:
+    """The training set of a solver that takes many passes, and the coding of all its labels."""
+    if encoded is not None:
+        in_memory = RowsInMemory(encoded.X)
+        return prepared, TrainingSet(in_memory, encoded.targets, encoded.weights, earlier)
+    y, weights = rows.targets()
+    try:
+        coding, targets = prepared.coding.with_labels_of(y).encoded(y)
+    except ValueError as error:
+        raise rows.located(error) from error
+    n_rows, n_targets = targets.shape[0], coding.columns(targets[:1]).shape[1]
+    check_iterative_memory(n_rows, prepared.fitted.n_features_out_, n_targets, problem.loss)
+    weights = None if weights is None else checked_weights(weights, n_rows)
+    weights = coding.weighted(targets, weights, prepared.class_weight)
+    return replace(prepared, coding=coding), TrainingSet(rows, targets, weights, earlier)
 
 
 # ---------------------------------------------------------------- the stages one by one
@@ -345,7 +316,9 @@ def prepare(
     ['far', 'near']
     """
     prepared = clone(estimator)
-    prepared.prepare_on(X, y, sample_weight, classes)
+    problem = prepared.problem_in_one_pass("stages", classes)
+    rows = as_source(X, y if problem.task else None, sample_weight)
+    prepared.model_ = Model(problem, prepare_rows(rows, problem)[0])
     return prepared
 
 
@@ -375,8 +348,10 @@ def partial(prepared: Any, X: Any, y: Any = None, sample_weight: Any = None) -> 
     >>> partial(prepared, X[:100], X[:100, 0]).n_rows
     100
     """
-    found: Partial = prepared.partial(X, y, sample_weight)
-    return found
+    check_is_fitted(prepared, "model_")
+    rows, fixed = as_source(X, y, sample_weight), prepared.model_.prepared
+    block = rows.whole()
+    return partial_of_source(fixed, rows) if block is None else PartialOf(fixed).of(block)
 
 
 def combine(a: Partial, b: Partial) -> Partial:
@@ -435,7 +410,8 @@ def finish(prepared: Estimator, partial: Partial, *, solve: bool = True) -> Esti
     >>> finish(prepared, partial(prepared, X, X[:, 0])).predict(X[:3]).shape
     (3,)
     """
-    if partial.estimator != type(prepared).__name__ or partial.origin != prepared.origin():
+    own = prepared.model_.prepared
+    if (partial.estimator, partial.origin) != (own.estimator, own.origin()):
         raise ValueError(
             "This partial was not made by this prepared estimator: their features differ."
         )

@@ -1,4 +1,4 @@
-"""Collections of other libraries whose rows are in many places, such as Dask arrays.
+"""The border where rows of any kind become a `Source`; behind it nobody asks what they are.
 
 A backend registers the library whose collections it knows, by name, so that nothing is imported
 before somebody passes such a collection.
@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from kitchenette.data.source import RowsInMemory, Source
 from kitchenette.data.targets import refuse_names
 
 _BACKENDS: dict[str, str] = {}
@@ -42,13 +43,41 @@ def backend_of(X: Any) -> Any:
     return None if module is None else import_module(module)
 
 
-def as_rows(X: Any, y: Any = None, sample_weight: Any = None) -> tuple[Any, Any, Any]:
-    """Rows, targets and weights as estimators learn them: a collection becomes a source."""
+def as_source(X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+    """Rows of any kind, with their targets and weights, as a source.
+
+    Parameters
+    ----------
+    X : array-like, sparse matrix, data frame, dict of columns, Dask collection, or Source
+        Rows. Files are opened by `kitchenette.data.source`.
+    y : array-like, optional
+        Their targets; a source has its own.
+    sample_weight : array-like, optional
+        Their weights; a source has its own.
+
+    Returns
+    -------
+    source : Source or RowsInMemory
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kitchenette.data.border import as_source
+    >>> as_source(np.ones((3, 2)), [1, 2, 3]).whole().y
+    [1, 2, 3]
+    """
+    if isinstance(X, Source):
+        if y is not None or sample_weight is not None:
+            raise ValueError(
+                "A source has its own targets and weights: name them when it is made, and pass "
+                "none."
+            )
+        return X
     refuse_names(X, y)
     backend = backend_of(X)
-    if backend is None:
-        return X, y, sample_weight
-    return backend.source_of(X, y, sample_weight), None, None
+    if backend is not None:
+        return backend.source_of(X, y, sample_weight)
+    return RowsInMemory(X, y, sample_weight)
 
 
 def in_parts(method: Method) -> Method:
