@@ -90,9 +90,9 @@ class RowMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParameters,
     ) -> Self:
         """`fit` with sample weights, for parameters that are chosen from data.
 
-        Rows of weight zero are ignored. ``drawn`` are the rows to choose on, which do not depend on the
-        order of all rows; by default they are drawn by their places, so that the others need not be
-        read. ``everything`` are all rows, where ``X`` is a sample of them, for maps that look at all.
+        Rows of weight zero are ignored. ``drawn`` are the rows to choose on, which do not depend on
+        the order of all rows; by default they are drawn by their places, so that the others need
+        not be read. If ``X`` is a sample, maps that look at all rows get them as ``everything``.
         """
         rows = as_source(X, None, sample_weight)
         if rows.whole() is None:
@@ -251,7 +251,7 @@ class RowMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParameters,
         return
 
     def operator(self, rows: Any) -> Operator:
-        """The operator that writes the features of ``rows``, of which only the ``dtype`` matters."""
+        """The operator that writes the features of rows with the precision of ``rows``."""
         operator: Operator = self.fitted().operator(rows.dtype)
         return operator
 

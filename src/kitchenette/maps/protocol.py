@@ -63,7 +63,7 @@ class FittedMap(Protocol):
         """
 
     def overflow(self, rows: Any) -> str:
-        """The error message for ``rows``, which `rows` has checked, with a feature that is not finite."""
+        """The error message for ``rows``, checked by `rows`, with a feature that is not finite."""
 
     def for_inference(self) -> Self:
         """A map that computes the same features, without the data for further fitting."""

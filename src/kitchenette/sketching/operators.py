@@ -38,9 +38,10 @@ class Operator(ABC):
         return BlockwiseLinear(self, weights, intercept)
 
     def add_transposed(self, rows: Any, factors: NDArray[Any], out: NDArray[np.float64]) -> bool:
-        """Add features' factors to ``out``; False if a number is not finite: ``out`` is then invalid.
+        """Add features' factors to ``out``; False if a number is not finite.
 
-        Rows are as for `write`, factors (n_rows, n_targets), and ``out`` (n_features, n_targets).
+        Rows are as for `write`, factors (n_rows, n_targets), and ``out`` (n_features, n_targets),
+        which is invalid if the result is False.
         """
         R = np.asarray(factors, dtype=self.dtype)
         for some, Z in _feature_blocks(self, rows):
