@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -20,7 +21,7 @@ from sklearn.frozen import FrozenEstimator
 import kitchenette
 from kitchenette.data import source
 from kitchenette.jobs import Checkpoint, merge_shards
-from kitchenette.training import finish, partial, prepare
+from kitchenette.training import Hooks, Model, Partial, partial, prepare, train
 
 TARGET, WEIGHT, FOLDER = "target", "weight", "region"  # FOLDER is a column of hive folders
 N_PARTITIONS = 7
@@ -235,9 +236,10 @@ def stored_shards(model: Any, rows: Rows, folder: Path, n_shards: int) -> Iterat
     stop = 0
     for number, part in enumerate(rows.parts(n_shards), start=1):
         stop += len(part.y)
-        found = begun.after(partial(prepared, part.frame, part.y, part.weights), stop)
         path = folder / f"{number}.shard"
-        kitchenette.save(replace(found, facts={**found.facts, "shard": number}), path)
+        learned = partial(prepared, part.frame, part.y, part.weights)
+        facts = {**begun.facts, "shard": number}
+        kitchenette.save(replace(begun, summary=learned, stop=stop, facts=facts), path)
         yield path
 
 
@@ -245,25 +247,36 @@ def of_shards(model: Any, rows: Rows, folder: Path) -> Any:
     return merge_shards([*stored_shards(model, rows, folder, 3)][::-1])
 
 
+class StoppedError(Exception):
+    """A fit is stopped in the midst."""
+
+
 def of_a_resumed_fit(model: Any, rows: Rows, folder: Path) -> Any:
-    """A fit that stored a checkpoint, and another one that goes on with it."""
+    """A fit that stored checkpoints and was stopped, and another one that goes on with them."""
     read = source(one_parquet(rows, folder), **rows.roles)
-    state = Checkpoint(read.fingerprint(), {}, prepare(model, read), {}, len(rows.y))
-    for block in read.blocks(len(rows.y) // 3):
-        learned = partial(state.prepared, block.X, block.y, block.weight)
-        state = state.after(learned, block.stop)
-        kitchenette.save(state, folder / "checkpoint")
-        if block.stop > len(rows.y) // 2:
-            break
+    read.block_rows = lambda: len(rows.y) // 3  # type: ignore[method-assign]
+    state = Checkpoint(read.fingerprint(), {}, clone(model), {}, len(rows.y))
+
+    def prepared(found: Model) -> None:
+        state.prepared.model_ = found
+
+    def stored(learned: Partial, stop: int) -> None:
+        if stop > len(rows.y) // 2:
+            raise StoppedError
+        kitchenette.save(replace(state, summary=learned, stop=stop), folder / "checkpoint")
+
+    with suppress(StoppedError):
+        problem = state.prepared.checked_problem()
+        train(read, problem, Hooks(prepared=prepared, checkpoint=stored))
     del state, read
     read = source(folder / "rows.parquet", **rows.roles)
     state = kitchenette.load(folder / "checkpoint")
     assert 0 < state.stop < len(rows.y)
     assert state.inputs == read.fingerprint()
-    for block in read.blocks(start=state.stop):
-        learned = partial(state.prepared, block.X, block.y, block.weight)
-        state = state.after(learned, block.stop)
-    return finish(state.prepared, state.summary)
+    begun = state.prepared.model_.with_partial(state.summary)
+    hooks = Hooks(resumed=begun, start=state.stop)
+    state.prepared.model_ = train(read, begun.problem, hooks)
+    return state.prepared.solve()
 
 
 # ---------------------------------------------------------------- clusters

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from kitchenette import Fastfood, KernelRegressor
-from kitchenette.data import DataError, formats, source
+from kitchenette.data import DataError, csv_files, source
 
 
 def read(data, **options):
@@ -74,7 +74,7 @@ BAD = {
 @pytest.mark.parametrize(("text", "sentence"), BAD.values(), ids=BAD)
 def test_bad_csv_files_name_the_line(tmp_path, monkeypatch, text, sentence):
     for name in ("FIRST_BYTES", "CSV_BYTES"):
-        monkeypatch.setattr(formats, name, 1 << 14)
+        monkeypatch.setattr(csv_files, name, 1 << 14)
     path = tmp_path / "bad.csv"
     path.write_bytes(text.encode())
     with pytest.raises(DataError, match=f"bad.csv.*{sentence}"):

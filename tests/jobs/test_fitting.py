@@ -43,7 +43,7 @@ def test_an_interrupt_while_it_solves_leaves_all_rows_in_the_checkpoint(tmp_path
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(fitting, "finish", interrupted)
+        patch.setattr(KernelRegressor, "solve", interrupted)
         with pytest.raises(KeyboardInterrupt, match="600 of 600 rows, which are kept in"):
             fit_rows(rows(), out, SETTINGS)
     assert not out.exists()
@@ -59,17 +59,13 @@ def test_errors_do_not_depend_on_a_resumption(tmp_path, monkeypatch, share):
     narrow, settings = source(X, target=np.sin(X[:, 0])), replace(SETTINGS, test=share)
     monkeypatch.setattr(type(narrow), "block_rows", lambda self: 100)
     whole = fit_rows(narrow, tmp_path / "whole", settings)
-    after = checkpoint.Checkpoint.after
 
-    def stopped(self, part, stop):
-        if stop > 300:
+    def stopped(what, done, total):
+        if what == "learning" and done > 300:
             raise KeyboardInterrupt
-        return after(self, part, stop)
 
-    with monkeypatch.context() as patch:
-        patch.setattr(checkpoint.Checkpoint, "after", stopped)
-        with pytest.raises(KeyboardInterrupt, match="300 of 600"):
-            fit_rows(narrow, tmp_path / "model", settings)
+    with pytest.raises(KeyboardInterrupt, match="300 of 600"):
+        fit_rows(narrow, tmp_path / "model", settings, progress=stopped)
     resumed = fit_rows(narrow, tmp_path / "model", settings, resume=True)
     assert resumed.resumed_at == 300
     assert (resumed.n_rows, resumed.n_test_rows) == ((540, 60) if share else (600, 0))
@@ -183,14 +179,14 @@ def test_a_fit_deletes_no_checkpoint_but_its_own(tmp_path):
 
 def test_a_checkpoint_that_another_fit_wrote_meanwhile_is_kept(tmp_path, monkeypatch):
     out = tmp_path / "model"
-    finish = fitting.finish
+    solve = KernelRegressor.solve
 
-    def while_another_one_writes(prepared, summary):
+    def while_another_one_writes(model):
         save(checkpoint.Checkpoint("other inputs", {}, KernelRegressor(), {}, 7), own)
-        return finish(prepared, summary)
+        return solve(model)
 
     own = checkpoint_path(out)
-    monkeypatch.setattr(fitting, "finish", while_another_one_writes)
+    monkeypatch.setattr(KernelRegressor, "solve", while_another_one_writes)
     assert fit_rows(narrow_rows(), out, SETTINGS, checkpoint_every=0.0).checkpoints == 5
     assert load(own).n_rows == 7
 

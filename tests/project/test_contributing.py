@@ -19,13 +19,14 @@ def example(heading: str) -> str:
     return "\n\n".join(re.findall(r"```python\n(.*?)```", section, re.DOTALL))
 
 
-# In a process of their own, because the examples make their kernel, map and loss known to all of
-# the package.
+# In a process of their own, because the examples make what they add known to all of the
+# package.
 @pytest.mark.slow
 def test_the_worked_examples_run(tmp_path):
-    scripts = [tmp_path / "kernel.py", tmp_path / "map.py", tmp_path / "loss.py"]
+    headings = ("add a kernel", "add a map", "add a loss", "store a class", "add a file format")
+    scripts = [tmp_path / f"{heading}.py" for heading in headings]
     for script in scripts:
-        text = example(f"How to add a {script.stem}")
+        text = example(f"How to {script.stem}")
         script.write_text(text, encoding="utf-8")
         assert max(map(len, text.splitlines())) <= 100
     code = "import runpy, sys\nfor path in sys.argv[1:]:\n    runpy.run_path(path)"

@@ -235,19 +235,12 @@ class Stored:
 
 @dataclass(frozen=True)
 class Parts:
-    """What the partitions of a collection are computed from.
+    """What the partitions of a collection are computed from."""
 
-    Attributes
-    ----------
-    inputs : list
-        For each partition what its task takes: an `Inlined` graph, `Stored` rows, or a list of
-        three delayed objects, rows, targets and weights.
-    owners : list
-        For each partition the worker that has its rows in memory, or None.
-    """
-
+    # For each partition what its task takes: an `Inlined` graph, `Stored` rows, or a list of three
+    # delayed objects, rows, targets and weights
     inputs: list[Any]
-    owners: list[str | None]
+    owners: list[str | None]  # for each partition the worker that has its rows in memory, or None
 
     @classmethod
     def of(cls, *collections: Any) -> Self:

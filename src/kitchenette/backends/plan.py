@@ -376,14 +376,9 @@ class NotFinite:
     """The number of the first partition with numbers that are not finite; None if there is none.
 
     In targets and weights, missing values count as well.
-
-    Attributes
-    ----------
-    missing : bool
-        Whether missing numbers count as well in the rows.
     """
 
-    missing: bool
+    missing: bool  # whether missing numbers count as well in the rows
 
     def of_partition(self, blocks: Iterable[Block], number: int) -> int | None:
         return number if any(map(self.of, blocks)) else None

@@ -120,26 +120,13 @@ def bytes_of(reduction: Any) -> int:
 
 @dataclass(frozen=True)
 class OfPartition:
-    """The result of a reduction for a partition, on an executor.
+    """The result of a reduction for a partition, on an executor."""
 
-    Attributes
-    ----------
-    reduction : Reduction
-        What is computed.
-    chunks : callable
-        Gives the rows of a partition.
-    layout : Source
-        The columns and their roles.
-    starts : sequence of int
-        The number of the first row of each partition; empty if nobody asks.
-    given : tuple of (ndarray or None)
-        Targets and weights of all rows, where they are not those of the rows themselves.
-    """
-
-    reduction: Reduction
-    chunks: Chunks
-    layout: Source
-    starts: Sequence[int]
+    reduction: Reduction  # what is computed
+    chunks: Chunks  # gives the rows of a partition
+    layout: Source  # the columns and their roles
+    starts: Sequence[int]  # the number of the first row of each partition; empty if nobody asks
+    # Targets and weights of all rows, where they are not those of the rows themselves
     given: tuple[NDArray[Any] | None, NDArray[Any] | None]
 
     def __call__(self, number: int, batches: Batches) -> Any:
@@ -167,24 +154,12 @@ class OfPartition:
 
 @dataclass(frozen=True)
 class FrameColumns:
-    """The columns of a data frame that have a role.
+    """The columns of a data frame that have a role."""
 
-    Attributes
-    ----------
-    features : str or list of str
-        A column of vectors or arrays, or the columns to predict from.
-    labels : str, list of str or None
-        The column to be predicted, or several.
-    weight : str or None
-        The column of weights.
-    is_matrix : bool
-        Whether the features are a column of vectors or arrays.
-    """
-
-    features: Any
-    labels: Any
-    weight: str | None
-    is_matrix: bool
+    features: Any  # a column of vectors or arrays, or the columns to predict from
+    labels: Any  # the column to be predicted, or several
+    weight: str | None  # the column of weights
+    is_matrix: bool  # whether the features are a column of vectors or arrays
 
     @classmethod
     def of(

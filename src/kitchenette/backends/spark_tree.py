@@ -54,46 +54,23 @@ Combine = Callable[[Any, Any], Any]
 
 @dataclass(frozen=True)
 class Message:
-    """What one task of the tree sends to the next.
+    """What one task of the tree sends to the next."""
 
-    Attributes
-    ----------
-    value : object
-        The value of the rows below; None if there are none, or if there are problems.
-    leaves : tuple of int
-        The numbers of the tasks whose rows these are.
-    problems : tuple of (int, str)
-        Numbers of partitions that could not be used, and why.
-    sent : int
-        The number of bytes that were sent so far.
-    """
-
-    value: Any
-    leaves: tuple[int, ...]
+    value: Any  # the value of the rows below; None if there are none, or if there are problems
+    leaves: tuple[int, ...]  # the numbers of the tasks whose rows these are
+    # Numbers of partitions that could not be used, and why
     problems: tuple[tuple[int, str], ...] = ()
-    sent: int = 0
+    sent: int = 0  # the number of bytes that were sent so far
 
 
 @dataclass(frozen=True)
 class Traffic:
-    """What traveled for one value of all rows.
+    """What traveled for one value of all rows."""
 
-    Attributes
-    ----------
-    leaves : int
-        The number of tasks that read rows.
-    depth : int
-        The number of times that a value was sent on its way to the driver.
-    sent : int
-        The number of bytes that all tasks sent together.
-    result : int
-        The number of bytes that the driver received.
-    """
-
-    leaves: int
-    depth: int
-    sent: int
-    result: int
+    leaves: int  # the number of tasks that read rows
+    depth: int  # the number of times that a value was sent on its way to the driver
+    sent: int  # the number of bytes that all tasks sent together
+    result: int  # the number of bytes that the driver received
 
 
 # ---------------------------------------------------------------- on the executors

@@ -15,8 +15,8 @@ import typer
 
 from kitchenette.cli.outcome import as_usage
 from kitchenette.data import ColumnRules, DataError, Source, source
-from kitchenette.data.formats import Csv
-from kitchenette.data.listing import FORMATS
+from kitchenette.data.csv_files import Csv
+from kitchenette.data.formats import FORMATS
 from kitchenette.data.schema import checked_kinds
 from kitchenette.parameters import check_choice
 
@@ -129,7 +129,7 @@ class FileOptions:
     def check(self) -> None:
         """Refuse values that are not allowed, before any file is opened."""
         if self.format is not None:
-            check_choice("format", self.format, tuple(sorted({*FORMATS.values()})))
+            check_choice("format", self.format, tuple(sorted(FORMATS)))
         if self.precision is not None:
             check_choice("precision", self.precision, ("float32", "float64"))
         Csv(delimiter=self.delimiter, decimal=self.decimal)

@@ -26,24 +26,12 @@ from kitchenette.sketching.operators import Operator
 @storable
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Impute(Preparation):
-    """Missing numbers replaced, and indicator columns of what was missing behind them.
+    """Missing numbers replaced, and indicator columns of what was missing behind them."""
 
-    Attributes
-    ----------
-    missing : float
-        What stands for a missing number: NaN or a number.
-    kept : ndarray of int
-        The columns that are kept.
-    fill : ndarray
-        The substitute for each of them.
-    flags : ndarray of int
-        The columns that get an indicator column.
-    """
-
-    missing: float = nan
-    kept: ColumnIndices
-    fill: Annotated[Numbers, Shape("kept")]
-    flags: ColumnIndices
+    missing: float = nan  # what stands for a missing number: NaN or a number
+    kept: ColumnIndices  # the columns that are kept
+    fill: Annotated[Numbers, Shape("kept")]  # the substitute for each of them
+    flags: ColumnIndices  # the columns that get an indicator column
 
     @property
     def n_outputs(self) -> int:
@@ -73,17 +61,10 @@ class Impute(Preparation):
 @storable
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Substitute(Preparation):
-    """One number of some columns replaced by another one; all other numbers stay.
+    """One number of some columns replaced by another one; all other numbers stay."""
 
-    Attributes
-    ----------
-    columns : ndarray of int
-        The columns, each at most once.
-    replaced, substitute : ndarray
-        For each of these columns, the number that is replaced and the one that stands instead.
-    """
-
-    columns: ColumnIndices
+    columns: ColumnIndices  # the columns, each at most once
+    # For each of these columns, the number that is replaced and the one that stands instead
     replaced: Annotated[Numbers, Shape("columns")]
     substitute: Annotated[Numbers, Shape("columns")]
 
@@ -102,27 +83,17 @@ class Substitute(Preparation):
 @storable
 @dataclass(frozen=True, kw_only=True, eq=False)
 class OneHot(Preparation):
-    """Columns of zeros with a one for the category of each number.
+    """Columns of zeros with a one for the category of each number."""
 
-    Attributes
-    ----------
-    keys : ndarray
-        The categories of all columns, one column after the other, ascending in each column.
-    targets : ndarray of int
-        For each category the output column that is one, counted from the first output of its
-        column; -1 for none.
-    starts : ndarray of shape (n_columns + 1,)
-        Where the categories of each column begin, and the end.
-    widths : ndarray of shape (n_columns,)
-        The number of output columns of each column.
-    unknown, missing : ndarray of shape (n_columns,)
-        The targets of numbers that are no category and of NaN; -2 if they are refused.
-    """
-
+    # The categories of all columns, one column after the other, ascending in each column
     keys: Annotated[Numbers, Shape(None)]
+    # For each category the output column that is one, counted from the first output of its column;
+    # -1 for none
     targets: Annotated[Indices, Shape("keys"), Interval(-2)]
-    starts: Indices
+    starts: Indices  # (n_columns + 1,): where the categories of each column begin, and the end
+    # (n_columns,): the number of output columns of each column
     widths: Annotated[Indices, Shape("n_columns"), Interval(0)]
+    # (n_columns,): the targets of numbers that are no category and of NaN; -2 if they are refused
     unknown: Annotated[Indices, Shape("n_columns"), Interval(-2, "widths", closed="left")]
     missing: Annotated[Indices, Shape("n_columns"), Interval(-2, "widths", closed="left")]
 

@@ -53,18 +53,10 @@ class Coding(ABC):
 @storable
 @dataclass(frozen=True, eq=True)
 class Vocabulary(Coding):
-    """The words of a column of strings; each is coded by its place.
+    """The words of a column of strings; each is coded by its place."""
 
-    Attributes
-    ----------
-    column : int
-        The column.
-    words : tuple of str
-        The words.
-    """
-
-    column: int
-    words: tuple[str, ...]
+    column: int  # the column
+    words: tuple[str, ...]  # the words
 
     @cached_property
     def _table(self) -> dict[Any, float]:
@@ -199,23 +191,13 @@ class Categories(Texts, Vocabulary):
 @storable
 @dataclass(frozen=True, eq=True)
 class HashedWords(Texts):
-    """Words of which each is coded by one of some numbers, that a hash function chooses.
+    """Words of which each is coded by one of some numbers, that a hash function chooses."""
 
-    Attributes
-    ----------
-    column : int
-        The column.
-    n_buckets : int
-        The codes are below this number.
-    values : {"string", "number", "boolean", "date"}
-        What the values were in the data.
-    words : tuple of str
-        The words that CSV files also have for missing values, such as "NA".
-    """
-
-    column: int
-    n_buckets: Annotated[int, Interval(1, MOST_BUCKETS)]
+    column: int  # the column
+    n_buckets: Annotated[int, Interval(1, MOST_BUCKETS)]  # the codes are below this number
+    # "string", "number", "boolean", "date": what the values were in the data
     values: Values = "string"
+    # The words that CSV files also have for missing values, such as "NA"
     words: tuple[str, ...] = ()
 
     @property
@@ -233,14 +215,9 @@ class Days(Coding):
     """Dates and times as days since the beginning of 1970 in UTC; lengths of time as days.
 
     Times without a time zone are taken as they are.
-
-    Attributes
-    ----------
-    column : int
-        The column.
     """
 
-    column: int
+    column: int  # the column
 
     def code(self, value: Any, name: str = "") -> float:
         if value is None or value != value:  # NaT is not equal to itself either

@@ -40,15 +40,9 @@ ColumnIndices = Annotated[Indices, Shape(None), Interval(0, "n_columns", closed=
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Preparation(FrozenValue):
-    """The values that determine how columns are prepared.
+    """The values that determine how columns are prepared."""
 
-    Attributes
-    ----------
-    n_columns : int
-        The number of columns of the data.
-    """
-
-    n_columns: Count
+    n_columns: Count  # the number of columns of the data
 
     @property
     def n_outputs(self) -> int:
@@ -102,19 +96,11 @@ class Preparation(FrozenValue):
 @storable
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ColumnAffine(Preparation):
-    """(x - offset) * factor for every column, limited to [low, high].
+    """(x - offset) * factor for every column, limited to [low, high]."""
 
-    Attributes
-    ----------
-    offset, factor : ndarray of shape (n_columns,)
-        Numbers for each column.
-    low, high : float
-        The limits of all columns.
-    """
-
-    offset: Annotated[Numbers, Shape("n_columns")]
+    offset: Annotated[Numbers, Shape("n_columns")]  # (n_columns,): numbers for each column
     factor: Annotated[Numbers, Shape("n_columns")]
-    low: Annotated[float, Interval(high="high")] = -inf
+    low: Annotated[float, Interval(high="high")] = -inf  # the limits of all columns
     high: float = inf
 
     @classmethod
@@ -144,30 +130,22 @@ class PiecewiseLinear(Preparation):
     """A piecewise linear function of every column, constant beyond its first and last knot.
 
     A function may jump at a knot, and then has a value of its own there.
-
-    Attributes
-    ----------
-    knots : ndarray
-        The knots of all columns, one column after the other; those of a column increase.
-    below, at, above : ndarray
-        The limit from below, the value, and the limit from above at every knot.
-    starts : ndarray of shape (n_columns + 1,)
-        Where the knots of each column begin, and the end.
-    normal : bool
-        Whether the functions are ranks between 0 and 1, to which the quantile function of the
-        normal distribution is applied. Ranks nearer than 1e-7 to 0 or 1 are moved there, and
-        numbers nearer than 1e-7 to the first or last knot have the rank 0 or 1, as in
-        scikit-learn's QuantileTransformer.
-    outside : ndarray of shape (n_columns,)
-        The number of knots at each end of a column that are left out but `beyond` the data.
     """
 
+    # The knots of all columns, one column after the other; those of a column increase
     knots: Annotated[Numbers, Shape(None)]
+    # The limit from below, the value, and the limit from above at every knot
     below: Annotated[Numbers, Shape("knots")]
     at: Annotated[Numbers, Shape("knots")]
     above: Annotated[Numbers, Shape("knots")]
-    starts: Indices
+    starts: Indices  # (n_columns + 1,): where the knots of each column begin, and the end
+    # (n_columns,): the number of knots at each end of a column that are left out but `beyond` the
+    # data
     outside: Annotated[Indices, Shape("n_columns"), Interval(0)]
+    # Whether the functions are ranks between 0 and 1, to which the quantile function of the normal
+    # distribution is applied. Ranks nearer than 1e-7 to 0 or 1 are moved there, and numbers nearer
+    # than 1e-7 to the first or last knot have the rank 0 or 1, as in scikit-learn's
+    # QuantileTransformer.
     normal: bool = False
 
     @classmethod
@@ -273,14 +251,9 @@ class UnitRows(Preparation):
 @storable
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LinearColumns(Preparation):
-    """Rows times a matrix, so that prepared columns are linear combinations of the columns.
+    """Rows times a matrix, so that prepared columns are linear combinations of the columns."""
 
-    Attributes
-    ----------
-    matrix : ndarray of shape (n_columns, n_outputs)
-        The combinations, one in each column of the matrix.
-    """
-
+    # (n_columns, n_outputs): the combinations, one in each column of the matrix
     matrix: Annotated[Numbers, Shape("n_columns", None)]
 
     @classmethod
@@ -304,18 +277,10 @@ class LinearColumns(Preparation):
 @storable
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Columns(Preparation):
-    """Several preparations, each of some columns, side by side.
+    """Several preparations, each of some columns, side by side."""
 
-    Attributes
-    ----------
-    parts : tuple of Preparation
-        The preparations.
-    columns : ndarray of int
-        The columns of each part, one part after the other.
-    """
-
-    parts: tuple[Preparation, ...]
-    columns: ColumnIndices
+    parts: tuple[Preparation, ...]  # the preparations
+    columns: ColumnIndices  # the columns of each part, one part after the other
 
     @property
     def n_outputs(self) -> int:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from kitchenette.data.formats import FileFormat, ReadOptions, register_format
 from kitchenette.data.reader import Indices, Part, Reader, without_unwanted
 from kitchenette.data.rows import slices
 from kitchenette.data.schema import Column, DataError, Schema
@@ -96,3 +97,16 @@ def array_of_file(path: str, name: str | None) -> tuple[Any, dict[str, Any]]:
             f"{path} has the arrays {', '.join(arrays)}: say which one has the rows by array=..."
         )
     return arrays.pop(name), arrays
+
+
+def _reader(files: Sequence[Any], options: ReadOptions) -> Reader:
+    if len(files) > 1:
+        raise DataError("Files of NumPy are read one at a time.")
+    path = files[0].path
+    X, others = array_of_file(path, options.array)
+    reader = ArrayReader(X)
+    reader.paths, reader.arrays = (path,), others
+    return reader
+
+
+register_format(FileFormat("numpy", (".npy", ".npz"), _reader))

@@ -3,18 +3,50 @@
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from typing import Any, Self
 
 from kitchenette.comparison import digest
-from kitchenette.data.formats import Csv, Format, check_schema
 from kitchenette.data.listing import StoredFile
 from kitchenette.data.reader import Indices, Part, Reader, without_unwanted
 from kitchenette.data.schema import DataError, KnownColumn
-from kitchenette.data.tables import arrow, schema_of
+from kitchenette.data.tables import arrow, kind_of, schema_of
 
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"  # what Hive and its successors name a missing value
+
+
+class TableFormat(ABC):
+    """How files with named columns are read."""
+
+    has_types = True  # whether files tell the types of their columns, which must agree
+
+    @abstractmethod
+    def schema(self, file: StoredFile) -> Any:
+        """The Arrow schema of a file."""
+
+    def n_rows(self, file: StoredFile) -> int | None:
+        """The number of rows of a file, if its format tells."""
+        return None
+
+    def typed(self, schema: Any, labels: Sequence[str]) -> Any:
+        """The types in which all files are read, given those of the first one."""
+        return schema
+
+    def like(self, known: Mapping[str, KnownColumn], schema: Any) -> tuple[Self, Any]:
+        """The format and the schema with the columns as a model knows them."""
+        return self, schema
+
+    @abstractmethod
+    def tables(
+        self, file: StoredFile, names: Sequence[str], size: int, wanted: Any
+    ) -> Iterator[tuple[int, int, Any]]:
+        """Parts of a file: the numbers of the first row and of the row after the last, and a table.
+
+        ``wanted(start, stop)`` says whether some of these rows are needed; parts of others have
+        None instead of a table.
+        """
 
 
 class FilesReader(Reader):
@@ -27,7 +59,7 @@ class FilesReader(Reader):
     ----------
     files : sequence of StoredFile
         The files; the first one decides the columns and their types.
-    reading : Format
+    reading : TableFormat
         How they are read.
     kinds : mapping
         Kinds of columns that are known.
@@ -38,18 +70,14 @@ class FilesReader(Reader):
     def __init__(
         self,
         files: Sequence[StoredFile],
-        reading: Format,
+        reading: TableFormat,
         kinds: Mapping[str, str],
         labels: Sequence[str] = (),
     ):
         pa = arrow()
         self.files, self._format = [*files], reading
         self.paths = tuple(file.path for file in self.files)
-        physical = self._format.schema(self.files[0])
-        if isinstance(reading, Csv):
-            physical = _with_real_numbers(physical, {*labels})
-            reading.read_as({field.name: field.type for field in physical})
-        self._physical = physical
+        self._physical = physical = reading.typed(reading.schema(self.files[0]), labels)
         self._stored, self._kinds = list(physical.names), dict(kinds)
         self._partition = {
             name: pa.string() if kinds.get(name) == "category" else _type_of_partition(files, name)
@@ -70,8 +98,7 @@ class FilesReader(Reader):
         pa, made = arrow(), copy(self)
         strings = {name: pa.string() for name, one in known.items() if one.kind == "category"}
         made._partition = {name: strings.get(name, t) for name, t in self._partition.items()}
-        if isinstance(self._format, Csv):
-            made._format, made._physical = self._format.like(known, self._physical)
+        made._format, made._physical = self._format.like(known, self._physical)
         if made._partition == self._partition and made._format is self._format:
             return super().read_as(known)
         made.schema = made._schema().read_as(known)
@@ -79,9 +106,7 @@ class FilesReader(Reader):
 
     def _count(self) -> None:
         """The numbers of rows, where the format tells; all schemas are checked on the way."""
-        for number, file in enumerate(self.files):
-            if isinstance(self._format, Csv):
-                continue
+        for number, file in enumerate(self.files if self._format.has_types else ()):
             self._check(number)
             self._lengths[number] = self._format.n_rows(file)
 
@@ -94,7 +119,7 @@ class FilesReader(Reader):
     def _check(self, number: int) -> None:
         if number not in self._checked:
             file = self.files[number]
-            if not isinstance(self._format, Csv):
+            if self._format.has_types:
                 check_schema(file, self._format.schema(file), self.files[0], self._physical)
             if [name for name, _ in file.partition] != [n for n, _ in self.files[0].partition]:
                 raise DataError(f"{file.path} has other columns in its path than the first file.")
@@ -160,13 +185,29 @@ def _type_of_partition(files: Sequence[StoredFile], name: str) -> Any:
     return arrow().int64() if values and whole else arrow().string()
 
 
-def _with_real_numbers(schema: Any, labels: set[str]) -> Any:
-    """The types of CSV files: whole numbers are real ones, except in columns of labels."""
-    pa = arrow()
-    fields = [
-        pa.field(field.name, pa.float64())
-        if pa.types.is_integer(field.type) and field.name not in labels
-        else field
-        for field in schema
-    ]
-    return pa.schema(fields)
+def refuse_empty(file: StoredFile) -> None:
+    """Refuse a file of no bytes."""
+    if file.size == 0:
+        raise DataError(f"{file.path} is empty.")
+
+
+def table_of_batch(batch: Any, names: Sequence[str]) -> Any:
+    """The columns of these names of a batch, as a table."""
+    return arrow().Table.from_batches([batch]).select([*names])
+
+
+def check_schema(file: StoredFile, found: Any, first: StoredFile, expected: Any) -> None:
+    """Refuse a file whose columns are others than those of the first file."""
+    for field in expected:
+        if field.name not in found.names:
+            raise DataError(
+                f"{file.path} has no column {field.name!r}, which {first.path} has; it has "
+                f"{', '.join(found.names[:10])}."
+            )
+        there = found.field(field.name).type
+        same = kind_of(there) == kind_of(field.type)
+        if not same and not arrow().types.is_null(there):
+            raise DataError(
+                f"{file.path} has a column {field.name!r} of another type than {first.path}: "
+                f"{there} instead of {field.type}."
+            )

@@ -9,26 +9,12 @@ from hashlib import blake2b
 from typing import Any
 from urllib.parse import unquote
 
+from kitchenette.data.formats import format_of
 from kitchenette.data.schema import DataError
 from kitchenette.data.tables import arrow
 
 ENDS = 1 << 16  # bytes at both ends of a file that belong to its fingerprint
 GLOB = "*?["
-FORMATS = {
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".arrow": "arrow",
-    ".feather": "arrow",
-    ".ipc": "arrow",
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".svm": "svmlight",
-    ".svmlight": "svmlight",
-    ".libsvm": "svmlight",
-    ".npy": "numpy",
-    ".npz": "numpy",
-}
-COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
 
 
 @dataclass(frozen=True)
@@ -66,14 +52,6 @@ class StoredFile:
                 file.seek(max(ENDS, info.size - ENDS))
                 found.update(file.read(ENDS))
         return [self.path, info.size, info.mtime_ns, found.hexdigest()]
-
-
-def format_of(path: str) -> str | None:
-    """The format that the name of a file tells, or None."""
-    stem, end = os.path.splitext(path.lower())
-    if end in COMPRESSED:
-        end = os.path.splitext(stem)[1]
-    return FORMATS.get(end)
 
 
 def files_at(paths: Any) -> list[StoredFile]:

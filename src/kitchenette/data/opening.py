@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from kitchenette.data.arrays import ArrayReader, array_of_file
-from kitchenette.data.file_reader import FilesReader
-from kitchenette.data.formats import ArrowFile, Csv, Parquet
-from kitchenette.data.listing import FORMATS, StoredFile, files_at, format_of
+from kitchenette.data import arrow_files, csv_files, parquet, svmlight  # noqa: F401 - they register
+from kitchenette.data.arrays import ArrayReader
+from kitchenette.data.formats import FORMATS, ReadOptions, format_of
+from kitchenette.data.listing import StoredFile, files_at
 from kitchenette.data.reader import Reader
 from kitchenette.data.schema import ColumnRules, DataError, KnownColumn, checked_kinds
 from kitchenette.data.source import Source
-from kitchenette.data.svmlight import LABEL, SvmlightReader
 from kitchenette.data.tables import frame_reader, is_frame, table_of
 from kitchenette.parameters import check_choice
 
@@ -119,14 +118,20 @@ def source(
     if sp.issparse(data) or (isinstance(data, np.ndarray) and data.dtype.kind in "biuf"):
         reader = ArrayReader(data)
     elif isinstance(data, str | os.PathLike) or _are_paths(data):
-        labels = _names(target)
-        categories = {name: one.kind for name, one in columns.items() if one.kind == "category"}
-        csv: dict[str, Any] = {"kinds": categories | known, "precision": precision}
-        csv |= {"delimiter": delimiter, "decimal": decimal, "header": header, "newlines": newlines}
-        reader, others = _file_reader(data, format, array, known, precision, labels, csv)
-        target, weight = _stored(target, others), _stored(weight, others)
-        if isinstance(reader, SvmlightReader) and target is None:
-            target = LABEL
+        reading = ReadOptions(
+            kinds=known,
+            categories={n: one.kind for n, one in columns.items() if one.kind == "category"},
+            labels=_names(target),
+            precision=precision,
+            array=array,
+            delimiter=delimiter,
+            decimal=decimal,
+            header=header,
+            newlines=newlines,
+        )
+        reader = _file_reader(data, format, reading)
+        target, weight = _stored(target, reader.arrays), _stored(weight, reader.arrays)
+        target = reader.label if target is None else target
     elif is_frame(data) or isinstance(data, Mapping) or hasattr(data, "__arrow_c_stream__"):
         reader = frame_reader(table_of(data) if isinstance(data, Mapping) else data, known)
     else:
@@ -167,42 +172,16 @@ def _stored(role: Any, others: Mapping[str, Any]) -> Any:
     return role
 
 
-def _file_reader(
-    data: Any,
-    name: str | None,
-    array: str | None,
-    kinds: Mapping[str, str],
-    precision: str | None,
-    labels: Sequence[str],
-    csv: Mapping[str, Any],
-) -> tuple[Reader, Mapping[str, Any]]:
-    """The reader of files, and the other arrays of a .npz file."""
-    if name is None and isinstance(data, str | os.PathLike) and _is_numpy(os.fspath(data)):
-        return _numpy_reader(os.fspath(data), array)
-    files = files_at(data)
-    if name is None:
-        name = _common_format(files)
-    check_choice("format", name, tuple(sorted({*FORMATS.values()})))
-    if name == "numpy":
-        if len(files) > 1:
-            raise DataError("Files of NumPy are read one at a time.")
-        return _numpy_reader(files[0].path, array)
-    if name == "svmlight":
-        return SvmlightReader(files, np.float64 if precision is None else precision), {}
-    if name == "csv":
-        return FilesReader(files, Csv(**csv), kinds, labels), {}
-    return FilesReader(files, Parquet() if name == "parquet" else ArrowFile(), kinds), {}
-
-
-def _is_numpy(path: str) -> bool:
-    return format_of(path) == "numpy" and os.path.isfile(path)
-
-
-def _numpy_reader(path: str, array: str | None) -> tuple[Reader, Mapping[str, Any]]:
-    X, others = array_of_file(path, array)
-    reader = ArrayReader(X)
-    reader.paths = (path,)
-    return reader, others
+def _file_reader(data: Any, name: str | None, options: ReadOptions) -> Reader:
+    """The reader of files."""
+    path = os.fspath(data) if isinstance(data, str | os.PathLike) else ""
+    if name is None and format_of(path) == "numpy" and os.path.isfile(path):
+        files = [StoredFile(path, None)]  # which needs no pyarrow
+    else:
+        files = files_at(data)
+    name = _common_format(files) if name is None else name
+    check_choice("format", name, tuple(sorted(FORMATS)))
+    return FORMATS[name].reader(files, options)
 
 
 def _common_format(files: Sequence[StoredFile]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
+from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
@@ -31,6 +32,10 @@ class Reader(ABC):
         Whether all rows are in memory, so that another pass costs little.
     paths : tuple of str
         The files that are read; none if there are none.
+    label : str or None
+        The column of targets, if the format has one.
+    arrays : mapping
+        Arrays that are stored beside the rows, such as targets, by name.
     """
 
     schema: Schema
@@ -38,6 +43,8 @@ class Reader(ABC):
     is_table: bool = True
     in_memory: bool = False
     paths: tuple[str, ...] = ()
+    label: str | None = None
+    arrays: Mapping[str, NDArray[Any]] = MappingProxyType({})
 
     @abstractmethod
     def parts(

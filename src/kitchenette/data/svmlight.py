@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from kitchenette.comparison import digest
+from kitchenette.data.formats import FileFormat, register_format
 from kitchenette.data.listing import StoredFile
 from kitchenette.data.reader import Indices, Part, Reader, without_unwanted
 from kitchenette.data.schema import Column, DataError, Schema
@@ -31,6 +32,7 @@ class SvmlightReader(Reader):
     """
 
     is_table = False
+    label = LABEL
 
     def __init__(self, files: Sequence[StoredFile], dtype: Any = np.float64):
         self.files, self._dtype = [*files], np.dtype(dtype)
@@ -149,3 +151,12 @@ def _is_number(text: bytes) -> bool:
     except ValueError:
         return False
     return True
+
+
+register_format(
+    FileFormat(
+        "svmlight",
+        (".svm", ".svmlight", ".libsvm"),
+        lambda files, options: SvmlightReader(files, options.precision or np.float64),
+    )
+)

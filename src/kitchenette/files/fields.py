@@ -15,7 +15,6 @@ from typing import (
     Annotated,
     Any,
     Literal,
-    Protocol,
     TypeVar,
     Union,
     get_args,
@@ -29,13 +28,6 @@ from kitchenette.files.budget import Budget
 
 Made = TypeVar("Made")
 Limit = float | str  # a number, or the name of an attribute
-
-
-class Validator(Protocol):
-    """A condition on the values of a field."""
-
-    def refusal(self, value: Any, owner: Any) -> str | None:
-        """What a field of ``owner`` must be, if a value, which is not None, is not that."""
 
 
 @dataclass(frozen=True)

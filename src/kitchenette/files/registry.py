@@ -89,8 +89,9 @@ def storable(cls: Class) -> Class:
     Parameters
     ----------
     cls : type
-        A dataclass, or a class with a method ``to_file()`` and a class method
-        ``from_file(state, budget)``. All kernels and maps have them.
+        A dataclass, whose annotations may have validators of `kitchenette.files.fields`, or a class
+        with a method ``to_file()`` and a class method ``from_file(state, budget)``. All kernels and
+        maps have them.
 
     Returns
     -------
@@ -101,14 +102,12 @@ def storable(cls: Class) -> Class:
     --------
     >>> import os, tempfile
     >>> from dataclasses import dataclass
-    >>> from typing import Annotated
     >>> import kitchenette
     >>> from kitchenette.files import storable
-    >>> from kitchenette.files.fields import Interval
     >>> @storable
     ... @dataclass
     ... class Shift:
-    ...     by: Annotated[float, Interval(0, 10)]
+    ...     by: float
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = os.path.join(folder, "shift.safetensors")
     ...     kitchenette.save(Shift(2.5), path)

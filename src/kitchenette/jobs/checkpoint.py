@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Self
+from typing import Any
 
 from kitchenette.estimators.base import KernelEstimator
 from kitchenette.files import ModelFileError, load, save
@@ -57,6 +57,7 @@ class Checkpoint:
     Examples
     --------
     >>> import tempfile
+    >>> from dataclasses import replace
     >>> from pathlib import Path
     >>> import numpy as np
     >>> from kitchenette import KernelRegressor, load, save
@@ -65,7 +66,7 @@ class Checkpoint:
     >>> X = np.random.default_rng(0).normal(size=(100, 2))
     >>> prepared = prepare(KernelRegressor(random_state=0), X, X[:, 0])
     >>> begun = Checkpoint("a fingerprint", {}, prepared, {}, 100)
-    >>> half = begun.after(partial(prepared, X[:50], X[:50, 0]), 50)
+    >>> half = replace(begun, summary=partial(prepared, X[:50], X[:50, 0]), stop=50)
     >>> path = Path(tempfile.mkdtemp(), "half")
     >>> save(half, path)
     >>> load(path).stop
@@ -79,23 +80,6 @@ class Checkpoint:
     n_rows: Unsigned
     summary: Partial | None = None
     stop: Unsigned = 0
-
-    def after(self, part: Partial, stop: int) -> Self:
-        """The checkpoint after some more rows.
-
-        Parameters
-        ----------
-        part : Partial
-            Of the rows from ``self.stop`` to ``stop``.
-        stop : int
-            The number of the first row that is not learned yet.
-
-        Returns
-        -------
-        checkpoint : Checkpoint
-        """
-        summary = part if self.summary is None else self.summary.combined(part)
-        return replace(self, summary=summary, stop=stop)
 
     def check_belongs(self, inputs: str, settings: dict[str, Any], path: Path) -> None:
         """Refuse other inputs or settings than those of the checkpoint.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -32,8 +32,8 @@ from kitchenette.maps.protocol import thawed
 from kitchenette.maps.table_map import TableMap
 from kitchenette.resources import resident
 from kitchenette.selection.targets import likely_task
-from kitchenette.training import finish, partial, prepare
-from kitchenette.training.train import PartialOf
+from kitchenette.training import Hooks, Model, Partial, train
+from kitchenette.training.train import prepare_rows
 
 Progress = Callable[[str, int, int], None]  # what is done, the rows that are done, all rows
 
@@ -242,22 +242,15 @@ def fit_rows(
         show("choosing a map", 0, source.n_rows or 0)
         state, sample = begun(source, learned, settings, inputs, like)
     resumed_at = state.stop
-    if state.facts["iterates"]:
-        model: Any = state.prepared.fit(learned)
+    run = Run(state, keeper, show)
+    try:
+        model: Any = run.trained(learned, sample)
         model.remember_names(source)
         save(model, out, statistics=statistics)
-    else:
-        if learned.in_parts:
-            state = _learned_in_parts(learned, state, show)
-        else:
-            state = _learned(learned, state, keeper, show)
-        assert state.summary is not None
-        show("solving", state.n_rows, state.n_rows)
-        try:
-            model = finish(state.prepared, state.summary)
-            save(model, out, statistics=statistics)
-        except KeyboardInterrupt:
-            raise _interrupted(state, keeper) from None
+    except KeyboardInterrupt:
+        if state.facts["iterates"]:
+            raise
+        raise run.interrupted() from None
     keeper.remove()
     show("testing", state.n_rows, state.n_rows)
     facts = state.facts
@@ -355,17 +348,11 @@ def begun(
     iterates = prepared.problem().iterates(n_components)
     if not iterates:
         classes = None if like is None else getattr(like, "classes_", None)
-        prepared = prepare(prepared, _with_sample(learned, sample), classes=classes)
+        problem = prepared.problem_in_one_pass("fit", classes)
+        prepared.model_ = Model(problem, prepare_rows(learned, problem, sample)[0])
         prepared.remember_names(source)
     facts = {"task": task, "why_task": why, "iterates": iterates}
     return Checkpoint(inputs, described(settings, like), prepared, facts, n_rows), sample
-
-
-def _with_sample(source: Source, sample: Block) -> Source:
-    """The same rows, whose sample is known and not drawn again."""
-    made = copy(source)
-    made.drawn = lambda seed: sample  # type: ignore[method-assign]
-    return made
 
 
 def _check_targets_of(like: KernelEstimator, source: Source) -> None:
@@ -378,57 +365,57 @@ def _check_targets_of(like: KernelEstimator, source: Source) -> None:
         )
 
 
-def _learned(
-    source: Source, state: Checkpoint, keeper: CheckpointWriter, show: Progress
-) -> Checkpoint:
-    """The state after all rows."""
-    show("learning", state.stop, state.n_rows)
-    try:
-        for block in source.blocks(start=state.stop):
-            part = partial(state.prepared, block.X, block.y, block.weight)
-            state = state.after(part, block.stop)
-            show("learning", block.stop, state.n_rows)
-            if block.stop < state.n_rows:
-                keeper.maybe(state)
-    except KeyboardInterrupt:
-        raise _interrupted(state, keeper) from None
-    if state.stop != state.n_rows:
-        raise DataError(
-            f"There were {state.n_rows:,} rows when the fit began, but {state.stop:,} could be "
-            "read: the input has changed meanwhile."
+class Run:
+    """A fit from its state to the model, with checkpoints between blocks of rows.
+
+    Parameters
+    ----------
+    state : Checkpoint
+        The state to begin with.
+    keeper : CheckpointWriter
+        Stores a state now and then.
+    show : callable
+        Shows progress.
+    """
+
+    def __init__(self, state: Checkpoint, keeper: CheckpointWriter, show: Progress):
+        self._state, self._keeper, self._show = state, keeper, show
+
+    def trained(self, rows: Source, sample: Block | None) -> Any:
+        """The estimator after all rows; a fresh state has a sample of them."""
+        state, estimator = self._state, copy(self._state.prepared)
+        if state.facts["iterates"]:
+            estimator.model_ = train(rows, estimator.checked_problem(), Hooks(sample=sample))
+            return estimator.solve()
+        begun = estimator.model_
+        hooks = Hooks(
+            checkpoint=self._after,
+            progress=lambda stop: self._show("learning", stop, state.n_rows),
+            resumed=begun if state.summary is None else begun.with_partial(state.summary),
+            start=state.stop,
         )
-    if state.summary is None or state.summary.n_rows == 0:
-        raise DataError("There is no row of positive weight to learn from.")
-    return state
+        estimator.model_ = train(rows, begun.problem, hooks)
+        if self._state.stop != state.n_rows:
+            raise DataError(
+                f"There were {state.n_rows:,} rows when the fit began, but {self._state.stop:,} "
+                "could be read: the input has changed meanwhile."
+            )
+        self._show("solving", state.n_rows, state.n_rows)
+        return estimator.solve()
 
+    def _after(self, partial: Partial, stop: int) -> None:
+        self._state = replace(self._state, summary=partial, stop=stop)
+        if stop < self._state.n_rows:
+            self._keeper.maybe(self._state)
 
-def _learned_in_parts(source: Any, state: Checkpoint, show: Progress) -> Checkpoint:
-    """The state after all rows of a `PartitionedSource`, for which there are no checkpoints."""
-    done: set[int] = set()
-    lengths = source.lengths()
-
-    def part_is_done(number: int) -> None:
-        done.add(number)  # it may be done twice, if a worker was lost
-        show("learning", sum(lengths[part] for part in done), state.n_rows)
-
-    show("learning", 0, state.n_rows)
-    source.progress = part_is_done
-    try:
-        summary = source.reduced(PartialOf(state.prepared.prepared))
-    finally:
-        source.progress = None
-    if summary is None or summary.n_rows == 0:
-        raise DataError("There is no row of positive weight to learn from.")
-    return state.after(summary, state.n_rows)
-
-
-def _interrupted(state: Checkpoint, keeper: CheckpointWriter) -> KeyboardInterrupt:
-    """Store a checkpoint, and say where it is."""
-    keeper.store(state)
-    return KeyboardInterrupt(
-        f"Interrupted after {state.stop:,} of {state.n_rows:,} rows, which are kept in "
-        f"{keeper.path}: run the same command with --resume to go on."
-    )
+    def interrupted(self) -> KeyboardInterrupt:
+        """Store a checkpoint, and say where it is."""
+        state, keeper = self._state, self._keeper
+        keeper.store(state)
+        return KeyboardInterrupt(
+            f"Interrupted after {state.stop:,} of {state.n_rows:,} rows, which are kept in "
+            f"{keeper.path}: run the same command with --resume to go on."
+        )
 
 
 def _task_of(

@@ -15,6 +15,7 @@ from typing import Any
 
 from kitchenette.backends.plan import tree
 from kitchenette.data import DataError, Source
+from kitchenette.data.source import Watch
 from kitchenette.estimators.base import KernelEstimator
 from kitchenette.files import ModelFileError, load, save
 from kitchenette.jobs.checkpoint import Checkpoint, CheckpointError
@@ -99,15 +100,11 @@ def learn_shard(
         )
     if source.count() != state.n_rows:
         raise DataError(f"There are {source.count():,} rows, but {state.n_rows:,} were expected.")
-    reduction = PartialOf(state.prepared.prepared)
     start, stop = (state.n_rows * part // n_shards for part in (number - 1, number))
     given = (None if array is None else array[start:stop] for array in learned.given_values())
     part = learned.with_reader(learned.readers(n_shards)[number - 1], *given)
-    summary = None
-    for block in part.blocks():
-        more = reduction.of(block)
-        summary = more if summary is None else reduction.combined(summary, more)
-        show("learning", block.stop, stop - start)
+    watch = Watch(progress=lambda done: show("learning", done, stop - start))
+    summary = part.watched(PartialOf(state.prepared.prepared), watch)
     if summary is None:
         summary = state.prepared.prepared.empty()
     facts = {**state.facts, "shard": number, "n_shards": n_shards}

@@ -26,18 +26,10 @@ UP_FACTOR = 8  # wide features per compact one, if `up` does not give their numb
 @storable
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CRAFTSpecification(Specification):
-    """A wide map and a projection to fewer columns.
+    """A wide map and a projection to fewer columns."""
 
-    Attributes
-    ----------
-    up : Specification
-        The wide map.
-    down : Specification
-        An SRHT, or a dense projection.
-    """
-
-    up: Specification
-    down: Specification
+    up: Specification  # the wide map
+    down: Specification  # an SRHT, or a dense projection
 
     def draw(self, dtype: np.dtype[Any]) -> Operator:
         return chain(self.up.operator(dtype), self.down.operator(dtype))

@@ -26,21 +26,11 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """The truncated series f(t) = sum of a_n t^n for t up to ``largest``.
+    """The truncated series f(t) = sum of a_n t^n for t up to ``largest``."""
 
-    Attributes
-    ----------
-    degrees : ndarray of shape (n_terms,)
-        The degrees with nonzero coefficients, ascending.
-    logs : ndarray of shape (n_terms,)
-        Logarithms of the terms a_n largest^n.
-    largest : float
-        The largest argument t.
-    """
-
-    degrees: NDArray[np.int64]
-    logs: Array
-    largest: float
+    degrees: NDArray[np.int64]  # (n_terms,): the degrees with nonzero coefficients, ascending
+    logs: Array  # (n_terms,): logarithms of the terms a_n largest^n
+    largest: float  # the largest argument t
 
     @property
     def terms(self) -> Array:
@@ -130,18 +120,12 @@ def draw_degrees(probabilities: Array, n_features: int, seed: int) -> NDArray[np
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Moments of one feature of each degree, averaged over pairs of rows.
+    """Moments of one feature of each degree, averaged over pairs of rows."""
 
-    Attributes
-    ----------
-    variance, second_moment : ndarray of shape (n_terms,)
-        Those of the product of a feature at the two rows, for a coefficient of one.
-    mean_products : ndarray of shape (n_terms, n_terms)
-        The mean of the product of the expectations of two degrees.
-    """
-
+    # (n_terms,): those of the product of a feature at the two rows, for a coefficient of one
     variance: Array
     second_moment: Array
+    # (n_terms, n_terms): the mean of the product of the expectations of two degrees
     mean_products: Array
 
 

@@ -57,19 +57,13 @@ DRAW: dict[str, Any] = {
 @storable
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FastfoodSpecification(FourierSpecification):
-    """Structured projections, followed by sines and cosines, local features or polynomials.
-
-    Attributes
-    ----------
-    counts, expected : ndarray or None
-        For polynomials: the number of features of each degree, and its expectation.
-    template_spread : float or None
-        For "local" features: the t that minimizes their variance.
-    """
+    """Structured projections, followed by sines and cosines, local features or polynomials."""
 
     projection: str = "orthogonal"
+    # For polynomials: the number of features of each degree, and its expectation
     counts: NDArray[np.int64] | None = None
     expected: NDArray[np.float64] | None = None
+    # For "local" features: the t that minimizes their variance
     template_spread: float | None = None
 
     @property

@@ -30,23 +30,14 @@ from kitchenette.sketching.specification import Cost, Specification
 @storable
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PreparedSpecification(Specification):
-    """Prepared columns, and the features of a map of them.
+    """Prepared columns, and the features of a map of them."""
 
-    Attributes
-    ----------
-    preparation : Preparation
-        The preparation of the columns.
-    inner : Specification or None
-        The map of the prepared columns; None if they are the features.
-    vocabularies : tuple of Coding
-        The columns that are strings or dates in the data and numbers in the rows of the operator.
-    ranges : ndarray of shape (2, n_prepared_columns) or None
-        The smallest and the largest number of each prepared column of the data, if it is known.
-    """
-
-    preparation: Preparation
-    inner: Specification | None
+    preparation: Preparation  # the preparation of the columns
+    inner: Specification | None  # the map of the prepared columns; None if they are the features
+    # The columns that are strings or dates in the data and numbers in the rows of the operator
     vocabularies: tuple[Coding, ...] = ()
+    # (2, n_prepared_columns): the smallest and the largest number of each prepared column of the
+    # data, if it is known
     ranges: Annotated[NDArray[np.float64] | None, Shape(2, "preparation.n_outputs")] = None
 
     @classmethod

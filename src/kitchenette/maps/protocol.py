@@ -354,15 +354,9 @@ def missing_values_explained(estimator: Any) -> Iterator[None]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ForeignSpecification(Specification):
-    """A map of another package inside a map of this one; it cannot be stored in model files.
+    """A map of another package inside a map of this one; it cannot be stored in model files."""
 
-    Attributes
-    ----------
-    fitted : FittedMap
-        The fitted map.
-    """
-
-    fitted: Any
+    fitted: Any  # the fitted map
 
     def draw(self, dtype: np.dtype[Any]) -> Operator:
         if isinstance(self.fitted, TransformerMap):

@@ -75,20 +75,13 @@ class ExactPart(NamedTuple):
 @storable
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MaclaurinSpecification(SeriesSpecification):
-    """Products of random projections, or of columns of other maps for a `Composition`.
+    """Products of random projections, or of columns of other maps for a `Composition`."""
 
-    Attributes
-    ----------
-    projection, degrees, base, h01
-        The parameters of `RandomMaclaurin`.
-    inner_maps : tuple of Specification
-        For a Composition: one map for each factor of the features of the highest degree.
-    """
-
-    projection: str = "hadamard"
+    projection: str = "hadamard"  # the parameters of `RandomMaclaurin`
     degrees: str = "optimal"
     base: float = 2.0
     h01: bool = False
+    # For a Composition: one map for each factor of the features of the highest degree
     inner_maps: tuple[Specification, ...] = ()
 
     @property

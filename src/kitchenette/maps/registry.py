@@ -14,31 +14,18 @@ from kitchenette.kernels import Kernel
 
 @dataclass(frozen=True)
 class Capability:
-    """The kernels that a map supports, its cost and its variance.
+    """The kernels that a map supports, its cost and its variance."""
 
-    Attributes
-    ----------
-    map_name : str
-        The name of the class.
-    supports : callable
-        ``supports(kernel)`` is None if the map supports the kernel, else the reason why not, as the
-        predicate of a sentence whose subject is the kernel.
-    cost : callable
-        ``cost(kernel, n_columns, n_components)``: multiplications and additions for one dense row.
-    variance : str
-        The variance of an inner product of features, in words or as a formula.
-    make : callable
-        ``make(kernel, n_components, random_state)`` returns the map, not fitted.
-    rank : int
-        Of several maps that support a kernel, the one with the lowest rank is recommended.
-    """
-
-    map_name: str
+    map_name: str  # the name of the class
+    # ``supports(kernel)`` is None if the map supports the kernel, else the reason why not, as the
+    # predicate of a sentence whose subject is the kernel
     supports: Callable[[Kernel], str | None]
+    # ``cost(kernel, n_columns, n_components)``: multiplications and additions for one dense row
     cost: Callable[[Kernel, int, int], float]
-    variance: str
+    variance: str  # the variance of an inner product of features, in words or as a formula
+    # ``make(kernel, n_components, random_state)`` returns the map, not fitted
     make: Callable[..., Any]
-    rank: int
+    rank: int  # of several maps that support a kernel, the one with the lowest rank is recommended
 
 
 _CAPABILITIES: dict[str, Capability] = {}

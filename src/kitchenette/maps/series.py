@@ -29,21 +29,12 @@ ACCEPTED_SHARE = 1000 * TOLERANCE  # the truncation error above which longer row
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SeriesSpecification(Specification):
-    """Features of several degrees, which estimate the terms of a series.
-
-    Attributes
-    ----------
-    last_degree : int
-        The highest degree of the series that has features.
-    largest : float
-        The largest argument of the series, k(x, x) at the longest row seen in `fit`.
-    counts, expected : ndarray or None
-        The number of features of each degree and its expectation, if chosen from a sample.
-    """
+    """Features of several degrees, which estimate the terms of a series."""
 
     kernel: Kernel
-    last_degree: int
-    largest: float
+    last_degree: int  # the highest degree of the series that has features
+    largest: float  # the largest argument of the series, k(x, x) at the longest row seen in `fit`
+    # The number of features of each degree and its expectation, if chosen from a sample
     counts: NDArray[np.int64] | None = None
     expected: NDArray[np.float64] | None = None
 

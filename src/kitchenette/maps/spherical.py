@@ -39,27 +39,16 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class PolynomialFeatures:
-    """Features weight |x|^row_power p(z / |x|) of projections z on unit directions.
+    """Features weight |x|^row_power p(z / |x|) of projections z on unit directions."""
 
-    Attributes
-    ----------
-    degrees : ndarray of shape (n_features,)
-        The degree of each feature, descending.
-    weights : ndarray of shape (n_features,)
-    slopes, drags : ndarray of shape (largest degree,)
-        p_{n+1}(t) = slopes[n] t p_n(t) + drags[n] p_{n-1}(t), p_0 = 1.
-    row_power : int
-        The power of |x|, or -1 for features weight p(z) without normalization of rows.
-    constant : float
-        The value of a column that is appended to the data.
-    """
-
-    degrees: NDArray[np.int32]
-    weights: Array
+    degrees: NDArray[np.int32]  # (n_features,): the degree of each feature, descending
+    weights: Array  # ndarray of shape (n_features,)
+    # (largest degree,): p_{n+1}(t) = slopes[n] t p_n(t) + drags[n] p_{n-1}(t), p_0 = 1
     slopes: Array
     drags: Array
+    # The power of |x|, or -1 for features weight p(z) without normalization of rows
     row_power: int = -1
-    constant: float = 0.0
+    constant: float = 0.0  # the value of a column that is appended to the data
 
     def nonlinearity(self, padded: int, dtype: DTypeLike) -> _core.Tail:
         """The native function that is applied to ``padded`` projections."""

@@ -33,18 +33,10 @@ class NotPlainError(ValueError):
 @storable
 @dataclass(frozen=True)
 class UnfittedStep:
-    """The class and the parameters of an unfitted transformer; a file gives the transformer.
+    """The class and the parameters of an unfitted transformer; a file gives the transformer."""
 
-    Attributes
-    ----------
-    name : str
-        The name of one of the classes that are listed in this module.
-    parameters : dict
-        The parameters that differ from the defaults.
-    """
-
-    name: str
-    parameters: dict[str, Any]
+    name: str  # the name of one of the classes that are listed in this module
+    parameters: dict[str, Any]  # the parameters that differ from the defaults
 
     def to_file(self) -> dict[str, Any]:
         """Name and parameters, for a model file."""

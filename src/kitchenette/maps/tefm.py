@@ -69,22 +69,13 @@ class TEFMSpecification(Specification):
 @storable
 @dataclass(frozen=True)
 class Range:
-    """Sums over the rows seen; the basis of a `TEFM` spans their column space.
+    """Sums over the rows seen; the basis of a `TEFM` spans their column space."""
 
-    Attributes
-    ----------
-    sums : ndarray of shape (n_base_features, n_components)
-        F' Theta, or (F'F)^q F' Theta after power iterations.
-    n_rows, n_blocks : int
-        The number of rows, and of blocks of the transform over rows.
-    method : {"gaussian", "srht"}
-        The kind of Theta.
-    """
-
+    # (n_base_features, n_components): F' Theta, or (F'F)^q F' Theta after power iterations
     sums: Annotated[Matrix, Shape(None, None)]
-    n_rows: Count
+    n_rows: Count  # the number of rows, and of blocks of the transform over rows
     n_blocks: Unsigned
-    method: Annotated[str, Options("gaussian", "srht")]
+    method: Annotated[str, Options("gaussian", "srht")]  # "gaussian", "srht": the kind of Theta
 
 
 @storable
@@ -342,24 +333,12 @@ class TEFM(CompactMap):
 
 @dataclass(frozen=True)
 class RangeOf:
-    """The range of all rows, as a reduction.
+    """The range of all rows, as a reduction."""
 
-    Attributes
-    ----------
-    owner : TEFM
-        The map, which checks rows.
-    base : Specification
-        The base map.
-    seed : int
-        The seed of Theta, whose rows belong to the numbers of the data rows.
-    n_components : int
-        The number of columns of Theta.
-    """
-
-    owner: TEFM
-    base: Specification
-    seed: int
-    n_components: int
+    owner: TEFM  # the map, which checks rows
+    base: Specification  # the base map
+    seed: int  # the seed of Theta, whose rows belong to the numbers of the data rows
+    n_components: int  # the number of columns of Theta
     numbered = True
 
     def of(self, block: Block) -> Range | None:

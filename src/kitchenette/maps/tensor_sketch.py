@@ -57,15 +57,9 @@ class Sketch(NamedTuple):
 @storable
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TensorSketchSpecification(SeriesSpecification):
-    """Count sketches of one tensor power for a Polynomial kernel, of several for others.
+    """Count sketches of one tensor power for a Polynomial kernel, of several for others."""
 
-    Attributes
-    ----------
-    output, n_sketches
-        The parameters of `TensorSketch`.
-    """
-
-    output: str = "time"
+    output: str = "time"  # the parameters of `TensorSketch`
     n_sketches: int = 1
 
     @property

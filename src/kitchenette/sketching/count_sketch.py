@@ -24,25 +24,14 @@ SHORTEST_PART = 256  # of a transform; shorter ones save little
 
 @dataclass(frozen=True, eq=False)
 class TensorPowerSketch:
-    """Count sketches of p-th tensor powers of rows, p = ``len(buckets)``.
+    """Count sketches of p-th tensor powers of rows, p = ``len(buckets)``."""
 
-    Attributes
-    ----------
-    n_buckets : int
-        D, the length of a sketch.
-    frequency : bool
-        Whether to return the real orthogonal Fourier transform of the sketch.
-    buckets : ndarray of int32, shape (p, n_inputs)
-        The bucket of each input, for every factor. The inputs are the columns and, optionally,
-        a constant 1.
-    weights : ndarray of shape (p, n_inputs)
-        The factor of each input, a sign times a scale.
-    """
-
-    n_buckets: int
-    frequency: bool
+    n_buckets: int  # D, the length of a sketch
+    frequency: bool  # whether to return the real orthogonal Fourier transform of the sketch
+    # (p, n_inputs): the bucket of each input, for every factor. The inputs are the columns and,
+    # optionally, a constant 1.
     buckets: NDArray[np.int32]
-    weights: NDArray[Any]
+    weights: NDArray[Any]  # (p, n_inputs): the factor of each input, a sign times a scale
 
     def astype(self, dtype: DTypeLike) -> Self:
         """The same sketches in this precision."""

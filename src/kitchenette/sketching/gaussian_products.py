@@ -16,27 +16,13 @@ from kitchenette.sketching.random import Stream
 
 @dataclass(frozen=True, eq=False)
 class GaussianProducts:
-    """Features weight * z_1 ... z_n, where n is the degree and z_j = <g_j, x> for normal g_j.
+    """Features weight * z_1 ... z_n, where n is the degree and z_j = <g_j, x> for normal g_j."""
 
-    Attributes
-    ----------
-    degrees : ndarray of shape (n_features,)
-        The number of factors of each feature.
-    n_columns : int
-        The number of columns of the data.
-    weights : ndarray of shape (n_features,)
-        The weights of the products.
-    seed : int
-        The seed of the normal vectors, which are drawn together with the operator.
-    input_scale : float
-        The factor by which the data is multiplied.
-    """
-
-    degrees: NDArray[np.int32]
-    n_columns: int
-    weights: NDArray[Any]
-    seed: int
-    input_scale: float
+    degrees: NDArray[np.int32]  # (n_features,): the number of factors of each feature
+    n_columns: int  # the number of columns of the data
+    weights: NDArray[Any]  # (n_features,): the weights of the products
+    seed: int  # the seed of the normal vectors, which are drawn together with the operator
+    input_scale: float  # the factor by which the data is multiplied
 
     def factor(self, j: int) -> NDArray[np.float64]:
         """The normal vectors of factor j, one row for each feature whose degree is above j.

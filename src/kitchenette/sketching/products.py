@@ -25,23 +25,12 @@ PANEL = 64  # the number of features whose signs share a word
 
 @dataclass(frozen=True, eq=False)
 class SignedProducts(ABC):
-    """Features weight * z_1 ... z_n.
+    """Features weight * z_1 ... z_n."""
 
-    Attributes
-    ----------
-    degrees : ndarray of shape (n_features,)
-        The number of factors of each feature.
-    n_columns : int
-        The number of columns of the data.
-    weights : ndarray
-        The weights of the products, padded with zeros.
-    input_scale : float
-        A power of two by which the data is multiplied, so that products do not overflow.
-    """
-
-    degrees: NDArray[np.int32]
-    n_columns: int
-    weights: NDArray[Any]
+    degrees: NDArray[np.int32]  # (n_features,): the number of factors of each feature
+    n_columns: int  # the number of columns of the data
+    weights: NDArray[Any]  # the weights of the products, padded with zeros
+    # A power of two by which the data is multiplied, so that products do not overflow
     input_scale: float
 
     def astype(self, dtype: DTypeLike) -> Self:

@@ -93,23 +93,12 @@ class FrozenValue(ABC):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Specification(FrozenValue):
-    """The values that determine the features of a map.
+    """The values that determine the features of a map."""
 
-    Attributes
-    ----------
-    n_columns : int
-        The number of columns of the data.
-    n_components : int
-        The number of features.
-    seed : int
-        The seed of all random numbers.
-    precision : {"float32", "float64"}
-        The precision in which random numbers were drawn.
-    """
-
-    n_columns: Count
-    n_components: Count
-    seed: Annotated[int, Interval(0, LARGEST_SEED)]
+    n_columns: Count  # the number of columns of the data
+    n_components: Count  # the number of features
+    seed: Annotated[int, Interval(0, LARGEST_SEED)]  # the seed of all random numbers
+    # "float32", "float64": the precision in which random numbers were drawn
     precision: Annotated[str, Options("float32", "float64")] = "float64"
 
     def probe_scale(self) -> Any:

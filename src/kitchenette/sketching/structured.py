@@ -29,24 +29,12 @@ TILE = 128  # the smallest number of rows of the projection that the core comput
 
 @dataclass(frozen=True, eq=False)
 class StructuredProjection(ABC):
-    """z = scales * transform(column_scales * x).
+    """z = scales * transform(column_scales * x)."""
 
-    Attributes
-    ----------
-    n_rows : int
-        The number of projections.
-    n_columns : int
-        The number of columns of the data.
-    scales : ndarray
-        The factors of the rows. As drawn, they make the rows unit vectors.
-    column_scales : ndarray of shape (n_columns,) or None
-        The factors of the columns of the data.
-    """
-
-    n_rows: int
-    n_columns: int
-    scales: NDArray[Any]
-    column_scales: NDArray[Any] | None
+    n_rows: int  # the number of projections
+    n_columns: int  # the number of columns of the data
+    scales: NDArray[Any]  # the factors of the rows. As drawn, they make the rows unit vectors.
+    column_scales: NDArray[Any] | None  # (n_columns,): the factors of the columns of the data
 
     def stretched(self, lengths: NDArray[Any], column_scales: NDArray[Any] | None = None) -> Self:
         """The projection with its rows multiplied by ``lengths`` and these column scales."""

@@ -1,0 +1,205 @@
+"""Files of values separated by commas or other delimiters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
+from typing import Any, Self
+
+from kitchenette.data.csv_errors import explained, guessed_delimiter, refuse_texts_like_numbers
+from kitchenette.data.file_reader import FilesReader, TableFormat, refuse_empty, table_of_batch
+from kitchenette.data.formats import FileFormat, ReadOptions, register_format
+from kitchenette.data.listing import StoredFile
+from kitchenette.data.reader import Reader
+from kitchenette.data.schema import DataError, KnownColumn
+from kitchenette.data.tables import arrow
+
+FIRST_BYTES = 1 << 22  # of a CSV file from which the types of columns are found
+CSV_BYTES = 1 << 22  # of a CSV file that are parsed at a time
+
+
+class Csv(TableFormat):
+    """Files of values separated by commas or other signs.
+
+    Parameters
+    ----------
+    delimiter : str, optional
+        The delimiter; by default the most frequent of , ; tab and | in the first line.
+    decimal : str
+        The decimal separator.
+    header : bool
+        Whether the first line has the names of the columns.
+    newlines : bool
+        Whether values in quotes may contain line breaks.
+    kinds : mapping
+        Kinds of columns that are known.
+    precision : str, optional
+        The precision of numbers.
+    """
+
+    has_types = False
+
+    def __init__(
+        self,
+        *,
+        delimiter: str | None = None,
+        decimal: str = ".",
+        header: bool = True,
+        newlines: bool = False,
+        kinds: Mapping[str, str] | None = None,
+        precision: str | None = None,
+    ):
+        for name, sign in (("delimiter", delimiter), ("decimal", decimal)):
+            if sign is not None and (not isinstance(sign, str) or len(sign) != 1):
+                raise ValueError(f"{name} must be one character; got {sign!r}.")
+        self._delimiter, self.decimal = delimiter, decimal
+        self.header, self._newlines = header, newlines
+        self.kinds, self._precision = dict(kinds or {}), precision
+        self._types: dict[str, Any] = {}
+        self._words: dict[str, frozenset[str]] = {}  # that elsewhere stand for missing values
+
+    def delimiter(self, file: StoredFile) -> str:
+        """The delimiter, given or detected."""
+        return self._delimiter or guessed_delimiter(file, self.decimal)
+
+    def schema(self, file: StoredFile) -> Any:
+        pa = arrow()
+        refuse_empty(file)
+        try:
+            with self._open(file, None, FIRST_BYTES) as opened:
+                found = opened.schema
+                first = next(iter(opened), None)
+        except (pa.ArrowException, OSError) as error:
+            raise explained(file, self, found_types=None, error=error) from error
+        repeated = {name for name in found.names if found.names.count(name) > 1}
+        if repeated:
+            raise DataError(f"{file.path}, line 1: names are repeated: {sorted(repeated)[:5]}.")
+        for field in found:
+            if pa.types.is_binary(field.type):
+                raise DataError(f"{file.path} is not text in UTF-8, in the column {field.name!r}.")
+            if first is not None and field.name not in self.kinds:
+                refuse_texts_like_numbers(file, self, field.name, first)
+        return pa.schema([pa.field(field.name, self._type_of(field)) for field in found])
+
+    def _type_of(self, field: Any) -> Any:
+        """Whole numbers stay, because they may be labels; the reader of features takes floats."""
+        pa = arrow()
+        kind = self.kinds.get(field.name)
+        real = pa.float32() if self._precision == "float32" else pa.float64()
+        known = {"number": real, "boolean": pa.bool_(), "category": pa.string()}
+        if kind in known:
+            return known[kind]
+        if pa.types.is_floating(field.type) or pa.types.is_null(field.type):
+            return real
+        return field.type
+
+    def typed(self, schema: Any, labels: Sequence[str]) -> Any:
+        """Whole numbers are real ones, except in columns of labels."""
+        pa = arrow()
+        fields = [
+            field.with_type(pa.float64())
+            if pa.types.is_integer(field.type) and field.name not in labels
+            else field
+            for field in schema
+        ]
+        self._types = {field.name: field.type for field in fields}
+        return pa.schema(fields)
+
+    def like(self, known: Mapping[str, KnownColumn], schema: Any) -> tuple[Self, Any]:
+        pa, made = arrow(), copy(self)
+        fields = []
+        for field in schema:
+            one = known.get(field.name)
+            is_text = pa.types.is_string(field.type)
+            if one is not None and one.kind == "category" and not is_text:
+                field = field.with_type(pa.string())
+            elif one is not None and one.kind == "number" and is_text:
+                field = field.with_type(self._type_of(field.with_type(pa.float64())))
+            fields.append(field)
+        found = {name: one.words & _null_values() for name, one in known.items()}
+        made._words = {
+            name: words for name, words in found.items() if words and name in schema.names
+        }
+        changed = {field.name: one.kind for field in fields if (one := known.get(field.name))}
+        wanted = pa.schema(fields)
+        if wanted == schema and made._words == self._words:
+            return self, schema
+        made.kinds = self.kinds | changed
+        made._types = {field.name: field.type for field in wanted}
+        return made, wanted
+
+    def _with_missing(self, table: Any) -> Any:
+        """The strings of a batch that stand for missing values as missing ones."""
+        pa = arrow()
+        from pyarrow import compute
+
+        if not self._words:
+            return table  # Arrow has found them
+        for j, name in enumerate(table.column_names):
+            values = table.column(j)
+            if pa.types.is_string(values.type):
+                texts = pa.array(sorted(_null_values() - self._words.get(name, frozenset())))
+                missing = compute.is_in(values, texts)
+                values = compute.if_else(missing, pa.scalar(None, pa.string()), values)
+                table = table.set_column(j, name, values)
+        return table
+
+    def tables(
+        self, file: StoredFile, names: Sequence[str], size: int, wanted: Any
+    ) -> Iterator[tuple[int, int, Any]]:
+        pa, first = arrow(), 0
+        refuse_empty(file)
+        try:
+            with self._open(file, names, CSV_BYTES) as opened:
+                for batch in opened:
+                    stop = first + batch.num_rows
+                    rows = table_of_batch(batch, names) if wanted(first, stop) else None
+                    yield first, stop, None if rows is None else self._with_missing(rows)
+                    first = stop
+        except (pa.ArrowException, OSError, KeyError) as error:
+            raise explained(file, self, found_types=self._types, error=error) from error
+
+    def _open(self, file: StoredFile, names: Sequence[str] | None, n_bytes: int) -> Any:
+        from pyarrow import csv
+
+        types = {n: t for n, t in self._types.items() if names is None or n in names}
+        if names is None:
+            kinds = {n: k for n, k in self.kinds.items() if k in ("category",)}
+            types = {name: arrow().string() for name in kinds}
+        return csv.open_csv(
+            file.system.open_input_stream(file.path, compression="detect"),
+            read_options=csv.ReadOptions(
+                block_size=n_bytes, autogenerate_column_names=not self.header
+            ),
+            parse_options=csv.ParseOptions(
+                delimiter=self.delimiter(file), newlines_in_values=self._newlines
+            ),
+            convert_options=csv.ConvertOptions(
+                include_columns=None if names is None else [*names],
+                column_types=types,
+                strings_can_be_null=not self._words,
+                decimal_point=self.decimal,
+            ),
+        )
+
+
+def _null_values() -> frozenset[str]:
+    """The texts that Arrow takes for missing values in CSV files."""
+    from pyarrow import csv
+
+    return frozenset(csv.ConvertOptions().null_values)
+
+
+def _reader(files: Sequence[StoredFile], options: ReadOptions) -> Reader:
+    reading = Csv(
+        delimiter=options.delimiter,
+        decimal=options.decimal,
+        header=options.header,
+        newlines=options.newlines,
+        kinds={**options.categories, **options.kinds},
+        precision=options.precision,
+    )
+    return FilesReader(files, reading, options.kinds, options.labels)
+
+
+register_format(FileFormat("csv", (".csv", ".tsv"), _reader))
