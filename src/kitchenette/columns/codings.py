@@ -21,7 +21,7 @@ from kitchenette.files.registry import storable
 
 UNKNOWN_WORD = -1.0  # the code of a word that no step knows
 NO_WORD = -2.0  # the code of None; NaN stays NaN
-MOST_BUCKETS = 1 << 20
+MOST_BUCKETS = 1 << 20  # so that a file cannot ask for memory that its columns do not have
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
 

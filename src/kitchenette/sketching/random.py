@@ -16,7 +16,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from kitchenette import _core
 
-LARGEST_SEED = 2**64 - 1
+LARGEST_SEED = 2**64 - 1  # the key of Philox has 64 bits
 
 
 def seed_from(random_state: Any) -> int:
