@@ -45,10 +45,10 @@ from kitchenette.maps.series import PAIR_ROWS, SeriesMap, SeriesSpecification, c
 from kitchenette.maps.tensor_sketch import TensorSketch
 from kitchenette.parameters import check_choice
 from kitchenette.sketching.combinations import ColumnProducts, concatenate, exact_columns
+from kitchenette.sketching.dense import PANEL
 from kitchenette.sketching.gaussian_products import draw_gaussian_products
 from kitchenette.sketching.operators import Operator
 from kitchenette.sketching.products import (
-    PANEL,
     draw_hadamard_products,
     draw_rademacher_products,
 )

@@ -70,19 +70,10 @@ class ExactColumns(Operator):
 
 
 class ColumnProducts(Operator):
-    """Products of columns of several operators.
+    """Products of columns of several operators, times ``weights``.
 
-    Parameters
-    ----------
-    weights : ndarray of shape (n_features,)
-        The factors of the products.
-    degrees : ndarray of shape (n_features,)
-        A feature of degree n is a product of columns of the first n operators. The k-th feature
-        that uses an operator takes its k-th column.
-    operators : sequence of Operator
-        One for each factor of the features of the highest degree.
-    gains : sequence of float
-        The factors of the columns of each operator.
+    A feature of degree n is a product of columns of the first n operators. The k-th feature that
+    uses an operator takes its k-th column, times the gain of that operator.
     """
 
     def __init__(

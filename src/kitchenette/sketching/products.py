@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from kitchenette import _core
+from kitchenette.sketching.dense import PANEL
 from kitchenette.sketching.operators import NativeOperator
 from kitchenette.sketching.random import Stream
 from kitchenette.sketching.structured import padded_block, whole_tiles
 
 GROUP = 16  # the number of products that the core computes together
-PANEL = 64  # the number of features whose signs share a word
 
 
 @dataclass(frozen=True, eq=False)
