@@ -225,8 +225,14 @@ def fit_map(
     if hasattr(made, "fit_supervised"):
         if not isinstance(drawn, DrawnRows):
             return made.fit_supervised(X, y, sample_weight, population, copies)
-        sample_weight, population = drawn.sample_weight, drawn.population
-        return made.fit_supervised(drawn.X, drawn.y, sample_weight, population, drawn.copies)
+        return made.fit_supervised(
+            drawn.X,
+            drawn.y,
+            drawn.sample_weight,
+            drawn.population if population is None else population,
+            drawn.copies,
+            drawn.keys,
+        )
     if drawn is None and copies is not None:  # rows of a sample, in the order of their keys
         drawn = FirstRows(X, sample_weight)
     if everything is not None and getattr(made, "observes", False):
