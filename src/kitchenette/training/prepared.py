@@ -16,12 +16,8 @@ from sklearn.utils.validation import validate_data
 
 from kitchenette.comparison import digest
 from kitchenette.data.csv_errors import NULLS
-<<<<<<< HEAD
-from kitchenette.data.keys import has_plain_numbers
-from kitchenette.data.observations import RULES
-=======
 from kitchenette.data.keys import Keys, has_plain_numbers
->>>>>>> main
+from kitchenette.data.observations import RULES
 from kitchenette.data.profile import NAME_OF_IDENTIFIER
 from kitchenette.data.rows import (
     array_of_lists,
