@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -19,13 +19,11 @@ from kitchenette.estimators.base import (
 from kitchenette.estimators.predictor import Predictor
 from kitchenette.files.registry import storable
 from kitchenette.learning.calibration import Calibration
-from kitchenette.learning.least_squares import LeastSquares
 from kitchenette.learning.losses import LOSSES
 from kitchenette.learning.output_codes import DECODINGS
-from kitchenette.learning.target_coding import ClassCoding, Labels, Scores, labels_among
+from kitchenette.learning.target_coding import ClassCoding, Scores, labels_among
 from kitchenette.parameters import check_choice
 from kitchenette.training.model import Model
-from kitchenette.training.problem import Problem
 
 
 def _has_probabilities(model: KernelClassifier) -> bool:
@@ -209,12 +207,6 @@ default="onehot"
 
     classes_ = of_model(lambda model: model.prepared.coding.classes, "The labels, sorted.")
     task = "classification"
-    target_types: ClassVar[dict[str, Any]] = {
-        "classes_": np.ndarray,
-        "code_": (np.ndarray, type(None)),
-        "_by_class": (list, type(None)),
-        **KernelEstimator.names_types,
-    }
 
     @property
     def code_(self) -> NDArray[np.int8] | None:
@@ -336,7 +328,7 @@ default="onehot"
             Labels.
         """
         model = self._current()
-        return self._label(model)(model.outputs(X)[0])
+        return self._scores(model).labels(model.outputs(X)[0])
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """The share of rows whose label is predicted, by weight.
@@ -394,7 +386,7 @@ default="onehot"
 
     def labels_of(self, outputs: Array) -> NDArray[Any]:
         """The labels that outputs stand for, so that outputs can be computed once for several."""
-        return self._label(self._current())(outputs)
+        return self._scores(self._current()).labels(outputs)
 
     def scores_of(self, outputs: Array) -> Array:
         """The scores of the classes that outputs stand for."""
@@ -420,18 +412,14 @@ default="onehot"
             Takes a row and returns its label; see `kitchenette.estimators.Predictor`.
         """
         model = self._current()
-        answer = self._scores(model) if scores else self._label(model)
-        return self._predictor(model, dtype, answer)
+        answer = self._scores(model)
+        return self._predictor(model, dtype, answer if scores else answer.labels)
 
     def _scores(self, model: Model) -> Scores:
         """What makes scores of the outputs of a model."""
         check_choice("decoding", self.decoding, DECODINGS)
         coding: ClassCoding = model.prepared.coding
         return coding.scores(model.loss, self.decoding)
-
-    def _label(self, model: Model) -> Labels:
-        """What makes labels of the outputs of a model."""
-        return Labels(model.prepared.coding.classes, self._scores(model))
 
     def _probabilities(self, model: Model, outputs: Array) -> Array:
         calibration = model.solution.validation.calibration
@@ -441,22 +429,3 @@ default="onehot"
 
     def _labels(self, classes: Any) -> Any:
         return None if classes is None else labels_among(classes)
-
-    # ------------------------------------------------------------ files
-
-    def target_state(self, model: Model) -> dict[str, Any]:
-        coding = model.prepared.coding
-        by_class = None if model.partial is None else model.partial.by_class
-        state = {"classes_": coding.classes, "code_": coding.codewords, "_by_class": by_class}
-        return {**state, **super().target_state(model)}
-
-    def restored_coding(self, problem: Problem, values: dict[str, Any]) -> ClassCoding:
-        parts, n_classes = values["_by_class"], values["classes_"].size
-        if parts is not None and (
-            values["statistics_"] is None
-            or len(parts) != n_classes
-            or not any(isinstance(part, LeastSquares) for part in parts)
-            or not all(isinstance(part, LeastSquares | None) for part in parts)
-        ):
-            raise ValueError("_by_class must have the statistics of each class.")
-        return ClassCoding(values["classes_"], problem.code_rule(values["seed_"]), values["code_"])
