@@ -11,8 +11,8 @@ from numpy.typing import DTypeLike, NDArray
 from sklearn.utils.extmath import row_norms
 
 from kitchenette import _core
-from kitchenette.sketching.operators import NativeOperator, Operator, affine
-from kitchenette.sketching.rows import BLOCK_BYTES, blocks_of_rows, row_blocks
+from kitchenette.sketching.operators import NativeOperator, Operator
+from kitchenette.sketching.rows import BLOCK_BYTES, blocks_of_rows
 
 
 class Concatenation(Operator):
@@ -42,30 +42,15 @@ def concatenate(operators: Sequence[Operator], n_columns: int) -> Operator:
     return Concatenation(operators, n_columns)
 
 
-def exact_columns(
-    n_columns: int, dtype: DTypeLike, constants: Sequence[float], slope: float = 0.0
-) -> Operator:
-    """Constants and, if ``slope`` is not zero, the row itself times ``slope``."""
-    if len(constants) <= 1 and (slope != 0 or len(constants) == 1):
-        return affine(n_columns, constants[0] if len(constants) else 0.0, slope, dtype)
-    return ExactColumns(n_columns, dtype, constants, slope)
+class Constants(Operator):
+    """Columns of the same number."""
 
-
-class ExactColumns(Operator):
-    """Constants and, if ``slope`` is not zero, the row itself times ``slope``."""
-
-    def __init__(self, n_columns: int, dtype: DTypeLike, constants: Any, slope: float = 0.0):
-        self.n_columns, self.dtype = n_columns, np.dtype(dtype)
-        self._constants = np.asarray(constants, dtype=self.dtype)
-        self._slope: Any = np.asarray(slope, dtype=self.dtype)[()]
-        self.n_features = self._constants.size + n_columns * (slope != 0)
+    def __init__(self, n_columns: int, n_features: int, constant: float, dtype: DTypeLike):
+        self.n_columns, self.n_features, self.dtype = n_columns, n_features, np.dtype(dtype)
+        self._constant = constant
 
     def write(self, rows: Any, out: NDArray[Any]) -> bool:
-        first = self._constants.size
-        out[:, :first] = self._constants
-        if self._slope:
-            for part, block in row_blocks(rows, self.n_columns):
-                np.multiply(block, self._slope, out=out[part, first:])
+        out[:] = self._constant
         return bool(np.isfinite(out).all())
 
 
