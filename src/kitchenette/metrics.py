@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -254,10 +255,6 @@ def _mean_of_pairs(A: NDArray[Any]) -> float:
     return float((A.sum() - np.trace(A)) / (n * (n - 1)))
 
 
-def _nrmse(K: NDArray[Any], approximation: NDArray[Any]) -> float:
-    return float(np.linalg.norm(K - approximation) / np.linalg.norm(K))
-
-
 def _spectral_norm(A: NDArray[Any]) -> float:
     size = float(np.abs(A).max())
     if size == 0 or min(A.shape) <= 64:
@@ -267,28 +264,12 @@ def _spectral_norm(A: NDArray[Any]) -> float:
     return size * float(svds(A / size, k=1, v0=start, return_singular_vectors=False)[0])
 
 
-def _relative_spectral(K: NDArray[Any], approximation: NDArray[Any]) -> float:
-    return _spectral_norm(K - approximation) / _spectral_norm(K)
-
-
-def _relative(K: NDArray[Any], approximation: NDArray[Any]) -> float:
-    nonzero = K != 0
-    return float(np.mean(np.abs(K - approximation)[nonzero] / np.abs(K[nonzero])))
-
-
-def _max(K: NDArray[Any], approximation: NDArray[Any]) -> float:
-    return float(np.abs(K - approximation).max())
-
-
-def _mean_absolute(K: NDArray[Any], approximation: NDArray[Any]) -> float:
-    return float(np.abs(K - approximation).mean())
-
-
-_METRICS = {
-    "nrmse": _nrmse,
-    "relative_spectral": _relative_spectral,
-    "relative": _relative,
-    "max": _max,
-    "mean_absolute": _mean_absolute,
+# Of the exact Gram matrix and the approximate one
+_METRICS: dict[str, Callable[[NDArray[Any], NDArray[Any]], Any]] = {
+    "nrmse": lambda K, A: np.linalg.norm(K - A) / np.linalg.norm(K),
+    "relative_spectral": lambda K, A: _spectral_norm(K - A) / _spectral_norm(K),
+    "relative": lambda K, A: np.mean(np.abs(K - A)[K != 0] / np.abs(K[K != 0])),
+    "max": lambda K, A: np.abs(K - A).max(),
+    "mean_absolute": lambda K, A: np.abs(K - A).mean(),
 }
 _RELATIVE = ("nrmse", "relative_spectral", "relative")
