@@ -57,6 +57,7 @@ from kitchenette.learning.iterative import Settings
 from kitchenette.learning.losses import Squared
 from kitchenette.learning.passes import FeatureRows
 from kitchenette.learning.preconditioner import Preconditioner, SampledRows, sample_size
+from kitchenette.learning.target_coding import TargetCoding
 from kitchenette.report.boosting import boosted, installed
 from reproduction.data import load
 
@@ -230,7 +231,7 @@ def gradient_time(n: int, D: int, k: int) -> float:
 # ---------------------------------------------------------------- steps
 
 
-class Indicators:
+class Indicators(TargetCoding):
     """Indicators of classes as targets."""
 
     def __init__(self, n_classes: int):

@@ -395,3 +395,52 @@ def weights_of_a_thousandth(rng: Generator) -> Data:
 def weights_of_a_thousand(rng: Generator) -> Data:
     X, y = classification(rng, 600, noise=1.0)
     return split(X, y, 600, sample_weight=np.full(600, 1e3))
+
+
+# ------------------------------------------------------------ visible signals
+
+VISIBLE_ROWS = 2000
+
+SIGNALS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "line and square": lambda X: X[:, 0] + 0.5 * X[:, 1] ** 2,
+    "step": lambda X: np.where(X[:, 0] > 0.3, 1.0, -1.0),
+    "box": lambda X: np.where(np.abs(X[:, :2]).max(axis=1) < 0.8, 1.0, -1.0),
+    "all of three": lambda X: np.where(X[:, :3].min(axis=1) > -0.6, 1.0, -1.0),
+    "sum of steps": lambda X: (X[:, :5] > [0.2, -0.4, 0.6, 0.0, -1.0]).sum(axis=1) - 2.5,
+    "parity of two": lambda X: np.sign(X[:, 0] * X[:, 1]),
+    "parity of three": lambda X: np.sign(X[:, :3].prod(axis=1)),
+    "wave": lambda X: np.sin(6 * X[:, 0]),
+    "waves of two": lambda X: np.sin(3 * X[:, 0]) * np.cos(3 * X[:, 1]),
+    "wave of a sum": lambda X: np.sin(3 * (X[:, 0] + X[:, 1])),
+    "product of two": lambda X: X[:, 0] * X[:, 1],
+    "product of three": lambda X: X[:, :3].prod(axis=1),
+    "ratio": lambda X: X[:, 0] / (1 + np.abs(X[:, 1])),
+    "Friedman's function": lambda X: _friedman((np.tanh(X) + 1) / 2),
+    "robot arm": lambda X: _robot_arm(1.5 * X[:, :2], 1 + 0.3 * X[:, 2:4]),
+}
+
+
+def _friedman(U: np.ndarray) -> np.ndarray:
+    waves = 10 * np.sin(np.pi * U[:, 0] * U[:, 1]) + 20 * (U[:, 2] - 0.5) ** 2
+    return waves + 10 * U[:, 3] + 5 * U[:, 4]
+
+
+def _robot_arm(angles: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """The distance of a hand from the shoulder, with the sign of the first angle's sine."""
+    along = np.cumsum(angles, axis=1)
+    hand = (lengths[:, :, None] * np.stack([np.cos(along), np.sin(along)], axis=2)).sum(axis=1)
+    return np.linalg.norm(hand, axis=1) * np.sign(np.sin(angles[:, 0]))
+
+
+def visible(name: str, n_columns: int, classes: bool, draw: int = 0) -> Data:
+    """A function of a few of many columns, with noise: a tenth of its spread, or 5 % of labels."""
+    rng = np.random.default_rng([crc32(name.encode()), n_columns, draw])
+    X = rng.normal(size=(VISIBLE_ROWS + FRESH_ROWS, n_columns))
+    y = SIGNALS[name](X)
+    y = y / y.std() + 0.1 * rng.normal(size=len(X))
+    if classes:
+        cuts = [0.0] if np.unique(SIGNALS[name](X)).size == 2 else np.quantile(y, [1 / 3, 2 / 3])
+        y = np.digitize(y, cuts)
+        wrong = rng.random(len(y)) < 0.05
+        y[wrong] = rng.integers(y.max() + 1, size=wrong.sum())
+    return split(X[:, rng.permutation(n_columns)], y, VISIBLE_ROWS)

@@ -32,13 +32,13 @@ from kitchenette.report.comparison import of_error
 from kitchenette.report.measuring import Cost, cost_of, stored_size
 from kitchenette.selection import AutoMap
 
-N_COLUMNS, N_RELEVANT = 12, 4
-BLOCK_ROWS = 10_000
+N_COLUMNS, N_RELEVANT = 12, 4  # useless columns are what a demonstration of learned scales needs
+BLOCK_ROWS = 10_000  # one megabyte
 PREPARED_ROWS = 4000  # on which the map is chosen
-TEST_ROWS = 10_000
+TEST_ROWS = 10_000  # an error of 10 % is known to 0.3 points
 PREDICTED_ROWS = 1000  # whose prediction is timed
-EXACT_ROWS = (500, 1000, 2000, 4000)
-COMPARED_ROWS, COMPARED_SECONDS = 6000, 8.0
+EXACT_ROWS = (500, 1000, 2000, 4000)  # the time grows with the cube: seconds for the last
+COMPARED_ROWS, COMPARED_SECONDS = 6000, 8.0  # what a spectator waits for
 CLASSES = np.array(["low", "middle", "high"])
 
 

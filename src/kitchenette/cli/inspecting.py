@@ -21,8 +21,8 @@ from kitchenette.maps.protocol import thawed
 from kitchenette.quantities import of_bytes
 from kitchenette.training import Partial
 
-MOST_BARS = 20
-MOST_NAMES = 12
+MOST_LINES = 20  # bars of columns, in a terminal of 24 lines
+MOST_NAMES = 12  # that fit into about one line
 
 
 def inspect(
@@ -51,7 +51,7 @@ def inspect(
         terminal.line(found["choice"])
     importances = found.get("importances") or {}
     ordered = sorted(importances.items(), key=lambda item: -item[1])
-    terminal.bars(ordered[:MOST_BARS], "Importance of columns")
+    terminal.bars(ordered[:MOST_LINES], "Importance of columns")
 
 
 LONG = ("column_summary", "importances", "choice", "file")  # not in the table

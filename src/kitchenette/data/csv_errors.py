@@ -20,6 +20,8 @@ WITH_COMMA = re.compile(r"^\s*[+-]?\d+,\d+\s*$")
 NULLS = {"", "NA", "N/A", "NaN", "nan", "null", "NULL", "#N/A", "n/a", "-NaN", "-nan", "<NA>"}
 NULLS |= {"#NA", "#N/A N/A", "-1.#IND", "-1.#QNAN", "1.#IND", "1.#QNAN", "None"}
 BOOLEANS = {"true", "false", "0", "1"}
+# A column of texts is taken for a broken column of numbers if less than a tenth of at least ten of
+# its first values are none: codes such as "12A" are rarely that rare.
 LOOKED_AT, LEAST_TEXTS, MOST_WRONG = 10_000, 10, 0.1
 MOST_SHOWN = 40  # characters of a value in a message
 

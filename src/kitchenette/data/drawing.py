@@ -182,6 +182,14 @@ class DrawnRows(BottomK):
     y: NDArray[Any] | None
     row_attributes: ClassVar[tuple[str, ...]] = (*BottomK.row_attributes, "X", "y")
 
+    @classmethod
+    def of(cls, X: Any, y: Any, weights: Array, copies: NDArray[np.int64], keys: Keys) -> DrawnRows:
+        """All rows of a sample that was drawn before."""
+        n_rows = keys.size
+        return cls(
+            size=n_rows, last_key=LARGEST_KEY, keys=keys, weights=weights, copies=copies, X=X, y=y
+        )
+
     @property
     def population(self) -> int:
         """The number of distinct rows of which it is a sample.
@@ -273,6 +281,7 @@ class Drawing:
         y: Any = None,
         weights: Array | None = None,
         copies: NDArray[np.int64] | None = None,
+        hashes: Keys | None = None,
     ) -> DrawnRows:
         """The sample of some rows.
 
@@ -286,6 +295,8 @@ class Drawing:
             Weights. Rows of weight zero are left out.
         copies : ndarray of shape (n_rows,), optional
             The number of equal rows that each one stands for, if they are a sample already.
+        hashes : ndarray of shape (n_rows,), optional
+            The hash values of the rows and their targets, if they are known; see `hash_values`.
 
         Returns
         -------
@@ -296,8 +307,11 @@ class Drawing:
         # Places of rows are collected, and the rows themselves are copied once at the end.
         for part in [*slices(n_rows, _rows_at_a_time(X))] or [slice(0, 0)]:
             places = np.arange(part.start, part.stop)
-            numbers = target_numbers(taken(y, part), places.size)
-            keys = seeded(row_keys(numbers_to_hash(take(X, part), self.schema), numbers), self.seed)
+            if hashes is None:
+                keys = hash_values(take(X, part), taken(y, part), self.schema)
+            else:
+                keys = hashes[part]
+            keys = seeded(keys, self.seed)
             units = np.ones(places.size) if weights is None else weights[part]
             counting = np.flatnonzero(units)
             found = DrawnRows(
@@ -345,6 +359,16 @@ class Drawing:
             builder = SampleBuilder(self.size) if builder is None else builder
             builder.add(self.of(block).up_to(builder.last_key))
         return None if builder is None else builder.finish()
+
+
+def hash_values(X: Any, y: Any, schema: Schema | None = None) -> Keys:
+    """The hash values of some rows and their targets, the same in whatever format they come."""
+    n_rows = X.shape[0]
+    keys = np.empty(n_rows, np.uint64)
+    for part in slices(n_rows, _rows_at_a_time(X)):
+        rows, targets = numbers_to_hash(take(X, part), schema), taken(y, part)
+        keys[part] = row_keys(rows, target_numbers(targets, rows.shape[0]))
+    return keys
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from kitchenette.sketching.rows import native_rows
 
 Array = NDArray[np.float64]
 Keys = NDArray[np.uint64]
-LARGEST_KEY = 2**64 - 1
+LARGEST_KEY = 2**64 - 1  # keys are hash values of 64 bits
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 
 

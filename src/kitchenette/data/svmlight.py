@@ -16,7 +16,7 @@ from kitchenette.data.reader import Indices, Part, Reader, without_unwanted
 from kitchenette.data.schema import Column, DataError, Schema
 
 PIECE_BYTES = 1 << 23  # of a file that are parsed at a time
-MOST_COLUMNS = 2**31 - 1
+MOST_COLUMNS = 2**31 - 1  # indices of sparse rows are 32 bits wide
 LABEL = "label"  # the name of the column of labels
 
 

@@ -22,7 +22,7 @@ from kitchenette.learning.calibration import Calibration
 from kitchenette.learning.least_squares import LeastSquares
 from kitchenette.learning.losses import LOSSES
 from kitchenette.learning.output_codes import DECODINGS
-from kitchenette.learning.target_coding import ClassCoding, Labels, Scores, labels_among
+from kitchenette.learning.target_coding import ClassCoding, Scores, labels_among
 from kitchenette.parameters import check_choice
 from kitchenette.training.model import Model
 from kitchenette.training.problem import Problem
@@ -336,7 +336,7 @@ default="onehot"
             Labels.
         """
         model = self._current()
-        return self._label(model)(model.outputs(X)[0])
+        return self._scores(model).labels(model.outputs(X)[0])
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """The share of rows whose label is predicted, by weight.
@@ -394,7 +394,7 @@ default="onehot"
 
     def labels_of(self, outputs: Array) -> NDArray[Any]:
         """The labels that outputs stand for, so that outputs can be computed once for several."""
-        return self._label(self._current())(outputs)
+        return self._scores(self._current()).labels(outputs)
 
     def scores_of(self, outputs: Array) -> Array:
         """The scores of the classes that outputs stand for."""
@@ -420,18 +420,14 @@ default="onehot"
             Takes a row and returns its label; see `kitchenette.estimators.Predictor`.
         """
         model = self._current()
-        answer = self._scores(model) if scores else self._label(model)
-        return self._predictor(model, dtype, answer)
+        answer = self._scores(model)
+        return self._predictor(model, dtype, answer if scores else answer.labels)
 
     def _scores(self, model: Model) -> Scores:
         """What makes scores of the outputs of a model."""
         check_choice("decoding", self.decoding, DECODINGS)
         coding: ClassCoding = model.prepared.coding
         return coding.scores(model.loss, self.decoding)
-
-    def _label(self, model: Model) -> Labels:
-        """What makes labels of the outputs of a model."""
-        return Labels(model.prepared.coding.classes, self._scores(model))
 
     def _probabilities(self, model: Model, outputs: Array) -> Array:
         calibration = model.solution.validation.calibration

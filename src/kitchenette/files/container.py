@@ -30,7 +30,7 @@ except ImportError:  # not a POSIX system
     fcntl = None  # type: ignore[assignment]
 
 FORMAT = "kitchenette model"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 1  # raised when older versions of the package could misread a file
 MOST_HEADER_BYTES = 2**24  # parsed JSON of this size takes at most a few hundred megabytes
 MOST_EMPTY = 2**20  # the largest product of the nonzero lengths in the shape of an empty array
 FOREIGN = "it is not a model file of kitchenette."

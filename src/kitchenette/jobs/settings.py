@@ -27,7 +27,7 @@ LEAST_COMPONENTS, MOST_COMPONENTS = 64, 8192  # chosen by a limit of time or mem
 EFFICIENCY = 0.3  # of a fit from files, relative to products of matrices in memory
 SOLUTION = 10  # operations for the solution, in cubes of the number of features
 WITHOUT_FEATURES = 400_000_000  # bytes: the program and the blocks of rows
-VALIDATION_ROWS = 2000
+VALIDATION_ROWS = 2000  # as many as the estimators hold back by default
 KERNELS = {
     name.lower(): getattr(kernels, name)
     for name in ("Gaussian", "Laplacian", "Cauchy", "Matern", "RationalQuadratic", "Polynomial")

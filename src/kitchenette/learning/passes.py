@@ -8,9 +8,10 @@ because what lies between them, the derivative of the loss, is computed row by r
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, Self
+from functools import partial
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +35,7 @@ from kitchenette.resources import one_blas_thread
 from kitchenette.sketching.operators import Operator
 
 Array = NDArray[np.float64]
+Wanted = Callable[[NDArray[Any]], NDArray[Any]]  # makes what a loss compares outputs with
 PASS_ROWS = 1 << 13  # rows whose outputs are held at a time
 LARGEST_TARGET = 1e140
 
@@ -50,14 +52,29 @@ class Gradient:
         The derivative of this sum in the weights.
     intercept : ndarray of shape (n_outputs,)
         The derivative in the intercept.
-    outputs : ndarray of shape (n_watched, n_outputs)
-        The outputs of the rows that are watched.
+    watched : dict of ndarrays of shape (n_watched, n_outputs)
+        The outputs of the rows that are watched, by the first row of their block.
     """
 
     loss: float
     weights: Array
     intercept: Array
-    outputs: Array
+    watched: dict[int, Array]
+
+    @property
+    def outputs(self) -> Array:
+        """The outputs of the rows that are watched, in their order."""
+        nothing = np.empty((0, self.intercept.size))
+        return np.concatenate([nothing, *(self.watched[start] for start in sorted(self.watched))])
+
+    def combined(self, other: Gradient) -> Gradient:
+        """The gradient of the rows of both."""
+        return Gradient(
+            self.loss + other.loss,
+            self.weights + other.weights,
+            self.intercept + other.intercept,
+            {**self.watched, **other.watched},
+        )
 
 
 @dataclass(frozen=True)
@@ -109,51 +126,18 @@ class Moments:
         )
 
 
-class Wanted(Protocol):
-    """Makes the targets that a loss compares outputs with; a value that can be pickled."""
-
-    def __call__(self, targets: NDArray[Any]) -> NDArray[Any]:
-        """The targets of a block of rows, from their encoded targets."""
+def _labels(targets: NDArray[Any]) -> NDArray[np.int32]:
+    return targets.astype(np.int32)
 
 
-@dataclass(frozen=True)
-class Columns:
-    """The target columns."""
-
-    coding: TargetCoding
-
-    def __call__(self, targets: NDArray[Any]) -> Array:
-        return self.coding.columns(targets)
+def _zeros(n_columns: int, targets: NDArray[Any]) -> Array:
+    return np.zeros((targets.shape[0], n_columns))
 
 
-@dataclass(frozen=True)
-class CenteredAndOne:
+def _centered_and_one(coding: TargetCoding, mean: Array, targets: NDArray[Any]) -> Array:
     """The target columns without their means, and a column of ones."""
-
-    coding: TargetCoding
-    mean: Array
-
-    def __call__(self, targets: NDArray[Any]) -> Array:
-        centered = self.coding.columns(targets) - self.mean
-        return np.hstack([centered, np.ones((centered.shape[0], 1))])
-
-
-@dataclass(frozen=True)
-class Labels:
-    """The numbers of the classes."""
-
-    def __call__(self, targets: NDArray[Any]) -> NDArray[np.int32]:
-        return targets.astype(np.int32)
-
-
-@dataclass(frozen=True)
-class Zeros:
-    """Zeros in so many columns."""
-
-    n_columns: int
-
-    def __call__(self, targets: NDArray[Any]) -> Array:
-        return np.zeros((targets.shape[0], self.n_columns))
+    centered = coding.columns(targets) - mean
+    return np.hstack([centered, np.ones((centered.shape[0], 1))])
 
 
 class FeatureRows:
@@ -269,7 +253,7 @@ class FeatureRows:
         count = float(self.weights.sum())
         target_mean, target_squares = self._target_moments(count)
         nothing = np.zeros((self.n_features, target_mean.size + 1))
-        wanted = CenteredAndOne(self.coding, target_mean)
+        wanted = partial(_centered_and_one, self.coding, target_mean)
         sums = -self._pass(Squared(), nothing, nothing[0], wanted, None).weights
         return Moments(
             count,
@@ -289,12 +273,9 @@ class FeatureRows:
 
     def statistics(self, which: NDArray[np.intp]) -> LeastSquares:
         """The statistics of some of the features and of the target columns, in one pass."""
-        return self._statistics(which, Columns(self.coding))
-
-    def _statistics(self, which: NDArray[np.intp], wanted: Wanted) -> LeastSquares:
         builder = None
         for part, Z in self.some_features(which):
-            Y = wanted(self.targets[part])
+            Y = self.coding.columns(self.targets[part])
             if builder is None:
                 builder = StatisticsBuilder(which.size, Y.shape[1], self.n_rows, Z.dtype)
             builder.add(Z, Y, self.weights[part])
@@ -336,7 +317,7 @@ class FeatureRows:
         watched : ndarray of shape (n_rows,), optional
             Whether the outputs of a row are wanted.
         """
-        wanted = Labels() if loss.of_labels else Columns(self.coding)
+        wanted = _labels if loss.of_labels else self.coding.columns
         return self._pass(loss, W, intercept, wanted, watched)
 
     def normal_product(
@@ -346,7 +327,7 @@ class FeatureRows:
 
         The second result has the watched rows.
         """
-        found = self._pass(Squared(), W, -(mean @ W), Zeros(W.shape[1]), watched)
+        found = self._pass(Squared(), W, -(mean @ W), partial(_zeros, W.shape[1]), watched)
         return found.weights - np.outer(mean, found.intercept), found.outputs
 
     def _pass(
@@ -356,7 +337,7 @@ class FeatureRows:
         n_outputs = W.shape[1]
         total, out, sums = 0.0, np.zeros((self.n_features, n_outputs)), np.zeros(n_outputs)
         memory = np.empty((min(self.n_rows, PASS_ROWS), n_outputs))
-        seen = []
+        seen: dict[int, Array] = {}
         for part, operator, rows in self._blocks():
             outputs = memory[: part.stop - part.start]
             targets = np.ascontiguousarray(wanted(self.targets[part]))
@@ -367,9 +348,8 @@ class FeatureRows:
             if not np.isfinite(total):
                 raise self._overflow(rows)
             if watched is not None:
-                seen.append(outputs[watched[part]])
-        kept = np.concatenate(seen) if seen else np.empty((0, n_outputs))
-        return Gradient(total, out, sums, kept)
+                seen[part.start] = outputs[watched[part]]
+        return Gradient(total, out, sums, seen)
 
 
 def feature_rows(
@@ -417,142 +397,77 @@ class SourceRows(FeatureRows):
         return made
 
     def keys(self) -> Keys:
-        found = self._source.reduced(ByStart(KeysOf(self._fitted, self.coding)))
-        return np.concatenate(in_order(found))
+        return self._by_block("keys")
 
     def squared_lengths(self, which: NDArray[np.intp], center: Array, matrix: Array) -> Array:
-        found = self._source.reduced(ByStart(LengthsOf(self._fitted, which, center, matrix)))
-        return np.concatenate(in_order(found))
+        return self._by_block("squared_lengths", which, center, matrix)
+
+    def _by_block(self, method: str, *arguments: Any) -> NDArray[Any]:
+        """The results of a method for each row."""
+        computed = OfBlock(self._fitted, self.coding, method, arguments)
+        return np.concatenate(in_order(self._source.reduced(ByStart(computed))))
 
     def statistics(self, which: NDArray[np.intp]) -> LeastSquares:
-        found: LeastSquares = self._source.reduced(
-            StatisticsOf(self._fitted, Columns(self.coding), which)
-        )
+        computed = OfBlock(self._fitted, self.coding, "statistics", (which,))
+        found: LeastSquares = self._source.reduced(computed)
         return found
 
     def _pass(
         self, loss: Loss, W: Array, intercept: Array, wanted: Wanted, watched: Any
     ) -> Gradient:
         numbers = np.empty(0, np.intp) if watched is None else np.flatnonzero(watched)
-        found = self._source.reduced(
-            GradientOf(self._fitted, replace(loss), W, intercept, wanted, numbers)
+        arguments = replace(loss), W, intercept, wanted
+        found: Gradient = self._source.reduced(
+            GradientOfBlock(self._fitted, self.coding, "_pass", arguments, numbers)
         )
-        outputs = [rows for _, rows in sorted(found.outputs.items())]
-        gradient: Gradient = replace(
-            found.sums, outputs=np.concatenate(outputs) if outputs else found.sums.outputs
-        )
-        return gradient
+        return found
 
 
 @dataclass(frozen=True)
-class KeysOf:
-    """The keys of the rows of a block."""
-
-    fitted: FittedMap
-    coding: TargetCoding
-
-    def of(self, block: Block) -> Keys:
-        return FeatureRows(self.fitted, block.X, block.y, self.coding, block.weight).keys()  # type: ignore[arg-type]
-
-    def combined(self, a: Keys, b: Keys) -> Keys:
-        raise NotImplementedError  # `ByStart` keeps them apart
-
-
-@dataclass(frozen=True)
-class LengthsOf:
-    """The squared lengths of some features of the rows of a block, after a linear map."""
-
-    fitted: FittedMap
-    which: NDArray[np.intp]
-    center: Array
-    matrix: Array
-
-    def of(self, block: Block) -> Array:
-        rows = FeatureRows(self.fitted, block.X, block.y, None, block.weight)  # type: ignore[arg-type]
-        return rows.squared_lengths(self.which, self.center, self.matrix)
-
-    def combined(self, a: Array, b: Array) -> Array:
-        raise NotImplementedError  # `ByStart` keeps them apart
-
-
-@dataclass(frozen=True)
-class StatisticsOf:
-    """The statistics of some features of the rows of a source, as a reduction.
+class OfBlock:
+    """The result of a method of `FeatureRows` for the rows of a source, as a reduction.
 
     Attributes
     ----------
     fitted : FittedMap
         The map.
-    wanted : Wanted
-        Makes target columns.
-    which : ndarray of int
-        The features.
+    coding : TargetCoding
+        Converts encoded targets to columns of numbers.
+    method : str
+        The method, whose results can be combined or are kept apart by `ByStart`.
+    arguments : tuple
+        Its arguments.
     """
 
     fitted: FittedMap
-    wanted: Wanted
-    which: NDArray[np.intp]
+    coding: TargetCoding
+    method: str
+    arguments: tuple[Any, ...]
 
-    def of(self, block: Block) -> LeastSquares:
-        rows = FeatureRows(self.fitted, block.X, block.y, None, block.weight)  # type: ignore[arg-type]
-        return rows._statistics(self.which, self.wanted)
+    def of(self, block: Block, *more: Any) -> Any:
+        rows = FeatureRows(self.fitted, block.X, block.y, self.coding, block.weight)  # type: ignore[arg-type]
+        return getattr(rows, self.method)(*self.arguments, *more)
 
-    def combined(self, a: LeastSquares, b: LeastSquares) -> LeastSquares:
+    def combined(self, a: Any, b: Any) -> Any:
         return a.combined(b)
 
 
 @dataclass(frozen=True)
-class PartialGradient:
-    """The sums of a gradient, and the outputs of watched rows by the first row of their block."""
-
-    sums: Gradient
-    outputs: dict[int, Array]
-
-
-@dataclass(frozen=True)
-class GradientOf:
+class GradientOfBlock(OfBlock):
     """The gradient of the rows of a source, as a reduction.
 
     Attributes
     ----------
-    fitted : FittedMap
-        The map.
-    loss : Loss
-        What is minimized.
-    W, intercept : ndarray
-        The model.
-    wanted : Wanted
-        Makes targets.
     watched : ndarray of int
-        The numbers of the rows whose outputs are wanted, increasing.
+        The indices of the rows whose outputs are wanted, increasing.
     """
 
-    fitted: FittedMap
-    loss: Loss
-    W: Array
-    intercept: Array
-    wanted: Wanted
     watched: NDArray[np.intp]
     numbered = True
 
-    def of(self, block: Block) -> PartialGradient:
+    def of(self, block: Block, *more: Any) -> Gradient:
         low, high = np.searchsorted(self.watched, [block.start, block.stop])
-        mask = None
-        if high > low:
-            mask = np.zeros(block.n_rows, bool)
-            mask[self.watched[low:high] - block.start] = True
-        rows = FeatureRows(self.fitted, block.X, block.y, None, block.weight)  # type: ignore[arg-type]
-        found = rows._pass(self.loss, self.W, self.intercept, self.wanted, mask)
-        nothing = replace(found, outputs=found.outputs[:0])
-        return PartialGradient(nothing, {block.start: found.outputs} if high > low else {})
-
-    def combined(self, a: PartialGradient, b: PartialGradient) -> PartialGradient:
-        return PartialGradient(
-            Gradient(
-                a.sums.loss + b.sums.loss,
-                a.sums.weights + b.sums.weights,
-                a.sums.intercept + b.sums.intercept,
-                a.sums.outputs,
-            ),
-            {**a.outputs, **b.outputs},
-        )
+        mask = np.zeros(block.n_rows, bool)
+        mask[self.watched[low:high] - block.start] = True
+        found: Gradient = super().of(block, mask if high > low else None)
+        return replace(found, watched={block.start: found.outputs} if high > low else {})

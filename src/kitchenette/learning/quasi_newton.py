@@ -182,7 +182,7 @@ class QuasiNewton:
 
 
 @dataclass(frozen=True)
-class ScaledTargets:
+class ScaledTargets(TargetCoding):
     """Target columns divided by constants."""
 
     coding: TargetCoding

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,33 +33,61 @@ COVERAGE = 0.95  # of the intervals by which standard deviations are scaled
 LEAST_FOR_SPREAD = 50  # rows for a quantile of this level
 
 
-class TargetCoding(Protocol):
-    """What the training needs to know of targets."""
+class TargetCoding:
+    """What training needs to know of targets; by default they are columns of numbers already.
+
+    Subclasses are frozen. They encode targets (``encoded``, the coding of all targets so far and
+    these ones encoded), and judge the outputs of validation rows (``validated``).
+    """
 
     def columns(self, targets: NDArray[Any]) -> Array:
         """Encoded targets as columns of numbers."""
+        return targets
 
     def target_numbers(self, targets: NDArray[Any]) -> Array:
         """Numbers, one row per target, that are equal for equal targets of any batch."""
+        return targets
+
+    def decoded(self, targets: Any) -> Any:
+        """Encoded targets as a user gives them."""
+        return targets
+
+    def weighted(self, targets: Any, weights: Array | None, class_weight: Any) -> Array | None:
+        """The weights of rows with these encoded targets."""
+        return weights
+
+    def with_labels_of(self, y: Any) -> Self:
+        """A coding that knows the labels of some targets as well."""
+        return self
+
+    def among(self, classes: Any) -> Self:
+        """The coding of these classes."""
+        return self
+
+    def in_precision(self, dtype: str) -> Self:
+        """The coding of targets of this precision."""
+        return self
+
+    def expanded(self, outputs: Array) -> Array:
+        """The columns of the targets from those that the solver works with."""
+        return outputs
+
+    def reduced(self, outputs: Array, loss: str) -> Array:
+        """The inverse of `expanded`, for the solver of a loss."""
+        return outputs
 
 
-class NoTargets:
+class NoTargets(TargetCoding):
     """One column of zeros in place of targets, for statistics of features alone."""
 
     classes: ClassVar[None] = None
-    dtype: ClassVar[str] = "float32"
     codewords: ClassVar[None] = None
+    dtype: ClassVar[str] = "float32"
 
     @staticmethod
     def of(n_rows: int) -> Array:
         """Targets for n_rows rows: a view of one zero, which takes no memory."""
         return np.broadcast_to(np.zeros(1), (n_rows, 1))
-
-    def columns(self, targets: NDArray[Any]) -> Array:
-        return targets
-
-    def target_numbers(self, targets: NDArray[Any]) -> Array:
-        return targets
 
     def encoded(self, y: Any) -> tuple[Self, None]:
         """The coding itself; targets are ignored."""
@@ -69,22 +97,6 @@ class NoTargets:
         """No targets."""
         return
 
-    def weighted(self, targets: Any, weights: Any, class_weight: Any) -> Any:
-        """The weights of rows."""
-        return weights
-
-    def with_labels_of(self, y: Any) -> Self:
-        """The coding itself."""
-        return self
-
-    def among(self, classes: Any) -> Self:
-        """The coding itself."""
-        return self
-
-    def in_precision(self, dtype: str) -> Self:
-        """The coding itself."""
-        return self
-
     def check(self, n_targets: int | None) -> None:
         """Refuse statistics of a model file that have targets."""
         if n_targets not in (1, None):
@@ -92,7 +104,7 @@ class NoTargets:
 
 
 @dataclass(frozen=True)
-class NumberCoding:
+class NumberCoding(TargetCoding):
     """Targets that are numbers.
 
     Attributes
@@ -133,41 +145,11 @@ class NumberCoding:
         coding = self if (ndim, dtype) == (self.ndim, self.dtype) else type(self)(ndim, dtype)
         return coding, np.require(y.reshape(y.shape[0], -1), requirements="A")
 
-    def columns(self, targets: NDArray[Any]) -> Array:
-        return targets
-
     def decoded(self, targets: NDArray[Any]) -> NDArray[Any]:
-        """Encoded targets as a user gives them."""
         return targets[:, 0] if self.ndim == 1 else targets
 
-    def target_numbers(self, targets: NDArray[Any]) -> Array:
-        return targets
-
-    def weighted(
-        self, targets: NDArray[Any], weights: Array | None, class_weight: Any
-    ) -> Array | None:
-        """The weights of rows with these encoded targets."""
-        return weights
-
-    def with_labels_of(self, y: Any) -> Self:
-        """A coding that knows the labels of some targets."""
-        return self
-
-    def among(self, classes: Any) -> Self:
-        """The coding of other classes, of which numbers have none."""
-        return self
-
     def in_precision(self, dtype: str) -> Self:
-        """The coding of targets of this precision."""
         return self if dtype == self.dtype else replace(self, dtype=dtype)
-
-    def expanded(self, outputs: Array) -> Array:
-        """The columns of the targets from those that the solver works with."""
-        return outputs
-
-    def reduced(self, outputs: Array, loss: str) -> Array:
-        """The inverse of `expanded`, for the solver of a loss."""
-        return outputs
 
     def shaped(self, values: Any) -> Any:
         """A value of the solved model in the shape that users see."""
@@ -263,7 +245,7 @@ class CodeRule:
 
 
 @dataclass(frozen=True, eq=False)
-class ClassCoding:
+class ClassCoding(TargetCoding):
     """Targets that are labels of classes, encoded as the positions of the labels.
 
     Attributes
@@ -312,7 +294,6 @@ class ClassCoding:
         return (targets[:, None] == np.arange(self.classes.size)).astype(np.float64)
 
     def decoded(self, targets: NDArray[Any]) -> NDArray[Any]:
-        """Encoded targets as a user gives them."""
         return self.classes[targets]
 
     def target_numbers(self, targets: NDArray[Any]) -> Array:
@@ -336,31 +317,23 @@ class ClassCoding:
         return factors if weights is None else factors * weights
 
     def with_labels_of(self, y: Any) -> Self:
-        """A coding that knows the labels of some targets as well."""
         labels = np.empty(0) if y is None else with_one_type(array_of_targets(y))
         if not labels.size:
             return self
         return self.among(union_of_classes(self.classes, labels_among(labels.ravel())))
 
     def among(self, classes: NDArray[Any] | None) -> Self:
-        """The coding of these classes."""
         if classes is None or classes is self.classes or np.array_equal(classes, self.classes):
             return self
         return type(self)(classes, self.rule, self.rule.codewords(classes.size))
 
-    def in_precision(self, dtype: str) -> Self:
-        """The same coding: labels have no precision."""
-        return self
-
     def expanded(self, outputs: Array) -> Array:
-        """The columns of the targets from those that the solver works with."""
         # One output, the difference of both classes, is as good as two of opposite sign.
         if self.classes.size > 2 or outputs.shape[1] != 1:
             return outputs
         return np.hstack([-outputs, outputs]) / 2
 
     def reduced(self, outputs: Array, loss: str) -> Array:
-        """The inverse of `expanded`, for the solver of a loss."""
         if outputs.shape[1] > 2 or not LOSSES[loss].of_labels:
             return outputs
         return np.ascontiguousarray(outputs[:, 1:] - outputs[:, :1])
@@ -371,7 +344,7 @@ class ClassCoding:
 
     def scores(self, loss: str, decoding: str) -> Scores:
         """What makes scores of the outputs of a model of this loss."""
-        return Scores(self.codewords, decoding, self.classes.size == 2, LOSSES[loss].of_labels)
+        return Scores(self.classes, self.codewords, decoding, LOSSES[loss].of_labels)
 
     def validated(self, held_out: LeaveOneOut, solution: Solution, problem: Any) -> Validation:
         """What validation rows say about a solution."""
@@ -422,52 +395,54 @@ def _accuracy(scores: Array, targets: NDArray[Any], weights: Array) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """Converts predicted indicators of the classes to scores."""
+    """Converts predicted indicators of the classes to scores, and to labels.
 
+    Attributes
+    ----------
+    classes : ndarray of shape (n_classes,)
+        The labels.
+    code : ndarray of shape (n_classes, n_bits) or None
+        The codewords.
+    decoding : {"soft", "hamming"}
+        Their decoding.
+    plain : bool
+        Whether the outputs are the scores already.
+    """
+
+    classes: NDArray[Any]
     code: NDArray[np.int8] | None
     decoding: str
-    binary: bool
-    plain: bool = False  # whether the outputs are the scores already
+    plain: bool = False
 
     def __call__(self, outputs: Array) -> NDArray[Any]:
-        if self.code is None:
-            if self.binary:
-                return outputs[:, 1] - outputs[:, 0]
-            if self.plain:
-                return outputs
-            # The scores of targets that are +1 for the class of a row and -1 for the others. The
-            # sum of the outputs is one with an intercept, but not without.
-            return 2 * outputs - outputs.sum(axis=1, keepdims=True)
-        code, words = self._output_code
-        scores = code.scores(outputs @ words, self.decoding)
-        return scores[:, 1] - scores[:, 0] if self.binary else scores
+        """Scores; for two classes one score, which is positive for the second class."""
+        if self.code is not None:
+            code, words = self._output_code
+            outputs = code.scores(outputs @ words, self.decoding)
+        if self.classes.size == 2:
+            return outputs[:, 1] - outputs[:, 0]
+        if self.plain or self.code is not None:
+            return outputs
+        # The scores of targets that are +1 for the class of a row and -1 for the others. The
+        # sum of the outputs is one with an intercept, but not without.
+        return 2 * outputs - outputs.sum(axis=1, keepdims=True)
 
     def of_all_classes(self, outputs: Array) -> Array:
         """The scores of all classes, also of two."""
         scores = self(outputs)
         return np.stack([-scores, scores], axis=1) / 2 if scores.ndim == 1 else scores
 
+    def labels(self, outputs: Array) -> NDArray[Any]:
+        """The labels of the largest scores."""
+        if self.code is None:
+            return self.classes[outputs.argmax(axis=1)]
+        return self.classes[self.of_all_classes(outputs).argmax(axis=1)]
+
     @cached_property
     def _output_code(self) -> tuple[OutputCode, Array]:
         assert self.code is not None
         code = OutputCode(self.code)
         return code, code.codewords.astype(np.float64)
-
-
-@dataclass(frozen=True, eq=False)
-class Labels:
-    """Converts predicted indicators of the classes to labels."""
-
-    classes: NDArray[Any]
-    scores: Scores
-
-    def __call__(self, outputs: Array) -> NDArray[Any]:
-        if self.scores.code is None:
-            return self.classes[outputs.argmax(axis=1)]
-        scores = self.scores(outputs)
-        if self.scores.binary:
-            return self.classes[(scores > 0).astype(np.intp)]
-        return self.classes[scores.argmax(axis=1)]
 
 
 # ---------------------------------------------------------------- labels

@@ -23,6 +23,7 @@ from kitchenette.kernels import (
 from kitchenette.maps.degrees import check_counts
 from kitchenette.maps.fourier import FourierMap, FourierSpecification
 from kitchenette.maps.registry import Capability, check_supported, register_map
+from kitchenette.maps.series import PAIR_ROWS
 from kitchenette.maps.spherical import (
     check_terms,
     check_unit_rows,
@@ -46,7 +47,6 @@ from kitchenette.sketching.structured import (
     whole_tiles,
 )
 
-PAIR_ROWS = 256  # rows whose pairs estimate the variance of each degree
 DRAW: dict[str, Any] = {
     "hadamard": draw_fastfood,
     "orthogonal": draw_orthogonal,

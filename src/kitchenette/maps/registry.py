@@ -37,18 +37,7 @@ def register_map(entry: Capability) -> None:
 
 
 def capabilities_for(kernel: Kernel) -> list[Capability]:
-    """The maps that support a kernel.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        Any kernel.
-
-    Returns
-    -------
-    capabilities : list of Capability
-        In ascending order of rank: the first is recommended.
-    """
+    """The maps that support a kernel in ascending order of rank: the first is recommended."""
     serving = (entry for entry in _CAPABILITIES.values() if entry.supports(kernel) is None)
     return sorted(serving, key=lambda entry: entry.rank)
 

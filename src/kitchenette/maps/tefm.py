@@ -22,13 +22,12 @@ from kitchenette.maps.compact import CompactMap, check_inner
 from kitchenette.parameters import check_choice
 from kitchenette.sketching.dense import matrix_product
 from kitchenette.sketching.hadamard import fwht
-from kitchenette.sketching.operators import Operator, chain
+from kitchenette.sketching.operators import WIDE_BYTES, Operator, chain
 from kitchenette.sketching.random import Stream
 from kitchenette.sketching.specification import Cost, Specification
 from kitchenette.sketching.structured import padded_block
 
 BASE_FACTOR = 4  # base features per compact one, if `base` does not give their number
-WIDE_BYTES = 1 << 24  # the size of a block of base features
 FEWEST_ROWS = 256  # the least number of rows in a block, for efficient matrix products
 FEWEST_COLUMNS = 64  # the least number of columns in a transform over rows
 REFLECTIONS = 256  # Householder reflections per block of the QR decomposition

@@ -18,9 +18,9 @@ from kitchenette.maps.registry import Capability, check_supported, register_map
 from kitchenette.maps.series import PAIR_ROWS, SeriesMap, SeriesSpecification, check_range
 from kitchenette.parameters import check_choice, check_count
 from kitchenette.sketching.combinations import (
+    Constants,
     GaussianRowFactor,
     concatenate,
-    exact_columns,
     largest_squared_norm,
     squared_norms,
 )
@@ -30,7 +30,7 @@ from kitchenette.sketching.count_sketch import (
     tensor_power_sketch,
     transform_plan,
 )
-from kitchenette.sketching.operators import Operator
+from kitchenette.sketching.operators import Operator, affine
 from kitchenette.sketching.random import Stream
 from kitchenette.sketching.specification import PROBES, Cost
 
@@ -81,8 +81,12 @@ class TensorSketchSpecification(SeriesSpecification):
         operators: list[Operator] = []
         for share in self.shares():
             if share.degree == 0:
-                constants = [float(np.sqrt(share.squared_weight / share.size))] * share.size
-                operators.append(exact_columns(self.n_columns, dtype, constants))
+                constant = float(np.sqrt(share.squared_weight / share.size))
+                operators.append(
+                    affine(self.n_columns, constant, 0.0, dtype)
+                    if share.size == 1
+                    else Constants(self.n_columns, share.size, constant, dtype)
+                )
             operators.extend(self._drawn(sketch, dtype) for sketch in self._sketches(share))
         whole = concatenate(operators, self.n_columns)
         if isinstance(self.kernel, Gaussian):
@@ -95,9 +99,10 @@ class TensorSketchSpecification(SeriesSpecification):
             buckets,
             signs * sketch.column_scales,
             sketch.size,
+            self.n_columns,
             dtype,
             frequency=self.output == "frequency",
-        ).operator(self.n_columns)
+        )
 
     # ------------------------------------------------------------ degrees and sizes
 

@@ -16,7 +16,7 @@ from kitchenette.report.comparison import Comparison, Measurement
 from kitchenette.report.pictures import Series
 
 # What fits on a screen; more columns than these rarely tell more.
-MOST_BARS = 20
+MOST_BARS = 20  # of columns on a page; the other importances hardly differ from zero
 MOST_COLUMNS = 40
 
 

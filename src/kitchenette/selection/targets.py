@@ -16,7 +16,7 @@ Array = NDArray[np.float64]
 TASKS = ("classification", "regression")
 MOST_COLUMNS = 64  # the columns of more classes are added up with random signs
 MOST_NUMBERED_CLASSES = 32  # more whole numbers are taken for quantities
-FAR = 10.0  # targets further from their median than this many spreads are moved there
+FAR_TARGET = 10.0  # targets further from their median than this many spreads are moved there
 
 
 @dataclass(frozen=True)
@@ -112,4 +112,4 @@ def _near(columns: Array) -> Array:
     """Standardized columns in which few far targets do not outweigh all others."""
     spread = robust_spread(columns)
     spread = np.where(spread > 0, spread, 1.0)
-    return np.clip((columns - np.median(columns, axis=0)) / spread, -FAR, FAR)
+    return np.clip((columns - np.median(columns, axis=0)) / spread, -FAR_TARGET, FAR_TARGET)

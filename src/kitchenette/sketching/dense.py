@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike, NDArray
 from kitchenette import _core
 from kitchenette.sketching.operators import NativeOperator
 
-PANEL = 64  # columns of the matrix that the core reads together
+PANEL = 64  # features that the core computes together; their signs share a word of 64 bits
 
 
 def in_panels(matrix: NDArray[Any], dtype: DTypeLike) -> NDArray[Any]:

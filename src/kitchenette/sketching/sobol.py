@@ -10,7 +10,7 @@ from scipy.stats import qmc
 
 from kitchenette.sketching.random import Stream
 
-BITS = 32
+BITS = 32  # finer than the 24 bits of a float32 feature
 MOST_DIMENSIONS = qmc.Sobol.MAXDIM
 
 

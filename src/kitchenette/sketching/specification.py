@@ -16,7 +16,6 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
-from kitchenette.comparison import first_difference
 from kitchenette.files.budget import Budget
 from kitchenette.files.fields import Count, Interval, Options, field_values
 from kitchenette.sketching.operators import Operator
@@ -56,10 +55,6 @@ class FrozenValue(ABC):
     @cached_property
     def _operators(self) -> dict[np.dtype[Any], Operator]:
         return {}
-
-    def difference(self, other: object) -> str | None:
-        """The name of the first value in which another object differs beyond rounding."""
-        return first_difference(self, other)
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):

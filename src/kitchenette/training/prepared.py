@@ -16,7 +16,7 @@ from sklearn.utils.validation import validate_data
 
 from kitchenette.comparison import digest
 from kitchenette.data.csv_errors import NULLS
-from kitchenette.data.keys import has_plain_numbers
+from kitchenette.data.keys import Keys, has_plain_numbers
 from kitchenette.data.profile import NAME_OF_IDENTIFIER
 from kitchenette.data.rows import (
     array_of_lists,
@@ -75,6 +75,8 @@ class EncodedRows:
         By which targets are encoded.
     kept : ndarray of int or None
         Which rows of those that were given are left; None if all are.
+    hashes : ndarray of shape (n_rows,) or None
+        Their hash values, if they are known.
     """
 
     X: Any
@@ -82,6 +84,7 @@ class EncodedRows:
     weights: Array | None
     coding: Any
     kept: NDArray[np.intp] | None = None
+    hashes: Keys | None = None
 
     @classmethod
     def of(
@@ -195,21 +198,22 @@ class Prepared:
         coding, n_sampled = rows.coding, self.validation_rows
         X, targets, weights = rows.X, rows.targets, rows.weights
 
-        def accumulated(X: Any, targets: NDArray[Any], weights: Array | None) -> Any:
+        def accumulated(X: Any, targets: NDArray[Any], weights: Any, keys: Any) -> Any:
             return accumulate(
-                self.fitted, X, targets, coding, weights, n_sampled=n_sampled, title=title
+                self.fitted, X, targets, coding, weights, keys, n_sampled=n_sampled, title=title
             )
 
         empty = self.empty(coding)
         if not is_balanced(self.class_weight):
-            statistics, sample = accumulated(X, targets, weights)
+            statistics, sample = accumulated(X, targets, weights, rows.hashes)
             return replace(empty, n_rows=statistics.n_rows, settled=statistics, sample=sample)
         parts: Parts = [None] * coding.classes.size
         samples: list[RowSample] = []
         for number in np.unique(targets):
             some = np.flatnonzero(targets == number)
             units = None if weights is None else weights[some]
-            parts[number], sample = accumulated(take(X, some), targets[some], units)
+            keys = None if rows.hashes is None else rows.hashes[some]
+            parts[number], sample = accumulated(take(X, some), targets[some], units, keys)
             samples.append(sample)
         n_rows = sum(part.n_rows for part in parts if part is not None)
         whole = samples[0].combined(*samples[1:]) if n_sampled else None
