@@ -46,25 +46,14 @@ from kitchenette.sketching.random import Stream, seed_from
 
 PERMUTED_ROWS = 500  # whose predictions are compared; the importances have errors of a few percent
 KERNEL_ROWS = 500  # rows whose inner products are compared with the kernel
-<<<<<<< HEAD
 KERNEL_NUMBERS = 1 << 25  # entries of these rows at most, as they become dense: 256 MB
 FIRST_ROWS = 500  # of the first exact kernel machine, which takes milliseconds
 THREADED_ROWS = 10_000  # with fewer rows, threads of trees mostly wait for each other
 MOST_CLASSES = 30  # of a confusion matrix that fits on a page
-BINS = 10  # of calibration curves, as in scikit-learn's examples; residuals have twice as many
+BINS = 10  # of a calibration curve: with 1000 test rows one has about 100 of them
 FIRST_ROUNDS = 5  # of trees, to estimate the time of all rounds
 EXACT_SHARE, TREES_SHARE = 0.2, 0.2  # of the budget; most of it is for maps
 GROWTH_OF_MAPS = 4.0  # a lower limit of the ratio of times for four times the features
-=======
-KERNEL_NUMBERS = 1 << 25  # numbers in these rows at most, which become dense
-FIRST_ROWS = 500  # of the exact kernel machine, whose time grows faster than the rows
-THREADED_ROWS = 10_000  # from which on trees have several threads
-MOST_CLASSES = 30  # in a table of confusions
-BINS = 10  # of a calibration curve: with 1000 test rows one has about 100 of them
-FIRST_ROUNDS = 5  # of trees, from whose time that of all rounds is estimated
-EXACT_SHARE, TREES_SHARE = 0.2, 0.2  # of the budget
-GROWTH_OF_MAPS = 4.0  # times as long takes a map with four times the features, at least
->>>>>>> main
 ERROR_NAMES = {
     "classification": "share of wrong predictions",
     "regression": "root mean square error / standard deviation of the target",

@@ -15,13 +15,8 @@ from kitchenette.resources import resident
 
 CLEAR = Path("/proc/self/clear_refs")
 RESET_PEAK = "5"  # written to `CLEAR`, it sets the peak of the resident memory to its present size
-<<<<<<< HEAD
-PREDICTED_ROWS = 2000  # enough that the cost of a call does not count
-REPEATS = 3  # the fastest counts, as in timeit
-=======
 PREDICTED_ROWS = 2000  # beyond them the time per row does not change
 REPEATS = 3  # the least of which is free of most interruptions
->>>>>>> main
 
 
 class Cost(NamedTuple):
