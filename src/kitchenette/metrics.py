@@ -266,7 +266,7 @@ def _spectral_norm(A: NDArray[Any]) -> float:
 
 
 # Functions of the exact kernel matrix K and the error E of the approximate one.
-_METRICS: dict[str, Callable[[Any, Any], float]] = {
+_METRICS: dict[str, Callable[[Any, Any], Any]] = {
     "nrmse": lambda K, E: np.linalg.norm(E) / np.linalg.norm(K),
     "relative_spectral": lambda K, E: _spectral_norm(E) / _spectral_norm(K),
     "relative": lambda K, E: np.mean(np.abs(E[K != 0] / K[K != 0])),
