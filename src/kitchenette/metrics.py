@@ -265,15 +265,6 @@ def _spectral_norm(A: NDArray[Any]) -> float:
     return size * float(svds(A / size, k=1, v0=start, return_singular_vectors=False)[0])
 
 
-<<<<<<< HEAD
-# Of the exact Gram matrix and the approximate one
-_METRICS: dict[str, Callable[[NDArray[Any], NDArray[Any]], Any]] = {
-    "nrmse": lambda K, A: np.linalg.norm(K - A) / np.linalg.norm(K),
-    "relative_spectral": lambda K, A: _spectral_norm(K - A) / _spectral_norm(K),
-    "relative": lambda K, A: np.mean(np.abs(K - A)[K != 0] / np.abs(K[K != 0])),
-    "max": lambda K, A: np.abs(K - A).max(),
-    "mean_absolute": lambda K, A: np.abs(K - A).mean(),
-=======
 # Functions of the exact kernel matrix K and the error E of the approximate one.
 _METRICS: dict[str, Callable[[Any, Any], Any]] = {
     "nrmse": lambda K, E: np.linalg.norm(E) / np.linalg.norm(K),
@@ -281,6 +272,5 @@ _METRICS: dict[str, Callable[[Any, Any], Any]] = {
     "relative": lambda K, E: np.mean(np.abs(E[K != 0] / K[K != 0])),
     "max": lambda K, E: np.abs(E).max(),
     "mean_absolute": lambda K, E: np.abs(E).mean(),
->>>>>>> main
 }
 _RELATIVE = ("nrmse", "relative_spectral", "relative")
