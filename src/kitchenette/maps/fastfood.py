@@ -344,20 +344,17 @@ class Fastfood(FourierMap):
     @property
     def projection_(self) -> StructuredProjection:
         """The structured matrix, drawn on access."""
-        projection: StructuredProjection = self.fitted().projections()
-        return projection
+        return self.fitted().projections()
 
     @property
     def template_spread_(self) -> float:
         """The t of local features."""
-        spread: float = self.fitted().template_spread
-        return spread
+        return self.fitted().template_spread
 
     @property
     def template_terms_(self) -> NDArray[Any]:
         """The terms of the exponents of local features that do not depend on the row."""
-        terms: NDArray[Any] = self.fitted().template_terms()
-        return terms
+        return self.fitted().template_terms()
 
     def check_parameters(self) -> None:
         super().check_parameters()
@@ -385,11 +382,9 @@ class Fastfood(FourierMap):
         elif self.features == "local":
             spread = self.template_spread
             spread = best_spread(kernel, sample) if spread is None else float(spread)
-        return FastfoodSpecification(
-            n_columns=n_columns,
-            n_components=n,
-            seed=seed,
-            precision=sample.dtype.name,
+        return self.specified(
+            sample,
+            seed,
             kernel=kernel,
             features=self.features,
             projection=self.projection,
@@ -460,4 +455,4 @@ def _reason(kernel: Kernel) -> str | None:
     return "is not a kernel of the distance |x - y| or of the inner product <x, y>"
 
 
-register_map(Fastfood, _reason, rank=1)
+register_map(Fastfood, supports=_reason, rank=1)

@@ -198,11 +198,9 @@ class RandomKitchenSinks(FourierMap):
     def choose(
         self, sample: Any, seed: int, sample_weight: Any = None, observed: Any = None
     ) -> KitchenSinksSpecification:
-        return KitchenSinksSpecification(
-            n_columns=sample.shape[1],
-            n_components=int(self.n_components),
-            seed=seed,
-            precision=sample.dtype.name,
+        return self.specified(
+            sample,
+            seed,
             kernel=self.resolved_kernel(sample, sample_weight),
             features=self.features,
             kind=self.frequencies,
@@ -260,7 +258,7 @@ def _quasi(
 
 register_map(
     RandomKitchenSinks,
-    lambda kernel: (
+    supports=lambda kernel: (
         None
         if isinstance(kernel, ShiftInvariantKernel)
         else "is not a kernel of the difference x - y of two rows"

@@ -385,11 +385,9 @@ class RandomMaclaurin(SeriesMap):
             observed = self.observe(sample)
         series = cut_series(function, largest_value(inner, observed))
         check_range(kernel, series, sample.dtype)
-        chosen = MaclaurinSpecification(
-            n_columns=sample.shape[1],
-            n_components=int(self.n_components),
-            seed=seed,
-            precision=sample.dtype.name,
+        chosen = self.specified(
+            sample,
+            seed,
             kernel=kernel,
             last_degree=int(series.degrees[-1]),
             largest=float(series.largest),
@@ -570,4 +568,4 @@ def _reason(kernel: Kernel) -> str | None:
     return None if isinstance(kernel, DotProductKernel) else "is not a kernel of inner products"
 
 
-register_map(RandomMaclaurin, _reason, rank=0)
+register_map(RandomMaclaurin, supports=_reason, rank=0)

@@ -354,17 +354,10 @@ class TensorSketch(SeriesMap):
         self, sample: Any, seed: int, sample_weight: Any = None, observed: Any = None
     ) -> TensorSketchSpecification:
         kernel = self.resolved_kernel(sample, sample_weight)
-        given: dict[str, Any] = {
-            "n_columns": sample.shape[1],
-            "n_components": int(self.n_components),
-            "seed": seed,
-            "precision": sample.dtype.name,
-            "kernel": kernel,
-            "output": self.output,
-            "n_sketches": int(self.n_sketches),
-        }
+        options = {"kernel": kernel, "output": self.output, "n_sketches": int(self.n_sketches)}
         if isinstance(kernel, Polynomial):
-            return TensorSketchSpecification(last_degree=int(kernel.degree), largest=1.0, **given)
+            last = int(kernel.degree)
+            return self.specified(sample, seed, last_degree=last, largest=1.0, **options)
         scale = np.asarray(getattr(kernel, "length_scale", 1.0), dtype=np.float64)
         largest = self.observe(sample) if observed is None else observed
         if scale.ndim == 0:
@@ -374,13 +367,15 @@ class TensorSketch(SeriesMap):
         rows = sample[Stream(seed, "pairs").sample(sample.shape[0], PAIR_ROWS)]
         gaussian = isinstance(kernel, Gaussian)
         moments = _moments(series.degrees, rows, scale, series.largest, gaussian)
-        counts, expected = optimal_counts(series.terms, moments, given["n_components"], seed)
-        return TensorSketchSpecification(
+        counts, expected = optimal_counts(series.terms, moments, int(self.n_components), seed)
+        return self.specified(
+            sample,
+            seed,
             last_degree=int(series.degrees[-1]),
             largest=float(series.largest),
             counts=counts,
             expected=expected,
-            **given,
+            **options,
         )
 
 
@@ -445,7 +440,7 @@ def _moments(
 
 register_map(
     TensorSketch,
-    lambda kernel: (
+    supports=lambda kernel: (
         None
         if isinstance(kernel, DotProductKernel | Gaussian)
         else "is neither a kernel of inner products nor Gaussian"
