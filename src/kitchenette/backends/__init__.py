@@ -39,5 +39,4 @@ def scheduled(source: Any, scheduler: str) -> AbstractContextManager[Any]:
         raise ValueError(
             f"The scheduler {scheduler} needs {error.name}: pip install 'kitchenette[{engine}]'."
         ) from error
-    made: AbstractContextManager[Any] = module.over_files(source, scheduler)
-    return made
+    return module.over_files(source, scheduler)

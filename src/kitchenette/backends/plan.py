@@ -109,8 +109,7 @@ class PartitionedSource(Source):
         return super().sample(n_rows, seed)
 
     def drawn_by_keys(self, seed: int) -> DrawnRows | None:
-        found: DrawnRows | None = self.reduced(self.drawing(seed))
-        return found
+        return self.reduced(self.drawing(seed))
 
     def take(self, rows: Any) -> Block:
         wanted = np.asarray(rows, dtype=np.int64)

@@ -162,6 +162,16 @@ class RowMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParameters,
         largest value that `observe` returned, for maps with ``observes``.
         """
 
+    def specified(self, sample: Any, seed: int, **values: Any) -> Any:
+        """The specification with these values, and with those that all maps have."""
+        return self.specification_class(
+            n_columns=sample.shape[1],
+            n_components=int(self.n_components),
+            seed=seed,
+            precision=sample.dtype.name,
+            **values,
+        )
+
     def observe(self, rows: Any) -> Any:
         """A statistic of a block of checked rows; `choose` gets its maximum over all blocks."""
         return None
@@ -252,8 +262,7 @@ class RowMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParameters,
 
     def operator(self, rows: Any) -> Operator:
         """The operator that writes the features of rows with the precision of ``rows``."""
-        operator: Operator = self.fitted().operator(rows.dtype)
-        return operator
+        return self.fitted().operator(rows.dtype)
 
     def overflow(self, rows: Any) -> str:
         """The error message for rows of which a feature is not finite."""
@@ -268,8 +277,7 @@ class RowMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParameters,
 
     def identity(self) -> Specification:
         """The specification: equal, up to rounding, for maps that compute the same features."""
-        specification: Specification = self.fitted()
-        return specification
+        return self.fitted()
 
     # ------------------------------------------------------------ files
 
@@ -353,8 +361,7 @@ class KernelMap(RowMap):
     @property
     def kernel_(self) -> Kernel:
         """The kernel with all its parameters chosen."""
-        kernel: Kernel = clone(self.fitted().kernel)  # whoever changes it changes nothing here
-        return kernel
+        return clone(self.fitted().kernel)  # whoever changes it changes nothing here
 
     def resolved_kernel(self, sample: Any, sample_weight: Any) -> Kernel:
         """The kernel with parameters such as "median" chosen from a sample."""

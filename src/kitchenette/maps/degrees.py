@@ -227,8 +227,7 @@ def check_counts(counts: Any, expected: Any, n_features: int) -> NDArray[np.int6
         raise ValueError("The expected counts must be as many as the counts.")
     if not np.all(np.isfinite(expected) & (expected > 0)):
         raise ValueError("The expected counts must be positive.")
-    found: NDArray[np.int64] = counts
-    return found
+    return counts
 
 
 def _whole_shares(spreads: Array, total: int) -> NDArray[np.int64]:

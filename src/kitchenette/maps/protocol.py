@@ -268,8 +268,7 @@ class ForeignSpecification(Specification):
     def draw(self, dtype: np.dtype[Any]) -> Operator:
         if isinstance(self.fitted, TransformerMap):
             return TransformerOperator(self.fitted.estimator, self.n_components, dtype)
-        operator: Operator = self.fitted.operator(np.empty((0, self.n_columns), dtype))
-        return operator
+        return self.fitted.operator(np.empty((0, self.n_columns), dtype))
 
     def cost(self) -> Cost:
         return Cost(0, 0)

@@ -40,7 +40,7 @@ from kitchenette.maps.fastfood import Fastfood
 from kitchenette.maps.fourier import FourierMap
 from kitchenette.maps.kitchen_sinks import RandomKitchenSinks
 from kitchenette.maps.protocol import fit_map, specification_of
-from kitchenette.maps.registry import Capability, check_supported, register_map
+from kitchenette.maps.registry import check_supported, register_map
 from kitchenette.maps.series import PAIR_ROWS, SeriesMap, SeriesSpecification, check_range
 from kitchenette.maps.tensor_sketch import TensorSketch
 from kitchenette.parameters import check_choice
@@ -385,11 +385,9 @@ class RandomMaclaurin(SeriesMap):
             observed = self.observe(sample)
         series = cut_series(function, largest_value(inner, observed))
         check_range(kernel, series, sample.dtype)
-        chosen = MaclaurinSpecification(
-            n_columns=sample.shape[1],
-            n_components=int(self.n_components),
-            seed=seed,
-            precision=sample.dtype.name,
+        chosen = self.specified(
+            sample,
+            seed,
             kernel=kernel,
             last_degree=int(series.degrees[-1]),
             largest=float(series.largest),
@@ -570,21 +568,4 @@ def _reason(kernel: Kernel) -> str | None:
     return None if isinstance(kernel, DotProductKernel) else "is not a kernel of inner products"
 
 
-def _cost(kernel: Kernel, n_columns: int, n_components: int) -> float:
-    block, degree = padded_block(n_columns), parts(kernel)[0].last_degree or 8
-    return degree * (n_components + block * np.log2(2 * block))
-
-
-register_map(
-    Capability(
-        map_name="RandomMaclaurin",
-        supports=_reason,
-        cost=_cost,
-        variance="the sum of a_n^2 (m^n - <x, y>^(2 n)) / c_n over the degrees n, of which c_n "
-        "features are, with m = |x|^2 |y|^2 + 2 (<x, y>^2 - sum of x_i^2 y_i^2)",
-        make=lambda kernel, n_components, random_state: RandomMaclaurin(
-            kernel, n_components, random_state=random_state
-        ),
-        rank=0,
-    )
-)
+register_map(RandomMaclaurin, supports=_reason, rank=0)

@@ -224,8 +224,7 @@ class TableCoder(Coder):
 
     def __call__(self, X: Any) -> NDArray[np.float64]:
         if is_table(X) or (is_frame(X) and getattr(X, "ndim", 2) == 2):
-            rows: NDArray[np.float64] = self._fitted.rows(X)
-            return rows
+            return self._fitted.rows(X)
         if isinstance(X, Mapping) or (hasattr(X, "index") and hasattr(X, "get")):
             if any(name not in X for name in self._read):
                 refuse_missing_columns(self._read, [*X.keys()])

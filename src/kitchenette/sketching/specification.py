@@ -110,8 +110,7 @@ class Specification(FrozenValue):
         Z = np.empty((PROBES, self.n_components))
         self.operator(np.float64).write(probes, Z)
         signs = Stream(0, "probe signs").signs(*Z.shape)
-        sums: list[float] = ((Z * signs).sum(axis=1) / np.linalg.norm(Z, axis=1)).tolist()
-        return sums
+        return ((Z * signs).sum(axis=1) / np.linalg.norm(Z, axis=1)).tolist()
 
     def __hash__(self) -> int:
         return hash((type(self).__name__, self.n_columns, self.n_components, self.seed))
