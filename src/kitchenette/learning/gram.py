@@ -46,11 +46,13 @@ from scipy.linalg import blas
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 from kitchenette import _core
+from kitchenette.data.rows import slices
 from kitchenette.resources import BLAS, check_memory, one_blas_thread
 from kitchenette.sketching.random import Stream
 
 Array = NDArray[np.float64]
-PRODUCT_NUMBERS = 1 << 23  # the size of the blocks of rows in a product
+ROW_NUMBERS = 1 << 23  # the size of the blocks of rows of the full matrix
+PANEL = 256  # columns that are multiplied at a time: their corner stays in the cache
 ROUNDED = 1e-14  # smaller residuals, relative to the right-hand side, are rounding errors
 STORAGES = ("float64", "float32")
 LARGE_ORDER = 16_384  # the statistics of more float32 features, above 1 GB, are kept in float32
@@ -128,16 +130,29 @@ class PackedSymmetric:
 
     def blocks_of_rows(self) -> Iterator[tuple[slice, Array]]:
         """All rows, some at a time."""
-        size = max(1, PRODUCT_NUMBERS // self.order)
+        size = max(1, ROW_NUMBERS // self.order)
         for start in range(0, self.order, size):
             rows = slice(start, min(start + size, self.order))
             yield rows, self.rows(rows.start, rows.stop)
 
+    def shifted_factor(self, shift: float, dtype: DTypeLike) -> CholeskyFactor:
+        """The Cholesky factor of the matrix plus a multiple of the identity, in some precision."""
+        shifted = type(self)(self.order, self.values.astype(dtype))
+        shifted.add_to_diagonal(shift)
+        return CholeskyFactor(shifted, 0.0)
+
     def product(self, B: Array) -> Array:
         """The product with a matrix, in float64."""
-        product = np.empty(B.shape)
-        for rows, block in self.blocks_of_rows():
-            np.matmul(block, B, out=product[rows])
+        product, n1 = np.zeros(B.shape), (self.order + 1) // 2
+        left = self._rectangle()[1 - self.order % 2 :]  # the first n1 columns, from the diagonal
+        for lower, first in ((left, 0), (self._blocks()[2].T, n1)):
+            for columns in slices(lower.shape[1], PANEL):
+                corner = np.tril(lower[columns, columns])
+                below = lower[columns.stop :, columns]
+                own = slice(first + columns.start, first + columns.stop)
+                product[own] += corner @ B[own] + np.tril(corner, -1).T @ B[own]
+                product[own] += below.T @ B[own.stop :]
+                product[own.stop :] += below @ B[own]
         return product
 
     def leading(self, order: int) -> Self:
