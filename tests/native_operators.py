@@ -79,8 +79,8 @@ def operators(dtype):
     for degree, D, frequency in [(1, 50, False), (1, 64, True), (2, 50, True), (3, 64, False)]:
         buckets = draw_buckets(degree, D_IN + 1, D, 0)
         signs = draw_signs(degree, D_IN + 1, 0) * 0.5
-        sketch = tensor_power_sketch(buckets, signs, D, dtype, frequency=frequency)
-        made[f"tensor sketch {degree} {D} {frequency}"] = sketch.operator(D_IN)
+        sketch = tensor_power_sketch(buckets, signs, D, D_IN, dtype, frequency=frequency)
+        made[f"tensor sketch {degree} {D} {frequency}"] = sketch
     made["affine"] = affine(D_IN, 0.5, 2.0, dtype)
     made["affine constant"] = affine(D_IN, 0.5, 0.0, dtype)
     made["chain"] = chain(made["fastfood sincos"], made_srht(299, 70, dtype))

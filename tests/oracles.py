@@ -8,6 +8,8 @@ import numpy as np
 from scipy import special
 from scipy.linalg import hadamard
 
+from kitchenette.sketching.products import PANEL
+
 # ---------------------------------------------------------------- structured matrices
 
 
@@ -139,3 +141,27 @@ def bessel_matern(x, y, scale, order):
 
 def gram(k, X, Y, *parameters):
     return np.array([[k(x, y, *parameters) for y in Y] for x in X])
+
+
+# ---------------------------------------------------------------- products of projections
+
+
+def factor_signs(products, j: int) -> np.ndarray:
+    """The signs of factor j of every feature, shape (n_features, n_columns).
+
+    They are zero for features that have no factor j.
+    """
+    signs = np.zeros((products.degrees.size, products.n_columns), dtype=np.int8)
+    for feature in np.flatnonzero(products.degrees > j):
+        if hasattr(products, "bits"):
+            word = products.bits[products.starts[feature // PANEL] + j]
+            bits = word >> np.uint64(feature % PANEL) & np.uint64(1)
+            signs[feature] = 1 - 2 * bits.astype(np.int8)
+        else:
+            row = products.indices[j, feature]
+            start = row // products.block * products.block
+            columns = np.arange(products.n_columns)
+            # Sylvester's matrix: the sign is the parity of the bits that row and column share.
+            parity = np.bitwise_count((row - start) & columns) & 1
+            signs[feature] = products.signs[j][start + columns] * (1 - 2 * parity.astype(np.int8))
+    return signs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +22,7 @@ from kitchenette.sketching.random import Stream, seed_from
 
 __all__ = ["Certificate", "certificate", "kernel_error"]
 
-BLOCK_NUMBERS = 1 << 22  # the entries of a kernel matrix that are computed at a time
+BLOCK_NUMBERS = 1 << 22  # entries of kernel matrices in memory at a time, 32 MB
 
 
 def kernel_error(
@@ -88,7 +89,7 @@ def kernel_error(
         )
     Z = np.asarray(feature_map.transform(X), dtype=np.float64)
     W = Z if Y is None else np.asarray(feature_map.transform(Y), dtype=np.float64)
-    return float(_METRICS[metric](exact, Z @ W.T))
+    return float(_METRICS[metric](exact, exact - Z @ W.T))
 
 
 @dataclass(frozen=True)
@@ -133,9 +134,8 @@ def certificate(
 ) -> Certificate:
     """The kernel error of a fitted map on these rows, without the exact kernel.
 
-    For maps whose kernel is not at hand, such as compositions with an inner map of your own, or as
-    a check that trusts no formula. The map is compared with independent copies of itself, as one
-    half of the features of a larger map with the other halves.
+    For maps whose kernel is not known, such as compositions with an inner map of your own, or as
+    an independent check. The map is compared with copies of itself with other seeds.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ def certificate(
         The number of copies, at least 3. Each costs as much as the map itself, and the interval
         shrinks like n_copies^-1/2.
     random_state : int, NumPy generator or None, default=0
-        The seed of the copies, which must have nothing to do with that of the map.
+        The seed of the copies, which must differ from that of the map.
 
     Returns
     -------
@@ -206,7 +206,7 @@ def certificate(
 
 
 def _copy(feature_map: Any, X: Any, seed: int) -> Any:
-    """A map with the same expectation, drawn independently."""
+    """An independent map with the same expectation."""
     if isinstance(feature_map, TEFM) or (
         isinstance(feature_map, Fastfood) and feature_map.projection == "fourier"
     ):
@@ -218,11 +218,13 @@ def _copy(feature_map: Any, X: Any, seed: int) -> Any:
     names = copy.get_params(deep=False)
     if "random_state" not in names:
         raise ValueError(
-            f"{type(feature_map).__name__} has no random_state, so it cannot be drawn again."
+            f"{type(feature_map).__name__} has no random_state, so it cannot be sampled again."
         )
     copy.set_params(random_state=seed)
     if isinstance(feature_map, KernelMap):
-        copy.set_params(kernel=feature_map.kernel_)  # what was chosen from data stays
+        copy.set_params(
+            kernel=feature_map.kernel_
+        )  # with the parameters that were chosen from data
     elif isinstance(feature_map, CRAFTMap):
         copy.set_params(up=_copy(feature_map.up_, X, seed + 1))
         if feature_map.down is not None:
@@ -254,10 +256,6 @@ def _mean_of_pairs(A: NDArray[Any]) -> float:
     return float((A.sum() - np.trace(A)) / (n * (n - 1)))
 
 
-def _nrmse(K: NDArray[Any], approximation: NDArray[Any]) -> float:
-    return float(np.linalg.norm(K - approximation) / np.linalg.norm(K))
-
-
 def _spectral_norm(A: NDArray[Any]) -> float:
     size = float(np.abs(A).max())
     if size == 0 or min(A.shape) <= 64:
@@ -267,28 +265,12 @@ def _spectral_norm(A: NDArray[Any]) -> float:
     return size * float(svds(A / size, k=1, v0=start, return_singular_vectors=False)[0])
 
 
-def _relative_spectral(K: NDArray[Any], approximation: NDArray[Any]) -> float:
-    return _spectral_norm(K - approximation) / _spectral_norm(K)
-
-
-def _relative(K: NDArray[Any], approximation: NDArray[Any]) -> float:
-    nonzero = K != 0
-    return float(np.mean(np.abs(K - approximation)[nonzero] / np.abs(K[nonzero])))
-
-
-def _max(K: NDArray[Any], approximation: NDArray[Any]) -> float:
-    return float(np.abs(K - approximation).max())
-
-
-def _mean_absolute(K: NDArray[Any], approximation: NDArray[Any]) -> float:
-    return float(np.abs(K - approximation).mean())
-
-
-_METRICS = {
-    "nrmse": _nrmse,
-    "relative_spectral": _relative_spectral,
-    "relative": _relative,
-    "max": _max,
-    "mean_absolute": _mean_absolute,
+# Functions of the exact kernel matrix K and the error E of the approximate one.
+_METRICS: dict[str, Callable[[Any, Any], Any]] = {
+    "nrmse": lambda K, E: np.linalg.norm(E) / np.linalg.norm(K),
+    "relative_spectral": lambda K, E: _spectral_norm(E) / _spectral_norm(K),
+    "relative": lambda K, E: np.mean(np.abs(E[K != 0] / K[K != 0])),
+    "max": lambda K, E: np.abs(E).max(),
+    "mean_absolute": lambda K, E: np.abs(E).mean(),
 }
 _RELATIVE = ("nrmse", "relative_spectral", "relative")

@@ -38,18 +38,7 @@ class ValueParameters(BaseEstimator):
         return super().__new__(cls)
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters, including nested ones such as ``kernel__length_scale``.
-
-        Parameters
-        ----------
-        **params : dict
-            Names and values.
-
-        Returns
-        -------
-        self : object
-            This object.
-        """
+        """Set parameters, including nested ones such as ``kernel__length_scale``."""
         return set_nested_parameters(self, params)
 
 

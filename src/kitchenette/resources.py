@@ -30,14 +30,8 @@ SMALL_ORDER = 2048  # the largest order for which one BLAS thread is best
 def check_memory(what: str, needed: Mapping[str, int], advice: str) -> None:
     """Refuse what takes more memory than there is, before any of it is allocated.
 
-    Parameters
-    ----------
-    what : str
-        The subject of the error message.
-    needed : mapping from str to int
-        The numbers of bytes, by what they are for.
-    advice : str
-        The last sentence of the error message.
+    ``what`` is the subject of the error message and ``advice`` its last sentence; ``needed`` are
+    numbers of bytes, by what they are for.
     """
     total, limit = sum(needed.values()), memory_limit()
     if limit is None or total <= limit:
@@ -77,12 +71,7 @@ def _of_process() -> int | None:
 def control_group_limit(membership: Path, mount: Path) -> int | None:
     """The limit of Linux's control groups of either version, parents included; None for none.
 
-    Parameters
-    ----------
-    membership : Path
-        A file like /proc/self/cgroup.
-    mount : Path
-        A directory like /sys/fs/cgroup.
+    ``membership`` is a file like /proc/self/cgroup, ``mount`` a directory like /sys/fs/cgroup.
     """
     try:
         lines = membership.read_text().splitlines()

@@ -224,7 +224,7 @@ def test_inspect_as_json(models):
     done = run(MODULE, "inspect", str(models / "a"), "--json")
     found = json.loads(done.stdout)
     assert found["kind"] == "KernelClassifier"
-    assert found["rows_learned"] == 600
+    assert found["training_rows"] == 600
     assert found["classes"] == [*range(10)]
     assert found["bytes"] == (models / "a").stat().st_size
     assert sum(found["importances"].values()) == pytest.approx(1)
@@ -238,7 +238,7 @@ def test_inspect_of_a_model_without_statistics_and_with_names(tmp_path):
     kitchenette.save(model, tmp_path / "small", statistics=False)
     found = json.loads(run(MODULE, "inspect", str(tmp_path / "small"), "--json").stdout)
     assert found["column_names"] == ["left", "right"]
-    assert found["can_learn_more"] is False
+    assert found["can_be_updated"] is False
     assert found["importances"]["left"] > found["importances"]["right"]
     assert "kernel" in found["choice"]
 
@@ -312,7 +312,7 @@ def test_inspect_of_a_shard_says_what_it_is(tmp_path):
     assert (found["kind"], found["shard"], found["shards"]) == ("Checkpoint", 2, 3)
     assert (found["estimator"], found["task"]) == ("KernelRegressor", "regression")
     assert (found["rows_of_the_source"], found["rows_read"]) == (1000, 666)
-    assert found["rows_learned"] == 333
+    assert found["training_rows"] == 333
     assert (found["columns"], found["features"]) == (2, 16)
     printed = CliRunner(env={"COLUMNS": "200"}).invoke(app, ["inspect", str(tmp_path / "shard")])
     assert printed.exit_code == 0
@@ -331,11 +331,11 @@ def test_inspect_of_other_parts_of_a_model_says_what_they_are(tmp_path):
     prepared = prepare(estimator, X, X[:, 0] > 0)
     kitchenette.save(prepared, tmp_path / "prepared")
     found = inspected(tmp_path / "prepared")
-    assert (found["kind"], found["rows_learned"]) == ("KernelClassifier", 0)
+    assert (found["kind"], found["training_rows"]) == ("KernelClassifier", 0)
     kitchenette.save(partial(prepared, X, X[:, 0] > 0), tmp_path / "summary")
     found = inspected(tmp_path / "summary")
     assert (found["kind"], found["estimator"]) == ("Partial", "KernelClassifier")
-    assert (found["rows_learned"], found["features"]) == (100, 16)
+    assert (found["training_rows"], found["features"]) == (100, 16)
     assert found["classes"] == [False, True]
 
 

@@ -585,21 +585,29 @@ def test_solutions_that_do_not_fit_are_refused(path):
         ("LinearModel", "alpha", -1.0, "alpha"),
         ("LinearModel", "alpha", None, "alpha"),
         ("KernelRegressor", "model", {"object": 0}, "model"),
-        ("KernelRegressor", "feature_map_", {"object": 0}, "feature_map_"),
-        ("KernelRegressor", "n_features_in_", 4, "columns"),
-        ("KernelRegressor", "medians_", np.ones(2), "medians_"),
-        ("KernelRegressor", "medians_", np.full(X.shape[1], np.nan), "medians_"),
-        ("KernelRegressor", "medians_", np.ones(X.shape[1], np.int8), "medians_"),
-        ("KernelRegressor", "medians_", 1.0, "medians_"),
-        ("KernelClassifier", "classes_", {"strings": ["b", "a", "c"]}, "classes_"),
-        ("KernelClassifier", "classes_", {"strings": ["a", "b"]}, "classes_"),
-        ("KernelClassifier", "code_", np.eye(2, dtype=np.int8), "code_"),
+        ("Model", "known", {"object": 0}, "known"),
+        ("Model", "solver", "fast", "solver"),
+        ("Model", "loss", "hinge", "loss"),
+        ("Model", "n_iter", 0, "n_iter"),
+        ("Prepared", "feature_map", {"object": 0}, "feature_map"),
+        ("Prepared", "n_columns", 4, "columns"),
+        ("Prepared", "seed", -1, "seed"),
+        ("Prepared", "names", {"strings": ["a", "b"]}, "names"),
+        ("Prepared", "observation_rule", "none", "observation_rule"),
+        ("Prepared", "medians", np.ones(2), "medians_"),
+        ("Prepared", "medians", np.full(X.shape[1], np.nan), "medians_"),
+        ("Prepared", "medians", np.ones(X.shape[1], np.int8), "medians"),
+        ("Prepared", "medians", 1.0, "medians"),
+        ("NumberCoding", "ndim", 3, "ndim"),
+        ("ClassCoding", "classes", {"strings": ["b", "a", "c"]}, "classes"),
+        ("ClassCoding", "classes", {"strings": ["a", "b"]}, "each class"),
+        ("ClassCoding", "codewords", np.eye(2, dtype=np.int8), "codewords"),
     ]
+    of_classes = ("KernelClassifier", "ClassCoding")
     for name, attribute, value, sentence in spoils:
-        save(classifier if name == "KernelClassifier" else regressor, path)
+        save(classifier if name in of_classes else regressor, path)
         header, document, data = mutations.split(path.read_bytes())
         state = state_of(document["objects"], name)
-        state = state["fitted"]["mapping"] if "fitted" in state else state
         assert attribute in state
         if isinstance(value, np.ndarray):
             code = {"float64": "F64", "int8": "I8"}[value.dtype.name]
@@ -611,9 +619,13 @@ def test_solutions_that_do_not_fit_are_refused(path):
         path.write_bytes(mutations.joined(header, document, data))
         with pytest.raises(ModelFileError, match=sentence):
             load(path)
-    for attribute in ("seed_", "classes_", "feature_map_"):
+    for name, attribute in (
+        ("Prepared", "seed"),
+        ("ClassCoding", "classes"),
+        ("Prepared", "feature_map"),
+    ):
         save(classifier, path)
-        edit(path, lambda o, a=attribute: o[-1]["state"]["fitted"]["mapping"].pop(a))
+        edit(path, lambda o, n=name, a=attribute: state_of(o, n).pop(a))
         with pytest.raises(ModelFileError, match=f"{attribute} is missing"):
             load(path)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -357,7 +358,7 @@ def small_models() -> dict[str, Any]:
         "transform": SRHT(2, random_state=0).fit(X),
         "automatic map": AutoMap(4, random_state=0).fit(X, X[:, 0]),
         "table": prepared,
-        "checkpoint": checkpoint.after(partial(prepared, rows), 24),
+        "checkpoint": replace(checkpoint, summary=partial(prepared, rows), stop=24),
         "hashed words": HashedWords(0, 8),
     }
 

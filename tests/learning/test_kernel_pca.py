@@ -454,12 +454,12 @@ def saved(model, folder):
     ("name", "value", "sentence"),
     [
         ("components", np.full((2, 60), np.nan), "components must be finite"),
-        ("components", np.ones((2, 60), np.float32), "of type float64"),
-        ("components", np.ones((3, 60)), "an eigenvalue for each row"),
-        ("mean", np.ones(59), "an eigenvalue for each row"),
-        ("eigenvalues", np.array([1.0, -1.0]), "must not be negative"),
-        ("total", -1.0, "total and divisor"),
-        ("divisor", 0.0, "total and divisor"),
+        ("components", np.ones((2, 60), np.float32), "cannot be an array of float32"),
+        ("components", np.ones((3, 60)), r"must be an array of shape \(2, 60\)"),
+        ("mean", np.ones(59), "must be an array of shape"),
+        ("eigenvalues", np.array([1.0, -1.0]), "must be at least 0"),
+        ("total", -1.0, "total must be at least 0"),
+        ("divisor", 0.0, "divisor must be greater than 0"),
     ],
 )
 def test_altered_files_are_refused(name, value, sentence, tmp_path):

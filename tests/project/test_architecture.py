@@ -200,3 +200,36 @@ def test_the_checks_see_what_they_should():
     assert "_made" in set(private_definitions(tree))
     assert list(native_functions(tree)) == [("make", 6)]
     assert {name for node in ast.walk(tree) for name in names_in(node)} >= {"_x", "make", "self"}
+
+
+def test_learning_training_and_estimators_have_few_files():
+    counts = {
+        package: len(list(SOURCE.glob(f"{package}/*.py")))
+        for package in ("learning", "training", "estimators")
+    }
+    assert sum(counts.values()) <= 30, counts
+
+
+def test_one_class_of_ours_stands_between_an_estimator_and_scikit_learn():
+    from kitchenette import KernelClassifier, KernelPCA, KernelRegressor
+
+    for estimator in (KernelClassifier, KernelPCA, KernelRegressor):
+        ours = [cls for cls in estimator.__mro__[1:] if cls.__module__.startswith("kitchenette.")]
+        assert [cls.__name__ for cls in ours] == ["KernelEstimator"]
+
+
+def test_nobody_asks_whether_rows_are_a_source_behind_the_border():
+    wrong = [
+        place(path, node.lineno)
+        for path, tree in trees().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "isinstance"
+        and any(name.endswith("Source") for name in names_of(node.args[1]))
+    ]
+    assert {where.partition(":")[0] for where in wrong} == {"data/border.py", "data/opening.py"}
+
+
+def names_of(classes: ast.AST) -> set[str]:
+    return {node.id for node in ast.walk(classes) if isinstance(node, ast.Name)}

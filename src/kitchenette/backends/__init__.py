@@ -20,20 +20,11 @@ def register_engines() -> None:
 
 
 def scheduled(source: Any, scheduler: str) -> AbstractContextManager[Any]:
-    """The rows of files as a source whose computations run on a cluster.
+    """The rows of files as a `PartitionedSource` whose computations run on a cluster.
 
-    Parameters
-    ----------
-    source : Source
-        The files, which all workers must see under the same names.
-    scheduler : str
-        The address of a Dask scheduler, tcp://..., or of a Spark master, spark://..., or
-        "local-processes=4" for processes of this machine.
-
-    Returns
-    -------
-    context : context manager
-        Gives a `PartitionedSource`, and disconnects at the end.
+    All workers must see the files under the same names. ``scheduler`` is the address of a Dask
+    scheduler, tcp://..., or of a Spark master, spark://..., or "local-processes=4" for processes of
+    this machine. The end of the context disconnects.
     """
     name = scheduler.partition("=")[0].partition(":")[0]
     if name not in SCHEDULERS:
@@ -48,5 +39,4 @@ def scheduled(source: Any, scheduler: str) -> AbstractContextManager[Any]:
         raise ValueError(
             f"The scheduler {scheduler} needs {error.name}: pip install 'kitchenette[{engine}]'."
         ) from error
-    made: AbstractContextManager[Any] = module.over_files(source, scheduler)
-    return made
+    return module.over_files(source, scheduler)

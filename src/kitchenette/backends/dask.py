@@ -518,13 +518,7 @@ def _listening(progress: Callable[[int], None] | None) -> Iterator[str | None]:
 
 
 class StoredSource(DaskSource):
-    """The rows of files, which every worker reads for itself.
-
-    Parameters
-    ----------
-    files : Source
-        The files.
-    """
+    """The rows of files, which every worker reads for itself."""
 
     def __init__(self, files: Source):
         readers, lengths = file_partitions(files)
@@ -537,16 +531,8 @@ class StoredSource(DaskSource):
 def over_files(files: Source, scheduler: str) -> Iterator[StoredSource]:
     """The rows of files as a source whose computations run on a Dask cluster.
 
-    Parameters
-    ----------
-    files : Source
-        The files, which all workers must see under the same names.
-    scheduler : str
-        The address of a scheduler, or "local-processes=N" for N processes of this machine.
-
-    Yields
-    ------
-    source : StoredSource
+    All workers must see the files under the same names. ``scheduler`` is the address of a
+    scheduler, or "local-processes=N" for N processes of this machine.
     """
     from distributed import Client, LocalCluster
 
@@ -574,22 +560,10 @@ def over_files(files: Source, scheduler: str) -> Iterator[StoredSource]:
 
 
 def mapped(estimator: Any, method: str, X: Any, *arguments: Any, **options: Any) -> Any:
-    """A method of a fitted estimator for each partition, computed later.
+    """A method of a fitted estimator for each partition of a Dask collection, computed later.
 
-    Parameters
-    ----------
-    estimator : estimator
-        It is fitted.
-    method : str
-        The name of a method that takes rows and returns an array with a row for each.
-    X : dask.array.Array or dask.dataframe.DataFrame
-        Rows.
-    *arguments, **options
-        Further arguments of the method.
-
-    Returns
-    -------
-    result : dask.array.Array, or a tuple of them
+    The method takes rows, then ``arguments`` and ``options``, and returns an array with a row for
+    each; so the result is a Dask array, or a tuple of them.
     """
     example = getattr(estimator, method)(_example(X), *arguments, **options)
     if isinstance(example, tuple):

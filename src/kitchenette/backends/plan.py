@@ -47,22 +47,12 @@ class PartitionError(DataError):
 class PartitionedSource(Source):
     """Rows in partitions that can be read again; an engine implements `reduced`.
 
-    Parameters
-    ----------
-    layout : Source
-        A source with the columns and roles of the partitions; its rows are not used.
-    lengths : sequence of int, optional
-        The numbers of rows of the partitions, if they are known; else they are counted when needed.
-
-    Attributes
-    ----------
-    n_partitions : int
-        The number of partitions.
-    progress : callable or None
-        Called with the number of a partition when it is done, if the engine can tell.
+    ``layout`` is a source with the columns and roles of the partitions, whose rows are not used.
+    Without ``lengths``, the numbers of rows of the partitions, they are counted when needed.
     """
 
     n_partitions: int
+    # Called with the number of a partition when it is done, if the engine can tell
     progress: Callable[[int], None] | None = None
     in_parts = True
     _files: Source | None = None  # where every worker reads its rows, if they are in files
@@ -119,8 +109,7 @@ class PartitionedSource(Source):
         return super().sample(n_rows, seed)
 
     def drawn_by_keys(self, seed: int) -> DrawnRows | None:
-        found: DrawnRows | None = self.reduced(self.drawing(seed))
-        return found
+        return self.reduced(self.drawing(seed))
 
     def take(self, rows: Any) -> Block:
         wanted = np.asarray(rows, dtype=np.int64)
@@ -179,19 +168,9 @@ class _NoRows(Reader):
 def blocks_of(layout: Source, chunks: Iterable[Any], start: int = 0) -> Iterator[Block]:
     """The rows of a partition, as they come from an engine, as blocks.
 
-    Parameters
-    ----------
-    layout : Source
-        The columns and their roles.
-    chunks : iterable
-        Arrays, CSR matrices, data frames, Arrow tables or readers; or triples of rows, targets and
-        weights where these are not columns.
-    start : int, default=0
-        The number of the first row.
-
-    Yields
-    ------
-    block : Block
+    Chunks are arrays, CSR matrices, data frames, Arrow tables or readers; or triples of rows,
+    targets and weights where these are not columns of ``layout``. ``start`` is the index of the
+    first row.
     """
     for chunk in chunks:
         X, y, weight = chunk if isinstance(chunk, tuple) else (chunk, None, None)
@@ -202,22 +181,7 @@ def blocks_of(layout: Source, chunks: Iterable[Any], start: int = 0) -> Iterator
 
 
 def of_partition(reduction: Reduction, blocks: Iterable[Block], number: int) -> Any:
-    """The result for a partition; its errors say which partition it was.
-
-    Parameters
-    ----------
-    reduction : Reduction
-        What is computed.
-    blocks : iterable of Block
-        The rows.
-    number : int
-        The number of the partition, counted from zero.
-
-    Returns
-    -------
-    result : object or None
-        None if there are no rows.
-    """
+    """The result for a partition, None without rows; its errors say which partition it was."""
     try:
         of_whole = getattr(reduction, "of_partition", None)
         return fold(reduction, blocks) if of_whole is None else of_whole(blocks, number)
@@ -228,23 +192,11 @@ def of_partition(reduction: Reduction, blocks: Iterable[Block], number: int) -> 
 
 
 def tree(leaves: Iterable[Value], combine: Callable[[Value, Value], Value]) -> Value | None:
-    """Combine results in a balanced tree, from left to right and depth first.
+    """Combine results in a balanced tree, from left to right and depth first; None without leaves.
 
     The shape of the tree depends on the number of leaves alone, so that rounding errors do not
     depend on which result was there first. At most one more result than the logarithm of
     their number is waiting at any time.
-
-    Parameters
-    ----------
-    leaves : iterable
-        The results of the partitions, or whatever stands for them.
-    combine : callable
-        Combines two.
-
-    Returns
-    -------
-    root : object or None
-        None if there are no leaves.
 
     Examples
     --------
@@ -269,15 +221,6 @@ def tree(leaves: Iterable[Value], combine: Callable[[Value, Value], Value]) -> V
 
 def number_of_partitions(n_rows: int) -> int:
     """How many partitions the rows of files are cut into, whatever the number of workers.
-
-    Parameters
-    ----------
-    n_rows : int
-        The number of all rows.
-
-    Returns
-    -------
-    n_partitions : int
 
     Examples
     --------

@@ -27,15 +27,7 @@ class FileChunks:
 
 
 class StoredSource(SparkSource):
-    """The rows of files, which every executor reads for itself.
-
-    Parameters
-    ----------
-    files : Source
-        The files.
-    session : SparkSession
-        The session.
-    """
+    """The rows of files, which every executor reads for itself."""
 
     def __init__(self, files: Source, session: SparkSession):
         readers, lengths = file_partitions(files)

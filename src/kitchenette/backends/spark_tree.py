@@ -211,29 +211,12 @@ def tree_value(
     n_tasks: int,
     n_bytes: int = 0,
 ) -> tuple[Any, Traffic]:
-    """The value of all rows of a data frame.
+    """The value of all rows of a data frame, None without rows, and what traveled.
 
-    Parameters
-    ----------
-    rows : DataFrame
-        The rows.
-    of_partition : callable
-        Gives the value of a partition from its number and the Arrow batches of its rows; a
-        `PartitionError` becomes one here.
-    combine : callable
-        Gives the value of the rows of two values; None stands for no rows.
-    n_tasks : int
-        The largest number of tasks that read rows. Each makes one value of its rows, which may come
-        from several partitions.
-    n_bytes : int, default=0
-        About the size of a value.
-
-    Returns
-    -------
-    value : object
-        The value; None if there are no rows.
-    traffic : Traffic
-        What traveled.
+    ``of_partition`` gives the value of a partition from its number and the Arrow batches of its
+    rows; a `PartitionError` becomes one here. At most ``n_tasks`` tasks read rows; each makes one
+    value of its rows, which may come from several partitions. ``n_bytes`` is about the size of a
+    value.
     """
     session = rows.sparkSession
     _check_result(session, n_bytes)

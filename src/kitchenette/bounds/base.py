@@ -1,4 +1,4 @@
-"""What all bounds have in common: an error for a number of features, and the inverse."""
+"""Base classes of bounds: the error for a number of features, and the inverse."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import numpy as np
 
 from kitchenette.parameters import check_count
 
-MOST_COMPONENTS = 2**200  # theorems may ask for absurd numbers of features, but not for more
+MOST_COMPONENTS = (
+    2**200
+)  # a bound that needs more features is of no use; floats represent it exactly
 
 
 class Bound(ABC):
@@ -48,7 +50,7 @@ class Bound(ABC):
         Returns
         -------
         error : float
-            Infinite if the theorem says nothing for so few features.
+            Infinite if the theorem does not hold for so few features.
         """
         check_count("n_components", n_components)
         return float(self._error(n_components, checked_probability(delta)))
@@ -122,7 +124,7 @@ class PairBound(Bound):
         Returns
         -------
         error : float
-            Infinite if the theorem says nothing for so few features.
+            Infinite if the theorem does not hold for so few features.
         """
         return super().error(n_components, delta=shared(delta, n_rows))
 

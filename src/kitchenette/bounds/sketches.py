@@ -81,7 +81,7 @@ class SketchesMeanError(PairBound):
     Notes
     -----
     The product of two sketches lies in [-R^2p, R^2p] (Lemma 8). For t sketches Hoeffding's
-    inequality gives Lemma 9, an error of R^2p sqrt(2 log(2 / delta) / t), which knows nothing of
+    inequality gives Lemma 9, an error of R^2p sqrt(2 log(2 / delta) / t), which does not depend on
     the size of a sketch. Bernstein's inequality with the corrected variance V of one sketch does:
     the error is at most b + sqrt(b^2 + 2 V log(2 / delta) / t) with
     b = (R^2p + norm^2p) log(2 / delta) / (3 t). The smaller of the two is returned. (The constant

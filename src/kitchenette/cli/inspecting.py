@@ -77,13 +77,13 @@ def described(model: Any) -> dict[str, Any]:
         "column_summary": column_summary(model),
         "map": type(inner).__name__,
         "features": feature_map.n_features_out_,
-        "rows_learned": _rows_learned(model),
-        "can_learn_more": _rows_learned(model) is not None,
+        "training_rows": _training_rows(model),
+        "can_be_updated": _training_rows(model) is not None,
     }
     for name, attribute in (("alpha", "alpha_"), ("loss", "loss_"), ("solver", "solver_")):
         found[name] = getattr(model, attribute, None)
     found["kernel"] = repr(inner.kernel_) if hasattr(inner, "kernel_") else None
-    found["score_on_held_out_rows"] = getattr(model, "validation_score_", None)
+    found["validation_score"] = getattr(model, "validation_score_", None)
     classes = getattr(model, "classes_", None)
     found["classes"] = None if classes is None else classes.tolist()
     choice = getattr(inner, "choice_", None)
@@ -92,7 +92,7 @@ def described(model: Any) -> dict[str, Any]:
     return found
 
 
-def _rows_learned(model: Any) -> int | None:
+def _training_rows(model: Any) -> int | None:
     """The number of rows in the statistics; None without statistics."""
     if not hasattr(model, "statistics_"):
         return 0  # it was prepared, but not fitted
@@ -104,7 +104,7 @@ def _of_checkpoint(checkpoint: Checkpoint) -> dict[str, Any]:
     facts = {name: checkpoint.facts.get(name) for name in ("shard", "n_shards")}
     of_shard = {name.replace("n_", ""): value for name, value in facts.items() if value is not None}
     prepared = described(checkpoint.prepared)
-    for name in ("score_on_held_out_rows", "alpha", "can_learn_more"):
+    for name in ("validation_score", "alpha", "can_be_updated"):
         prepared.pop(name, None)  # not known before the last row
     return {
         **prepared,
@@ -113,13 +113,13 @@ def _of_checkpoint(checkpoint: Checkpoint) -> dict[str, Any]:
         "estimator": prepared["kind"],
         "rows_of_the_source": checkpoint.n_rows,
         "rows_read": checkpoint.stop,
-        **({"rows_learned": 0} if checkpoint.summary is None else _of_partial(checkpoint.summary)),
+        **({"training_rows": 0} if checkpoint.summary is None else _of_partial(checkpoint.summary)),
     }
 
 
 def _of_partial(summary: Partial) -> dict[str, Any]:
     """The description of the statistics of some rows."""
-    found: dict[str, Any] = {"rows_learned": summary.n_rows}
+    found: dict[str, Any] = {"training_rows": summary.n_rows}
     statistics = [*(summary.by_class or ()), summary.statistics]
     sizes = [part.n_features for part in statistics if part is not None]
     if sizes:

@@ -170,7 +170,7 @@ def _note_others(model: Any, rows: Source, keep: Sequence[str], terminal: Termin
     others = [one.name for one in rows.schema if one.name not in known and not one.is_index]
     if others:
         some = ", ".join(others[:5]) + (", ..." if len(others) > 5 else "")
-        terminal.note(f"note: ignored columns, which the model does not have: {some}")
+        terminal.note(f"note: columns that are not in the model are ignored: {some}")
 
 
 def _measures(found: Evaluation) -> list[list[str]]:

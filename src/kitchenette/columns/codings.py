@@ -27,13 +27,7 @@ DAY = timedelta(days=1)
 
 
 class Coding(ABC):
-    """The numbers that stand for the values of a column.
-
-    Attributes
-    ----------
-    column : int
-        The column.
-    """
+    """The numbers that stand for the values of a column."""
 
     column: int
 
@@ -99,14 +93,9 @@ BOOLEANS = {"true": "true", "1": "true", "false": "false", "0": "false"}
 class Texts(Coding):
     """Categories, which are coded by their texts.
 
-    The values of a column were strings, numbers, booleans or dates when the model was fitted.
-    Among strings "00501", "501" and "501.0" differ; among numbers they are the same, and strings
-    are read as numbers. A missing value is NaN, whatever stands for it.
-
-    Attributes
-    ----------
-    values : {"string", "number", "boolean", "date"}
-        What the values were.
+    ``values`` are what they were when the model was fitted: "string", "number", "boolean" or
+    "date". Among strings "00501", "501" and "501.0" differ; among numbers they are the same, and
+    strings are read as numbers. A missing value is NaN, whatever stands for it.
     """
 
     values: str
@@ -165,17 +154,7 @@ class Texts(Coding):
 @storable
 @dataclass(frozen=True, eq=True)
 class Categories(Texts, Vocabulary):
-    """The words of a column of categories, of which numbers and booleans are texts as well.
-
-    Attributes
-    ----------
-    column : int
-        The column.
-    words : tuple of str
-        The words.
-    values : {"string", "number", "boolean", "date"}
-        What the values were in the data.
-    """
+    """The words of a column of categories, of which numbers and booleans are texts as well."""
 
     values: Values = "string"
 

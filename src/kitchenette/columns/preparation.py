@@ -158,25 +158,13 @@ class PiecewiseLinear(Preparation):
         normal: bool = False,
         outside: ArrayLike = 0,
     ) -> Self:
-        """The functions through these points.
+        """The functions through these points; ``knots`` of each column are ascending.
 
-        Parameters
-        ----------
-        knots : sequence of array-like
-            The knots of each column in ascending order. The function jumps at a repeated knot,
-            where its value is the mean of the first and the last one.
-        values : sequence of array-like
-            The values at the knots.
-        ends : tuple of two floats, optional
-            The values at the first and the last knot, if they may be repeated.
-        normal : bool, default=False
-            Whether the values are ranks that become quantiles of the normal distribution.
-        outside : array-like of int, default=0
-            The number of knots at each end of a column that are for rows `beyond` the data.
-
-        Returns
-        -------
-        preparation : PiecewiseLinear
+        A function jumps at a repeated knot, where its value is the mean of the first and the last
+        one; ``ends`` are the values at the first and the last knot, if they may be repeated. With
+        ``normal``, the values are ranks that become quantiles of the normal distribution.
+        ``outside`` is the number of knots at each end of a column that are for rows `beyond` the
+        data.
         """
         parts = []
         for x, y in zip(knots, values, strict=True):

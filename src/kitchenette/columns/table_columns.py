@@ -24,21 +24,9 @@ def prepared_columns(
 ) -> tuple[Preparation, tuple[Coding, ...]]:
     """How the columns of a table become numbers.
 
-    Identifiers are not read, unless there is nothing else.
-
-    Parameters
-    ----------
-    profile : ColumnProfile
-        Categories, medians and missing values.
-    rules : ColumnRules
-        What is wanted.
-
-    Returns
-    -------
-    preparation : Preparation
-        From a number for each column to the columns of a map.
-    codings : tuple of Coding
-        The numbers of columns that have others than numbers.
+    The codings give a number for each value of columns that have others than numbers, the
+    preparation makes the columns of a map from them. Identifiers are not read, unless there is
+    nothing else.
     """
     schema = profile.schema
     ignored = {j for j, column in enumerate(schema) if profile.is_identifier(column)}
@@ -75,21 +63,9 @@ def prepared_columns(
 def prepared_names(
     names: Several[str], preparation: Preparation, codings: Several[Coding]
 ) -> list[str]:
-    """What the columns of a map are, in words.
+    """What the columns of a map are, such as "age", "age is missing" and "city = Rome".
 
-    Parameters
-    ----------
-    names : sequence of str
-        The names of the columns of a table.
-    preparation : Preparation
-        As `prepared_columns` makes it.
-    codings : sequence of Coding
-        The codes of its categories.
-
-    Returns
-    -------
-    names : list of str
-        Such as "age", "age is missing" and "city = Rome".
+    Preparation and codings are those of `prepared_columns` for columns with these names.
     """
     words = {one.column: one.words for one in codings if isinstance(one, Categories)}
     parts = preparation.parts if isinstance(preparation, Columns) else (preparation,)
@@ -118,17 +94,7 @@ def prepared_names(
 def known_columns(
     names: Several[str], preparation: Preparation, codings: Several[Coding]
 ) -> dict[str, KnownColumn]:
-    """The columns of a table that a map reads, for reading others like them.
-
-    Parameters
-    ----------
-    names, preparation, codings
-        As in `prepared_names`.
-
-    Returns
-    -------
-    columns : dict
-    """
+    """The columns of a table that a map reads, for reading others like them."""
     read, by_place = preparation.reads(), {one.column: one for one in codings}
     found = {}
     for j, name in enumerate(names):
@@ -143,18 +109,7 @@ def known_columns(
 def column_summary(
     names: Several[str], preparation: Preparation, codings: Several[Coding]
 ) -> dict[str, str]:
-    """What became of each column of a table, in words.
-
-    Parameters
-    ----------
-    names, preparation, codings
-        As in `prepared_names`.
-
-    Returns
-    -------
-    summary : dict
-        Such as {"age": "a number", "city": "3 categories"}.
-    """
+    """What became of each column of a table: {"age": "a number", "city": "3 categories"}."""
     read, by_place = preparation.reads(), {one.column: one for one in codings}
     widths = np.bincount(preparation.owners(), minlength=len(names))
     filled = _medians(preparation)

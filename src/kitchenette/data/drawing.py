@@ -49,26 +49,15 @@ class BottomK:
     """The distinct rows with the smallest keys; immutable.
 
     A subclass has more attributes with an entry for each row.
-
-    Attributes
-    ----------
-    size : int
-        The largest number of rows.
-    last_key : int
-        All rows with keys up to this one are in the sample; 2^64 - 1 if none is missing.
-    keys : ndarray of shape (n_sampled,)
-        The keys of the rows, increasing.
-    weights : ndarray of shape (n_sampled,)
-        The sum of the weights of all equal rows.
-    copies : ndarray of shape (n_sampled,)
-        The number of equal rows.
     """
 
-    size: Count
+    size: Count  # the largest number of rows
+    # All rows with keys up to this one are in the sample; 2^64 - 1 if none is missing
     last_key: Annotated[int, Interval(0, LARGEST_KEY)]
-    keys: Annotated[Keys, Shape(None)]
+    keys: Annotated[Keys, Shape(None)]  # the keys of the rows, increasing
+    # The sum of the weights of all equal rows
     weights: Annotated[Array, Shape("keys"), Interval(0)]
-    copies: Annotated[NDArray[np.int64], Shape("keys"), Interval(1)]
+    copies: Annotated[NDArray[np.int64], Shape("keys"), Interval(1)]  # the number of equal rows
     row_attributes: ClassVar[tuple[str, ...]] = ("keys", "weights", "copies")
 
     @property
@@ -135,13 +124,7 @@ Sample = TypeVar("Sample", bound=BottomK)
 
 
 class SampleBuilder(Generic[Sample]):
-    """Collects the sample of many parts, which come as samples.
-
-    Parameters
-    ----------
-    size : int
-        The size of the sample.
-    """
+    """Collects the sample of so many rows of many parts, which come as samples."""
 
     def __init__(self, size: int):
         self._size = size
@@ -168,19 +151,19 @@ class SampleBuilder(Generic[Sample]):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class DrawnRows(BottomK):
-    """A sample of rows as they were given, in the order of their keys; immutable.
-
-    Attributes
-    ----------
-    X : ndarray, CSR matrix, data frame or Arrow table
-        The rows.
-    y : ndarray or None
-        Their targets.
-    """
+    """A sample of rows as they were given, in the order of their keys; immutable."""
 
     X: Any
     y: NDArray[Any] | None
     row_attributes: ClassVar[tuple[str, ...]] = (*BottomK.row_attributes, "X", "y")
+
+    @classmethod
+    def of(cls, X: Any, y: Any, weights: Array, copies: NDArray[np.int64], keys: Keys) -> DrawnRows:
+        """All rows of a sample that was drawn before."""
+        n_rows = keys.size
+        return cls(
+            size=n_rows, last_key=LARGEST_KEY, keys=keys, weights=weights, copies=copies, X=X, y=y
+        )
 
     @property
     def population(self) -> int:
@@ -201,16 +184,8 @@ class DrawnRows(BottomK):
     def observation_rule(self, population: int | None = None, schema: Schema | None = None) -> str:
         """What repeated rows and weights count for; see `kitchenette.data.observations`.
 
-        Parameters
-        ----------
-        population : int, optional
-            The number of distinct rows of which it is a sample; by default it is estimated.
-        schema : Schema, optional
-            The columns of tables and frames and their kinds, if their types do not tell.
-
-        Returns
-        -------
-        rule : {"weights", "rows", "pairs"}
+        The number of distinct rows of which it is a sample is estimated unless it is given;
+        a schema tells the kinds of columns if their types do not.
         """
         share = self.n_sampled / max(population or self.population, self.n_sampled, 1)
         rows = numbers_to_hash(self.X, schema)
@@ -254,17 +229,7 @@ class Drawing:
     schema: Schema | None = None
 
     def of(self, block: Any) -> DrawnRows:
-        """The sample of a block: an object with rows X, targets y and weights, or None for these.
-
-        Parameters
-        ----------
-        block : Block
-            Some rows.
-
-        Returns
-        -------
-        sample : DrawnRows
-        """
+        """The sample of a block."""
         return self.of_rows(block.X, block.y, block.weight)
 
     def of_rows(
@@ -273,31 +238,23 @@ class Drawing:
         y: Any = None,
         weights: Array | None = None,
         copies: NDArray[np.int64] | None = None,
+        hashes: Keys | None = None,
     ) -> DrawnRows:
-        """The sample of some rows.
+        """The sample of some rows; those of weight zero are left out.
 
-        Parameters
-        ----------
-        X : ndarray, CSR matrix, data frame or Arrow table
-            Rows.
-        y : ndarray of shape (n_rows,) or (n_rows, n_targets), optional
-            Targets.
-        weights : ndarray of shape (n_rows,), optional
-            Weights. Rows of weight zero are left out.
-        copies : ndarray of shape (n_rows,), optional
-            The number of equal rows that each one stands for, if they are a sample already.
-
-        Returns
-        -------
-        sample : DrawnRows
+        The copies are the numbers of equal rows that rows of a sample stand for, and the
+        hashes those of `hash_values`, if they are known.
         """
         n_rows = X.shape[0]
         builder: SampleBuilder[DrawnRows] = SampleBuilder(self.size)
         # Places of rows are collected, and the rows themselves are copied once at the end.
         for part in [*slices(n_rows, _rows_at_a_time(X))] or [slice(0, 0)]:
             places = np.arange(part.start, part.stop)
-            numbers = target_numbers(taken(y, part), places.size)
-            keys = seeded(row_keys(numbers_to_hash(take(X, part), self.schema), numbers), self.seed)
+            if hashes is None:
+                keys = hash_values(take(X, part), taken(y, part), self.schema)
+            else:
+                keys = hashes[part]
+            keys = seeded(keys, self.seed)
             units = np.ones(places.size) if weights is None else weights[part]
             counting = np.flatnonzero(units)
             found = DrawnRows(
@@ -315,36 +272,26 @@ class Drawing:
         return replace(found, X=take(X, found.X), y=taken(y, found.X))
 
     def combined(self, a: DrawnRows, b: DrawnRows) -> DrawnRows:
-        """The sample of the rows of both; neither is changed.
-
-        Parameters
-        ----------
-        a, b : DrawnRows
-            Samples of different rows by this drawing.
-
-        Returns
-        -------
-        sample : DrawnRows
-        """
+        """The sample of the rows of both; neither is changed."""
         return a.combined(b)
 
     def of_blocks(self, blocks: Iterable[Any]) -> DrawnRows | None:
-        """The sample of many blocks; None if there are no blocks.
-
-        Parameters
-        ----------
-        blocks : iterable of Block
-            Rows.
-
-        Returns
-        -------
-        sample : DrawnRows or None
-        """
+        """The sample of many blocks; None if there are no blocks."""
         builder: SampleBuilder[DrawnRows] | None = None
         for block in blocks:
             builder = SampleBuilder(self.size) if builder is None else builder
             builder.add(self.of(block).up_to(builder.last_key))
         return None if builder is None else builder.finish()
+
+
+def hash_values(X: Any, y: Any, schema: Schema | None = None) -> Keys:
+    """The hash values of some rows and their targets, the same in whatever format they come."""
+    n_rows = X.shape[0]
+    keys = np.empty(n_rows, np.uint64)
+    for part in slices(n_rows, _rows_at_a_time(X)):
+        rows, targets = numbers_to_hash(take(X, part), schema), taken(y, part)
+        keys[part] = row_keys(rows, target_numbers(targets, rows.shape[0]))
+    return keys
 
 
 @dataclass(frozen=True)
@@ -360,23 +307,8 @@ def sample_rows(
 ) -> tuple[Any, Any]:
     """Rows from which a map chooses its parameters, with their weights; all if there are few.
 
-    Parameters
-    ----------
-    X : table of rows
-        All rows; see `kitchenette.data.rows.table`.
-    seed : int
-        The seed.
-    weights : ndarray of shape (n_rows,), optional
-        Weights; rows of weight zero are excluded.
-    drawn : DrawnRows or FirstRows, optional
-        A sample in the order of its keys, whose first rows are taken instead of rows of X.
-
-    Returns
-    -------
-    sample : table of rows
-        At most 1000 rows.
-    sample_weight : ndarray or None
-        Their weights.
+    They are at most 1000 of positive weight: the first ones of a sample in the order of its
+    keys, or else random ones.
     """
     if drawn is not None:
         first = slice(0, MAP_ROWS)

@@ -120,7 +120,7 @@ def source(
     elif isinstance(data, str | os.PathLike) or _are_paths(data):
         reading = ReadOptions(
             kinds=known,
-            categories={n: one.kind for n, one in columns.items() if one.kind == "category"},
+            known={n: one.kind for n, one in columns.items() if one.kind == "category"},
             labels=_names(target),
             precision=precision,
             array=array,

@@ -75,12 +75,7 @@ class Block:
         return int(self.X.shape[0])
 
     def counting(self) -> Block:
-        """The rows whose weight is not zero.
-
-        Returns
-        -------
-        block : Block
-        """
+        """The rows whose weight is not zero."""
         if self.weight is None or self.weight.all():
             return self
         kept = np.flatnonzero(self.weight)
@@ -101,39 +96,19 @@ def block_of(drawn: DrawnRows) -> Block:
 
 @dataclass(frozen=True)
 class Watch:
-    """Who watches a computation on all rows, and where it goes on.
+    """Who watches a computation on all rows, and where it goes on."""
 
-    Attributes
-    ----------
-    after : callable
-        Called after each block with the result so far and the number of rows done.
-    progress : callable
-        Called with the number of rows done, also where results come in no order.
-    before : object
-        The result for the rows before ``start``; None if there are none.
-    start : int
-        The number of the row to begin with.
-    """
-
+    # Called after each block with the result so far and the number of rows done
     after: Callable[[Any, int], None] = lambda found, stop: None
+    # Called with the number of rows done, also where results come in no order
     progress: Callable[[int], None] = lambda stop: None
-    before: Any = None
-    start: int = 0
+    before: Any = None  # the result for the rows before ``start``; None if there are none
+    start: int = 0  # the number of the row to begin with
 
 
 @dataclass(frozen=True)
 class RowsInMemory:
-    """Rows as users pass them to an estimator, with the methods of a `Source`.
-
-    Attributes
-    ----------
-    X : array-like, sparse matrix, data frame or table
-        The rows.
-    y : array-like or None
-        Their targets.
-    sample_weight : array-like or None
-        Their weights.
-    """
+    """Rows as users pass them to an estimator, with the methods of a `Source`."""
 
     X: Any
     y: Any = None
@@ -317,12 +292,7 @@ class Source:
         return self.count(), len(self.features)
 
     def count(self) -> int:
-        """The number of rows, for which all may have to be read.
-
-        Returns
-        -------
-        n_rows : int
-        """
+        """The number of rows, for which all may have to be read."""
         if self.n_rows is None:
             total, names = 0, self.features[:1]
             for _, part in self._reader.parts(names, 0, BLOCK_ROWS):
@@ -335,12 +305,7 @@ class Source:
         return None
 
     def without_targets(self) -> Source:
-        """The same rows without targets and weights, for predictions.
-
-        Returns
-        -------
-        source : Source
-        """
+        """The same rows without targets and weights, for predictions."""
         return self._with(target=None, weight=None, _y=None, _weight=None)
 
     def targets(self) -> tuple[NDArray[Any], NDArray[np.float64] | None]:
@@ -367,33 +332,13 @@ class Source:
         return y, np.concatenate(weights) if weights else None
 
     def with_weights(self, weights: NDArray[np.float64]) -> Source:
-        """The same rows with other weights; those of weight zero are not learned.
-
-        Parameters
-        ----------
-        weights : ndarray of shape (n_rows,)
-            A weight for each row.
-
-        Returns
-        -------
-        source : Source
-        """
+        """The same rows with other weights; those of weight zero are not learned."""
         if weights.shape != (self.count(),):
             raise ValueError(f"weights must be one for each of the {self.count()} rows.")
         return self._with(weight=None, _weight=weights)
 
     def with_targets(self, targets: NDArray[Any]) -> Source:
-        """The same rows with other targets.
-
-        Parameters
-        ----------
-        targets : ndarray of shape (n_rows, ...)
-            A target for each row.
-
-        Returns
-        -------
-        source : Source
-        """
+        """The same rows with other targets."""
         if targets.shape[0] != self.count():
             raise ValueError(f"targets must be one for each of the {self.count()} rows.")
         made = object.__new__(type(self))
@@ -403,16 +348,7 @@ class Source:
     def with_reader(self, reader: Reader, target: Any = None, weight: Any = None) -> Source:
         """Other rows, whose columns have the same names and roles.
 
-        Parameters
-        ----------
-        reader : Reader
-            The rows.
-        target, weight : ndarray, optional
-            Values for each of these rows, where targets or weights are not columns.
-
-        Returns
-        -------
-        source : Source
+        Targets and weights are given where they are not columns.
         """
         made = object.__new__(Source)
         roles = {name: vars(self)[name] for name in ROLES}
@@ -424,61 +360,29 @@ class Source:
     def readers(self, n_parts: int) -> list[Reader]:
         """Readers of consecutive rows, about as many for each, to be used by other processes.
 
-        Parameters
-        ----------
-        n_parts : int
-            The number of parts.
-
-        Returns
-        -------
-        readers : list of Reader
-            For `with_reader`. Files are read again by each process, so it must see them.
+        They are for `with_reader`. Each process reads the files, so it must see them.
         """
         n_rows = self.count()
         cuts = [n_rows * part // n_parts for part in range(n_parts + 1)]
         return [range_of(self._reader, *cut) for cut in pairwise(cuts)]
 
     def given_values(self) -> tuple[NDArray[Any] | None, NDArray[np.float64] | None]:
-        """The arrays of targets and of weights, where they are not columns.
-
-        Returns
-        -------
-        targets, weights : ndarray or None
-        """
+        """The arrays of targets and of weights, each None where it is a column."""
         return self._y, self._weight
 
     def with_columns(self, names: Sequence[str]) -> Source:
-        """The same rows with these columns to predict from; a sentence if some are missing.
-
-        Parameters
-        ----------
-        names : sequence of str
-            Names of columns, in the order that is wanted.
-
-        Returns
-        -------
-        source : Source
-        """
+        """The same rows with these columns to predict from, in this order."""
         missing = [name for name in names if name not in self.schema]
         if missing:
             raise DataError(f"columns are missing: {', '.join(map(str, missing[:10]))}.")
         return self._with(features=[*names])
 
     def read_as(self, known: Mapping[str, KnownColumn]) -> Source:
-        """The same rows, whose columns are read as a model has them.
+        """The same rows, whose columns are read as a model has them; itself if nothing changes.
 
-        Strings stay strings where the model has strings, though they look like numbers, booleans,
-        dates or missing values.
-
-        Parameters
-        ----------
-        known : mapping from str to KnownColumn
-            Columns by name, as the method ``known_columns`` of a fitted model gives them.
-
-        Returns
-        -------
-        source : Source
-            This one if nothing changes.
+        Strings stay strings where the model has strings, though they look like numbers,
+        booleans, dates or missing values. The method ``known_columns`` of a fitted model
+        gives the columns.
         """
         reader = self._reader.read_as(known)
         return self if reader is self._reader else self._with(_reader=reader, schema=reader.schema)
@@ -486,17 +390,8 @@ class Source:
     def with_width(self, n_columns: int) -> Source:
         """The same rows with at least so many columns, if they are of SVMlight files.
 
-        Such files do not name zeros, so that the last columns of one may be missing in another.
-
-        Parameters
-        ----------
-        n_columns : int
-            The number of columns to predict from.
-
-        Returns
-        -------
-        source : Source
-            This one if it has enough columns, or its rows are of another kind.
+        Such files do not name zeros, so that the last columns of one may be missing in
+        another.
         """
         reader = self._reader
         if not hasattr(reader, "widened") or len(self.features) >= n_columns:
@@ -515,12 +410,7 @@ class Source:
     # ------------------------------------------------------------ blocks
 
     def block_rows(self) -> int:
-        """The number of rows of a block, if it is not told.
-
-        Returns
-        -------
-        size : int
-        """
+        """The number of rows of a block, if it is not told."""
         return max(LEAST_ROWS, min(BLOCK_ROWS, BLOCK_NUMBERS // max(1, len(self.features))))
 
     def blocks(self, size: int | None = None, *, start: int = 0) -> Iterator[Block]:
@@ -559,35 +449,11 @@ class Source:
             self.n_rows = first + n_waiting
 
     def reduced(self, reduction: Reduction) -> Any:
-        """A computation on all rows, whose results for blocks are combined.
-
-        Parameters
-        ----------
-        reduction : Reduction
-            What is computed of a block, and how two results are combined.
-
-        Returns
-        -------
-        result : object or None
-            None if there are no rows.
-        """
+        """The results of a reduction for blocks, combined; None if there are no rows."""
         return fold(reduction, self.blocks())
 
     def watched(self, reduction: Reduction, watch: Watch) -> Any:
-        """`reduced`, while somebody watches, from where an earlier computation ended.
-
-        Parameters
-        ----------
-        reduction : Reduction
-            What is computed.
-        watch : Watch
-            Who is told, and where to begin.
-
-        Returns
-        -------
-        result : object or None
-            None if there are no rows.
-        """
+        """`reduced`, while somebody watches, from where an earlier computation ended."""
         found = watch.before
         watch.progress(watch.start)
         for block in self.blocks(start=watch.start):
@@ -597,17 +463,7 @@ class Source:
         return found
 
     def located(self, error: ValueError) -> ValueError:
-        """An error about a sample of the rows, with their place if that can be found.
-
-        Parameters
-        ----------
-        error : ValueError
-            The error.
-
-        Returns
-        -------
-        error : ValueError
-        """
+        """An error about a sample of the rows, with their place if that can be found."""
         return error
 
     def take(self, rows: Any) -> Block:
@@ -729,10 +585,6 @@ class Source:
         """A text that changes if the rows or the meaning of their columns change.
 
         For files it contains names, sizes, times of change, and the bytes at both ends.
-
-        Returns
-        -------
-        fingerprint : str
         """
         others = [None if array is None else digest(array) for array in (self._y, self._weight)]
         columns = [repr(column) for column in self.schema]
@@ -816,17 +668,7 @@ def _role(
 
 
 def check_name(role: str, name: str, names: Sequence[str]) -> None:
-    """Refuse the name of a column that is not there.
-
-    Parameters
-    ----------
-    role : str
-        What the column is for, with which the error message begins.
-    name : str
-        The name.
-    names : sequence of str
-        The names that there are.
-    """
+    """Refuse the name of a column that does not exist; the message begins with the role."""
     if name not in names:
         known = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
         close = get_close_matches(name, names, n=1)

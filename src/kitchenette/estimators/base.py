@@ -6,7 +6,7 @@ import warnings
 from abc import ABC
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -16,25 +16,19 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from kitchenette.data.border import as_source
-from kitchenette.data.observations import RULES
 from kitchenette.data.schema import DataError, KnownColumn
 from kitchenette.data.source import Block, Source
 from kitchenette.data.targets import array_of_targets
 from kitchenette.estimators.predictor import Answer, Predictor
 from kitchenette.files.budget import Budget
-from kitchenette.files.fields import Shape, checked_state, validate
+from kitchenette.files.fields import checked_state
 from kitchenette.files.registry import constructed, stored_parameters
 from kitchenette.kernels import Kernel
 from kitchenette.learning.iterative import Earlier
 from kitchenette.learning.least_squares import LeastSquares
-from kitchenette.learning.leave_one_out import RowSample
-from kitchenette.learning.linear_model import LinearFunction, LinearModel
-from kitchenette.learning.losses import loss_names
 from kitchenette.learning.partial import Partial
-from kitchenette.learning.target_coding import NoTargets
-from kitchenette.maps.protocol import FittedMap, is_frozen, map_difference, thawed
+from kitchenette.maps.protocol import is_frozen
 from kitchenette.parameters import (
-    check_choice,
     refuse_unknown_parameters,
     set_nested_parameters,
     shallow_copy,
@@ -45,7 +39,7 @@ from kitchenette.sketching.random import seed_from
 from kitchenette.training.feature_maps import fills_missing
 from kitchenette.training.model import Model
 from kitchenette.training.prepared import Prepared
-from kitchenette.training.problem import SOLVERS, Problem, is_text
+from kitchenette.training.problem import Problem, is_text
 from kitchenette.training.train import Hooks, partial_of_source, train
 
 Array = NDArray[np.float64]
@@ -104,7 +98,6 @@ class KernelEstimator(BaseEstimator, ABC):
     model_: Model
     task: ClassVar[str | None] = None  # what is predicted
     problem_class: ClassVar[Any] = Problem
-    solution_class: ClassVar[type[LinearFunction]] = LinearModel
     default_map: ClassVar[str] = "'auto'"  # the parameter that stands for the default map
     map_keyword: ClassVar[str] = ""  # what is written before a map in the call of the class
     # What a model without statistics can do, and what it cannot, for an error message.
@@ -654,180 +647,21 @@ class KernelEstimator(BaseEstimator, ABC):
 
     def to_file(self) -> dict[str, Any]:
         """Parameters and fitted attributes, for a model file."""
-        state: dict[str, Any] = {"parameters": stored_parameters(self)}
-        if "model_" not in vars(self):
-            return state
-        model = self.model_
-        prepared, fitted_map = model.prepared, model.prepared.feature_map
-        current = thawed(fitted_map)
-        if isinstance(current, FittedMap):
-            # The map may have been fitted on more rows.
-            replaced = map_difference(current, prepared.fitted) is not None
-        else:
-            # A pipeline is stored as the numbers that its steps consist of.
-            replaced = not is_frozen(fitted_map) and hasattr(prepared.fitted, "to_file")
-        fitted = {
-            "feature_map_": prepared.fitted if replaced else fitted_map,
-            "seed_": prepared.seed,
-            "n_features_in_": prepared.n_columns,
-            "feature_names_in_": prepared.names,
-            "medians_": getattr(prepared.fitted, "medians_", None),
-            "model": model.solution_if_known,
-            **self.target_state(model),
-        }
-        if model.has_rows:
-            fitted["statistics_"] = self.statistics_
-            fitted["sample"] = None if model.partial is None else model.partial.sample
-        optional = ("feature_names_in_", "medians_", "target_names_", "weight_name_")
-        state["fitted"] = {
-            name: value
-            for name, value in fitted.items()
-            if value is not None or name not in optional
-        }
-        return state
-
-    def target_state(self, model: Model) -> dict[str, Any]:
-        """What is stored of the targets."""
-        if self.task is None:
-            return {}
-        prepared = model.prepared
-        state: dict[str, Any] = {
-            "observation_rule_": prepared.observation_rule,
-            "target_names_": prepared.target_names,
-            "weight_name_": prepared.weight_name,
-        }
-        if model.has_rows:
-            state |= {"solver_": model.solver, "loss_": model.loss, "n_iter_": model.n_iter}
-        return state
-
-    names_types: ClassVar[dict[str, Any]] = {
-        "observation_rule_": TEXT,
-        "target_names_": (np.ndarray, type(None)),
-        "weight_name_": TEXT,
-        "solver_": TEXT,
-        "loss_": TEXT,
-        "n_iter_": COUNT,
-    }
-    target_types: ClassVar[dict[str, Any]] = {}  # of `target_state`
+        return {"parameters": stored_parameters(self), "model": vars(self).get("model_")}
 
     @classmethod
     def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:
         """A model from the untrusted values of a model file."""
-        state = checked_state(state, {"parameters": dict, "fitted": (dict, type(None))})
+        state = checked_state(state, {"parameters": dict, "model": Model | None})
         made = constructed(cls, state["parameters"])
         problem = made.checked_problem()
         parameters = made.get_params(deep=False)
         seed_from(parameters.get("random_state"))
         if not isinstance(parameters.get("verbose", False), bool | int):
             raise ValueError(f"verbose must be True or False; got {parameters['verbose']!r:.80}.")
-        if state["fitted"] is not None:
-            made.model_ = made._restored(problem, state["fitted"])
+        if state["model"] is not None:
+            made.model_ = state["model"].of_problem(problem)
         return made
-
-    def _restored(self, problem: Any, fitted: dict[str, Any]) -> Model:
-        """The model from the untrusted values of a model file."""
-        values = checked_state(
-            fitted,
-            {
-                "feature_map_": object,
-                "statistics_": (LeastSquares, type(None)),
-                "seed_": int,
-                "n_features_in_": int,
-                "feature_names_in_": (np.ndarray, type(None)),
-                "medians_": Array | None,
-                "sample": (RowSample, type(None)),
-                "model": (self.solution_class, type(None)),
-                **self.target_types,
-            },
-        )
-        solution, statistics, names = (
-            values[name] for name in ("model", "statistics_", "feature_names_in_")
-        )
-        if names is not None and names.shape != (values["n_features_in_"],):
-            raise ValueError("feature_names_in_ must be as many as the columns.")
-        feature_map = thawed(values["feature_map_"])
-        if not isinstance(feature_map, FittedMap):
-            raise ValueError("feature_map_ must be a feature map.")
-        if (statistics is None and solution is None) != ("statistics_" not in fitted):
-            raise ValueError("there are neither statistics nor weights.")
-        for_inference: Any = feature_map.for_inference()
-        if values["medians_"] is not None:
-            for_inference.medians_ = values["medians_"]
-        prepared = Prepared(
-            estimator=type(self).__name__,
-            feature_map=values["feature_map_"],
-            fitted=for_inference,
-            coding=self.restored_coding(problem, values),
-            seed=values["seed_"],
-            n_columns=values["n_features_in_"],
-            names=names,
-            validation_rows=problem.validation_rows,
-            class_weight=problem.class_weight,
-            **self.restored_names(values),
-        )
-        partial = None
-        if statistics is not None:
-            by_class = values.get("_by_class")
-            partial = replace(
-                prepared.empty(),
-                n_rows=statistics.n_rows,
-                settled=None if by_class is not None else statistics,
-                by_class=by_class,
-                sample=values["sample"],
-            )
-        self._check_restored(prepared, statistics, values["sample"], solution)
-        validate(for_inference, {"medians_": Annotated[Array, Shape(prepared.n_columns)]})
-        if partial is not None:
-            partial.check()
-        solver = values.get("solver_") or "onepass"
-        loss, n_iter = values.get("loss_") or "squared", values.get("n_iter_") or 1
-        return Model(problem, prepared, partial, solution, solver, loss, n_iter)
-
-    def restored_coding(self, problem: Any, values: dict[str, Any]) -> Any:
-        """The coding of targets from the untrusted values of a model file."""
-        return problem.first_coding(None, 0)[0]
-
-    def restored_names(self, values: dict[str, Any]) -> dict[str, Any]:
-        """Names of columns and the rule of observations, from a model file."""
-        if self.task is None:
-            return {}
-        names = values["target_names_"]
-        if names is not None and (names.ndim != 1 or names.dtype != object):
-            raise ValueError("target_names_ must be names.")
-        solver, loss = values["solver_"] or "onepass", values["loss_"] or "squared"
-        if solver not in SOLVERS[1:] or loss not in loss_names(self.task):
-            raise ValueError("solver_ and loss_ must be among those that exist.")
-        rule = values["observation_rule_"] or RULES[0]
-        check_choice("observation_rule_", rule, RULES)
-        return {
-            "observation_rule": rule,
-            "target_names": names,
-            "weight_name": values["weight_name_"],
-        }
-
-    @staticmethod
-    def _check_restored(
-        prepared: Prepared, statistics: Any, sample: RowSample | None, solution: Any
-    ) -> None:
-        """Refuse values of a model file that do not belong together."""
-        shapes = set()
-        if statistics is not None:
-            shapes.add((statistics.n_features, statistics.n_targets))
-        if solution is not None and not isinstance(prepared.coding, NoTargets):
-            shapes.add(solution.coef.shape)
-        if sample is not None:
-            shapes.add((sample.features.shape[1], sample.targets.shape[1]))
-        if len(shapes) > 1:
-            raise ValueError("statistics, sample and weights must have the same shape.")
-        sizes = {prepared.fitted.n_features_out_, *(n_features for n_features, _ in shapes)}
-        if solution is not None:
-            sizes.add(solution.coef.shape[0])
-        if len(sizes) > 1:
-            raise ValueError("feature_map_ must have as many features as the statistics.")
-        if getattr(prepared.fitted, "n_features_in_", 0) != prepared.n_columns:
-            raise ValueError("feature_map_ must have as many columns as the model.")
-        n_targets = next((n_targets for _, n_targets in shapes), None)
-        prepared.coding.check(n_targets)
 
 
 # ---------------------------------------------------------------- scores of rows in parts

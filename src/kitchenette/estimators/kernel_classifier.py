@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -19,13 +19,11 @@ from kitchenette.estimators.base import (
 from kitchenette.estimators.predictor import Predictor
 from kitchenette.files.registry import storable
 from kitchenette.learning.calibration import Calibration
-from kitchenette.learning.least_squares import LeastSquares
 from kitchenette.learning.losses import LOSSES
 from kitchenette.learning.output_codes import DECODINGS
 from kitchenette.learning.target_coding import ClassCoding, Scores, labels_among
 from kitchenette.parameters import check_choice
 from kitchenette.training.model import Model
-from kitchenette.training.problem import Problem
 
 
 def _has_probabilities(model: KernelClassifier) -> bool:
@@ -209,12 +207,6 @@ default="onehot"
 
     classes_ = of_model(lambda model: model.prepared.coding.classes, "The labels, sorted.")
     task = "classification"
-    target_types: ClassVar[dict[str, Any]] = {
-        "classes_": np.ndarray,
-        "code_": (np.ndarray, type(None)),
-        "_by_class": (list, type(None)),
-        **KernelEstimator.names_types,
-    }
 
     @property
     def code_(self) -> NDArray[np.int8] | None:
@@ -437,22 +429,3 @@ default="onehot"
 
     def _labels(self, classes: Any) -> Any:
         return None if classes is None else labels_among(classes)
-
-    # ------------------------------------------------------------ files
-
-    def target_state(self, model: Model) -> dict[str, Any]:
-        coding = model.prepared.coding
-        by_class = None if model.partial is None else model.partial.by_class
-        state = {"classes_": coding.classes, "code_": coding.codewords, "_by_class": by_class}
-        return {**state, **super().target_state(model)}
-
-    def restored_coding(self, problem: Problem, values: dict[str, Any]) -> ClassCoding:
-        parts, n_classes = values["_by_class"], values["classes_"].size
-        if parts is not None and (
-            values["statistics_"] is None
-            or len(parts) != n_classes
-            or not any(isinstance(part, LeastSquares) for part in parts)
-            or not all(isinstance(part, LeastSquares | None) for part in parts)
-        ):
-            raise ValueError("_by_class must have the statistics of each class.")
-        return ClassCoding(values["classes_"], problem.code_rule(values["seed_"]), values["code_"])

@@ -136,7 +136,6 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
     random_state: Any
     verbose: Any
     problem_class = Components
-    solution_class = PrincipalComponents
     default_map = "None"
     map_keyword = "feature_map="
     abilities = "transforms rows", "learn from more of them, or merge with others"

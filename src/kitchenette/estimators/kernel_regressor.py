@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -16,8 +16,6 @@ from kitchenette.estimators.base import Array, KernelEstimator, learns_in_one_pa
 from kitchenette.estimators.predictor import Predictor
 from kitchenette.files.registry import storable
 from kitchenette.learning.target_coding import NumberCoding
-from kitchenette.training.model import Model
-from kitchenette.training.problem import Problem
 
 
 @storable
@@ -174,11 +172,6 @@ class KernelRegressor(RegressorMixin, KernelEstimator):
     """
 
     task = "regression"
-    target_types: ClassVar[dict[str, Any]] = {
-        "_target_ndim": int,
-        "_target_dtype": str,
-        **KernelEstimator.names_types,
-    }
 
     def __init__(
         self,
@@ -295,16 +288,6 @@ class KernelRegressor(RegressorMixin, KernelEstimator):
         """
         model = self._current()
         return self._predictor(model, dtype, Targets(model.prepared.coding.ndim, "float64"))
-
-    # ------------------------------------------------------------ files
-
-    def target_state(self, model: Model) -> dict[str, Any]:
-        coding: NumberCoding = model.prepared.coding
-        state = {"_target_ndim": coding.ndim, "_target_dtype": coding.dtype}
-        return {**state, **super().target_state(model)}
-
-    def restored_coding(self, problem: Problem, values: dict[str, Any]) -> NumberCoding:
-        return NumberCoding(values["_target_ndim"], values["_target_dtype"])
 
 
 @dataclass(frozen=True)

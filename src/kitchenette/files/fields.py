@@ -53,8 +53,9 @@ class Interval:
         below = value <= high if to_high else value < high
         if np.all(above) and np.all(below):
             return None
-        limits = [f"{'at least' if from_low else 'greater than'} {self.low}"] * (low != -inf)
-        limits += [f"{'at most' if to_high else 'less than'} {self.high}"] * (high != inf)
+        limits = [f"{'at least' if from_low else 'greater than'} {self.low}"]
+        limits += [f"{'at most' if to_high else 'less than'} {self.high}"]
+        limits = limits[self.low == -inf : 1 if self.high == inf else 2]
         return " and ".join(limits) or "a number"
 
 

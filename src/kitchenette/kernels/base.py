@@ -170,15 +170,6 @@ def checked_sparse(X: Any) -> Any:
 
     SciPy trusts the indices of a matrix: invalid ones make it read and write memory that is not its
     own. It also remembers whether they are sorted, though somebody has changed them since.
-
-    Parameters
-    ----------
-    X : sparse matrix
-        A matrix of any format, whose arrays may have been changed by anybody.
-
-    Returns
-    -------
-    X : CSR matrix or array
     """
     if X.ndim != 2:
         return X  # refused later, as a dense array is

@@ -218,6 +218,7 @@ def accumulate(
     targets: NDArray[Any],
     coding: TargetCoding,
     weights: Array | None,
+    keys: Keys | None = None,
     *,
     n_sampled: int,
     title: str | None = None,
@@ -228,6 +229,8 @@ def accumulate(
     ----------
     fitted, X, targets, coding, weights
         As for `batch`.
+    keys : ndarray of shape (n_rows,), optional
+        The hash values of the rows and their targets, if they are known.
     n_sampled : int
         The size of the sample; there is none for zero.
     title : str, optional
@@ -248,9 +251,11 @@ def accumulate(
             targets[rows],
             coding,
             None if weights is None else weights[rows],
-            with_keys=n_sampled > 0,
+            with_keys=n_sampled > 0 and keys is None,
             memory=memory,
         )
+        if keys is not None and n_sampled > 0:
+            block = block._replace(keys=keys[rows])
         memory = block.Z if memory is None else memory
         if builder is None:
             dtype = block.Z.dtype  # float64 takes more memory

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,6 +21,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from kitchenette.data.keys import number_of
 from kitchenette.data.rows import refuse_what_is_not_numbers
 from kitchenette.data.targets import array_of_targets, first_text
+from kitchenette.files.fields import Interval, Options, field_values
+from kitchenette.files.registry import storable
 from kitchenette.learning.calibration import BIAS_SPREAD, BIAS_SPREAD_WITHOUT, Calibration
 from kitchenette.learning.leave_one_out import LeaveOneOut
 from kitchenette.learning.linear_model import Validation
@@ -77,6 +79,8 @@ class TargetCoding:
         return outputs
 
 
+@storable
+@dataclass(frozen=True)
 class NoTargets(TargetCoding):
     """One column of zeros in place of targets, for statistics of features alone."""
 
@@ -97,12 +101,13 @@ class NoTargets(TargetCoding):
         """No targets."""
         return
 
-    def check(self, n_targets: int | None) -> None:
+    def check_targets(self, n_targets: int | None) -> None:
         """Refuse statistics of a model file that have targets."""
         if n_targets not in (1, None):
             raise ValueError("the statistics must have one target.")
 
 
+@storable
 @dataclass(frozen=True)
 class NumberCoding(TargetCoding):
     """Targets that are numbers.
@@ -115,8 +120,8 @@ class NumberCoding(TargetCoding):
         The precision of the targets.
     """
 
-    ndim: int
-    dtype: str = "float32"
+    ndim: Annotated[int, Interval(1, 2)]
+    dtype: Annotated[str, Options("float32", "float64")] = "float32"
     classes: ClassVar[None] = None
     codewords: ClassVar[None] = None
 
@@ -186,13 +191,10 @@ class NumberCoding(TargetCoding):
             return Validation()
         return Validation(score=float(np.mean(1 - errors[varying] / spreads[varying])))
 
-    def check(self, n_targets: int | None) -> None:
+    def check_targets(self, n_targets: int | None) -> None:
         """Refuse values of a model file that do not match the number of targets."""
-        several = n_targets not in (1, None)
-        if self.ndim not in (1, 2) or (self.ndim == 1 and several):
-            raise ValueError(f"_target_ndim cannot be {self.ndim}.")
-        if self.dtype not in ("float32", "float64"):
-            raise ValueError("_target_dtype must be float32 or float64.")
+        if self.ndim == 1 and n_targets not in (1, None):
+            raise ValueError(f"{n_targets} targets have two axes.")
 
 
 def _spread(held_out: LeaveOneOut, solution: Solution, errors: Array) -> Array | None:
@@ -244,6 +246,7 @@ class CodeRule:
         return OutputCode.hadamard(n_classes).codewords if self.code == "hadamard" else None
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class ClassCoding(TargetCoding):
     """Targets that are labels of classes, encoded as the positions of the labels.
@@ -259,7 +262,7 @@ class ClassCoding(TargetCoding):
     """
 
     classes: NDArray[Any]
-    rule: CodeRule
+    rule: Any
     codewords: NDArray[np.int8] | None
     dtype: ClassVar[str] = "float32"
     ndim: ClassVar[int] = 1
@@ -379,14 +382,17 @@ class ClassCoding(TargetCoding):
             calibration = Calibration.fit(scores, targets, weights, counts, bias_spread=spread)
         return Validation(_accuracy(scores, targets, weights), calibration)
 
-    def check(self, n_targets: int | None) -> None:
+    def check_targets(self, n_targets: int | None) -> None:
         """Refuse values of a model file that do not match the number of targets."""
         n_targets = self.classes.size if n_targets is None else n_targets
         if self.classes.shape != (n_targets,) or not are_sorted(self.classes):
-            raise ValueError(f"classes_ must be {n_targets} different labels, sorted.")
-        code = self.codewords
-        if code is not None and (code.dtype != np.int8 or OutputCode(code).n_classes != n_targets):
-            raise ValueError("code_ must have a row of int8 numbers for each class.")
+            raise ValueError(f"classes must be {n_targets} different labels, sorted.")
+        if self.codewords is not None and OutputCode(self.codewords).n_classes != n_targets:
+            raise ValueError("codewords must have a row for each class.")
+
+    def to_file(self) -> dict[str, Any]:
+        """Labels and codewords, for a model file; the rule is that of the estimator."""
+        return {**field_values(self), "rule": None}
 
 
 def _accuracy(scores: Array, targets: NDArray[Any], weights: Array) -> float:

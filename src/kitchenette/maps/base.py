@@ -90,22 +90,9 @@ class RowMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParameters,
     ) -> Self:
         """`fit` with sample weights, for parameters that are chosen from data.
 
-        Parameters
-        ----------
-        X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
-            Rows.
-        sample_weight : ndarray of shape (n_rows,), optional
-            How often each row counts; rows of weight zero are ignored.
-        drawn : DrawnRows or FirstRows, optional
-            The rows to choose on, which do not depend on the order of all rows. By default they are
-            drawn by their places, so that the others need not be read.
-        everything : Reducible, optional
-            All rows, where ``X`` is a sample of them, for maps that look at all rows.
-
-        Returns
-        -------
-        self : object
-            The fitted map.
+        Rows of weight zero are ignored. ``drawn`` are the rows to choose on, which do not depend on
+        the order of all rows; by default they are drawn by their places, so that the others need
+        not be read. If ``X`` is a sample, maps that look at all rows get them as ``everything``.
         """
         rows = as_source(X, None, sample_weight)
         if rows.whole() is None:
@@ -136,17 +123,9 @@ class RowMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParameters,
         self.specification_.operator(sample.dtype)
 
     def fit_source(self, source: Source) -> Self:
-        """Fit on a sample of a source; maps that look at all rows do so in a pass.
+        """Fit on a sample of a source, whose columns are numbers.
 
-        Parameters
-        ----------
-        source : Source
-            Rows, whose columns are numbers.
-
-        Returns
-        -------
-        self : object
-            The fitted map.
+        Maps that look at all rows do so in a pass.
         """
         sample = source.sample()
         everything: Reducible = source
@@ -179,21 +158,19 @@ class RowMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParameters,
     ) -> Specification:
         """The specification of a map fitted on data of which this is a sample.
 
-        Parameters
-        ----------
-        sample : ndarray or CSR matrix
-            Checked rows, in the precision of the sampled map.
-        seed : int
-            The seed of all random numbers.
-        sample_weight : ndarray of shape (n_rows,), optional
-            How often each row counts.
-        observed : optional
-            The largest value that `observe` returned, for maps with ``observes``.
-
-        Returns
-        -------
-        specification : Specification
+        ``sample`` are checked rows, in the precision of the sampled map; ``observed`` is the
+        largest value that `observe` returned, for maps with ``observes``.
         """
+
+    def specified(self, sample: Any, seed: int, **values: Any) -> Any:
+        """The specification with these values, and with those that all maps have."""
+        return self.specification_class(
+            n_columns=sample.shape[1],
+            n_components=int(self.n_components),
+            seed=seed,
+            precision=sample.dtype.name,
+            **values,
+        )
 
     def observe(self, rows: Any) -> Any:
         """A statistic of a block of checked rows; `choose` gets its maximum over all blocks."""
@@ -265,17 +242,7 @@ class RowMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParameters,
         return {str(name): KnownColumn("number") for name in names}
 
     def rows(self, X: Any) -> Any:
-        """Check and convert rows to finite float32 or float64, dense or CSR, for `operator`.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
-            Rows.
-
-        Returns
-        -------
-        rows : ndarray or CSR matrix
-        """
+        """Check and convert rows to finite float32 or float64, dense or CSR, for `operator`."""
         if is_table(X):
             numbers = plain_rows(X, vars(self).get("feature_names_in_"))
             rows = check_array(numbers, dtype=FLOATS, ensure_all_finite="allow-nan", estimator=self)
@@ -294,19 +261,8 @@ class RowMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParameters,
         return
 
     def operator(self, rows: Any) -> Operator:
-        """The operator that writes the features of rows of this precision.
-
-        Parameters
-        ----------
-        rows : ndarray or CSR matrix
-            The result of `rows`; only its ``dtype`` is used.
-
-        Returns
-        -------
-        operator : Operator
-        """
-        operator: Operator = self.fitted().operator(rows.dtype)
-        return operator
+        """The operator that writes the features of rows with the precision of ``rows``."""
+        return self.fitted().operator(rows.dtype)
 
     def overflow(self, rows: Any) -> str:
         """The error message for rows of which a feature is not finite."""
@@ -321,8 +277,7 @@ class RowMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParameters,
 
     def identity(self) -> Specification:
         """The specification: equal, up to rounding, for maps that compute the same features."""
-        specification: Specification = self.fitted()
-        return specification
+        return self.fitted()
 
     # ------------------------------------------------------------ files
 
@@ -406,8 +361,7 @@ class KernelMap(RowMap):
     @property
     def kernel_(self) -> Kernel:
         """The kernel with all its parameters chosen."""
-        kernel: Kernel = clone(self.fitted().kernel)  # whoever changes it changes nothing here
-        return kernel
+        return clone(self.fitted().kernel)  # whoever changes it changes nothing here
 
     def resolved_kernel(self, sample: Any, sample_weight: Any) -> Kernel:
         """The kernel with parameters such as "median" chosen from a sample."""

@@ -32,8 +32,7 @@ class CompactMap(RowMap):
     def kernel_(self) -> Kernel:
         """The kernel of the inner map."""
         self.fitted()
-        kernel: Kernel = vars(self)[f"{self.inner_name}_"].kernel_
-        return kernel
+        return vars(self)[f"{self.inner_name}_"].kernel_
 
     @property
     def observes(self) -> bool:  # type: ignore[override]
@@ -66,7 +65,7 @@ class CompactMap(RowMap):
             )
         self.__dict__[f"{self.inner_name}_"] = inner
         all_rows = X if everything is None else everything
-        self.__dict__.update(self.specify(specification, seed, all_rows, sample.dtype))
+        self.__dict__.update(self.specify(specification, seed, all_rows, sample))
         self.fitted().operator(sample.dtype)
 
     def has_row_checks(self) -> bool:
@@ -83,15 +82,14 @@ class CompactMap(RowMap):
     ) -> Specification:
         """The specification of a map fitted on the sample alone."""
         inner = fit_map(self._unfitted_inner(seed), sample, None, sample_weight)
-        specified = self.specify(specification_of(inner, sample), seed, sample, sample.dtype)
-        specification: Specification = specified["specification_"]
-        return specification
+        specified = self.specify(specification_of(inner, sample), seed, sample, sample)
+        return specified["specification_"]
 
     @abstractmethod
-    def specify(self, inner: Specification, seed: int, X: Any, dtype: Any) -> dict[str, Any]:
+    def specify(self, inner: Specification, seed: int, X: Any, sample: Any) -> dict[str, Any]:
         """The fitted attributes, given the specification of the inner map.
 
-        ``X`` is all rows: a table of them, or a `Reducible`.
+        ``X`` is all rows: a table of them, or a `Reducible`. ``sample`` are checked rows.
         """
 
     def _unfitted_inner(self, seed: int) -> Any:

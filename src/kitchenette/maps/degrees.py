@@ -145,7 +145,7 @@ def optimal_counts(
     *,
     exact_at: dict[int, int] | None = None,
 ) -> tuple[NDArray[np.int64], Array]:
-    """The numbers of features per degree that minimize the total variance.
+    """The numbers of features per degree that minimize the total variance, and their expectations.
 
     The variance of degree n is terms[n]^2 variance[n] / count[n], so its optimal count is
     proportional to terms[n] sqrt(variance[n]). Degrees whose optimal count is below one share
@@ -153,12 +153,7 @@ def optimal_counts(
     features. The number of degrees that share is found by trying all. ``exact_at`` maps a term
     to the number of features that estimate it without error, which is tried as its count.
 
-    Returns
-    -------
-    counts : ndarray of shape (n_terms,)
-        The number of features of each degree; their sum is n_features.
-    expected : ndarray of shape (n_terms,)
-        The expectations of the counts. A feature's squared weight is terms / expected.
+    The sum of the counts is n_features. A feature's squared weight is terms / expected.
     """
     spreads = terms * np.sqrt(moments.variance)
     # For a feature of random degree the second moment matters, not the variance. The lower bound
@@ -232,8 +227,7 @@ def check_counts(counts: Any, expected: Any, n_features: int) -> NDArray[np.int6
         raise ValueError("The expected counts must be as many as the counts.")
     if not np.all(np.isfinite(expected) & (expected > 0)):
         raise ValueError("The expected counts must be positive.")
-    found: NDArray[np.int64] = counts
-    return found
+    return counts
 
 
 def _whole_shares(spreads: Array, total: int) -> NDArray[np.int64]:

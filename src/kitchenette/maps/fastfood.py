@@ -22,7 +22,7 @@ from kitchenette.kernels import (
 )
 from kitchenette.maps.degrees import check_counts
 from kitchenette.maps.fourier import FourierMap, FourierSpecification
-from kitchenette.maps.registry import Capability, check_supported, register_map
+from kitchenette.maps.registry import check_supported, register_map
 from kitchenette.maps.series import PAIR_ROWS
 from kitchenette.maps.spherical import (
     check_terms,
@@ -344,20 +344,17 @@ class Fastfood(FourierMap):
     @property
     def projection_(self) -> StructuredProjection:
         """The structured matrix, drawn on access."""
-        projection: StructuredProjection = self.fitted().projections()
-        return projection
+        return self.fitted().projections()
 
     @property
     def template_spread_(self) -> float:
         """The t of local features."""
-        spread: float = self.fitted().template_spread
-        return spread
+        return self.fitted().template_spread
 
     @property
     def template_terms_(self) -> NDArray[Any]:
         """The terms of the exponents of local features that do not depend on the row."""
-        terms: NDArray[Any] = self.fitted().template_terms()
-        return terms
+        return self.fitted().template_terms()
 
     def check_parameters(self) -> None:
         super().check_parameters()
@@ -385,11 +382,9 @@ class Fastfood(FourierMap):
         elif self.features == "local":
             spread = self.template_spread
             spread = best_spread(kernel, sample) if spread is None else float(spread)
-        return FastfoodSpecification(
-            n_columns=n_columns,
-            n_components=n,
-            seed=seed,
-            precision=sample.dtype.name,
+        return self.specified(
+            sample,
+            seed,
             kernel=kernel,
             features=self.features,
             projection=self.projection,
@@ -460,25 +455,4 @@ def _reason(kernel: Kernel) -> str | None:
     return "is not a kernel of the distance |x - y| or of the inner product <x, y>"
 
 
-def _cost(kernel: Kernel, n_columns: int, n_components: int) -> float:
-    block = padded_block(n_columns)
-    degree = getattr(kernel, "last_degree", None) or 4
-    of_nonlinearity = (
-        2 * degree if isinstance(kernel, DotProductKernel | SphericalPolynomial) else 8
-    )
-    return max(n_components, block) * (2.0 * np.log2(block) + 4 + of_nonlinearity)
-
-
-register_map(
-    Capability(
-        map_name="Fastfood",
-        supports=_reason,
-        cost=_cost,
-        variance="about (1 - exp(-v^2))^2 / n_components less v^4 exp(-v^2) / n_components for the "
-        "Gaussian kernel and v = |x - y| / length_scale (orthogonal)",
-        make=lambda kernel, n_components, random_state: Fastfood(
-            kernel, n_components, random_state=random_state
-        ),
-        rank=1,
-    )
-)
+register_map(Fastfood, supports=_reason, rank=1)

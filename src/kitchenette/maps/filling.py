@@ -26,23 +26,10 @@ MEDIAN_ROWS, MEDIAN_NUMBERS = 1000, 1 << 22  # of which medians are found in a f
 def with_map(
     columns: Prepared, feature_map: Any, sample: Block, everything: Reducible | None = None
 ) -> Prepared:
-    """A preparation of columns followed by a map, which is fitted on prepared rows.
+    """A preparation of columns followed by a map, of the class of ``columns``.
 
-    Parameters
-    ----------
-    columns : PreparedMap
-        The preparation, without a map.
-    feature_map : transformer
-        The map of the prepared columns; it is not changed.
-    sample : Block
-        A sample of the rows, with targets and weights if there are any.
-    everything : Reducible, optional
-        All rows, for maps that look at all of them.
-
-    Returns
-    -------
-    fitted : PreparedMap
-        Of the class of ``columns``.
+    A copy of ``feature_map`` is fitted on the prepared rows of the sample; ``everything`` are all
+    rows, for maps that look at all of them.
     """
     prepared = columns.prepared_rows(sample.X)
     inner = fit_map(
@@ -67,18 +54,8 @@ def with_map(
 def filled_map(feature_map: Any, sample: Block, everything: Any = None) -> PreparedMap:
     """A map of an array with missing values, which are filled as those of a table are.
 
-    Parameters
-    ----------
-    feature_map : transformer
-        The map of the filled columns and of indicator columns; it is not changed.
-    sample : Block
-        A sample of the rows, with targets and weights if there are any.
-    everything : Source or RowsInMemory, optional
-        All rows, for maps that look at all of them.
-
-    Returns
-    -------
-    fitted : PreparedMap
+    A copy of ``feature_map`` is fitted on the filled columns and indicator columns of the sample;
+    ``everything`` are all rows, for maps that look at all of them.
     """
     if everything is not None:
         check_missing_allowed(everything.rules)

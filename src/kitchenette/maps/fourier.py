@@ -92,8 +92,7 @@ class FourierMap(KernelMap):
     @property
     def n_frequencies_(self) -> int:
         """The number of frequencies: half of n_components, rounded up, for "sincos"."""
-        n_frequencies: int = self.fitted().n_frequencies
-        return n_frequencies
+        return self.fitted().n_frequencies
 
     @property
     def frequencies_(self) -> NDArray[Any]:
@@ -101,11 +100,9 @@ class FourierMap(KernelMap):
 
         They are computed on access; the map itself may need far less memory.
         """
-        frequencies: NDArray[Any] = self.fitted().frequencies()
-        return frequencies
+        return self.fitted().frequencies()
 
     @property
     def offsets_(self) -> NDArray[Any]:
         """The random phases."""
-        offsets: NDArray[Any] = self.fitted().offsets()
-        return offsets
+        return self.fitted().offsets()

@@ -16,7 +16,7 @@ from kitchenette.files.registry import storable
 from kitchenette.kernels import Gaussian, Kernel, ShiftInvariantKernel, Spectrum
 from kitchenette.kernels.spectra import chi
 from kitchenette.maps.fourier import FourierMap, FourierSpecification
-from kitchenette.maps.registry import Capability, check_supported, register_map
+from kitchenette.maps.registry import check_supported, register_map
 from kitchenette.parameters import check_choice
 from kitchenette.sketching.dense import PANEL, dense_operator
 from kitchenette.sketching.operators import Operator
@@ -198,11 +198,9 @@ class RandomKitchenSinks(FourierMap):
     def choose(
         self, sample: Any, seed: int, sample_weight: Any = None, observed: Any = None
     ) -> KitchenSinksSpecification:
-        return KitchenSinksSpecification(
-            n_columns=sample.shape[1],
-            n_components=int(self.n_components),
-            seed=seed,
-            precision=sample.dtype.name,
+        return self.specified(
+            sample,
+            seed,
             kernel=self.resolved_kernel(sample, sample_weight),
             features=self.features,
             kind=self.frequencies,
@@ -259,18 +257,11 @@ def _quasi(
 
 
 register_map(
-    Capability(
-        map_name="RandomKitchenSinks",
-        supports=lambda kernel: (
-            None
-            if isinstance(kernel, ShiftInvariantKernel)
-            else "is not a kernel of the difference x - y of two rows"
-        ),
-        cost=lambda kernel, n_columns, n_components: float(n_columns) * n_components,
-        variance="(1 + k(2 (x - y)) - 2 k(x - y)^2) / n_components",
-        make=lambda kernel, n_components, random_state: RandomKitchenSinks(
-            kernel, n_components, random_state=random_state
-        ),
-        rank=2,
-    )
+    RandomKitchenSinks,
+    supports=lambda kernel: (
+        None
+        if isinstance(kernel, ShiftInvariantKernel)
+        else "is not a kernel of the difference x - y of two rows"
+    ),
+    rank=2,
 )

@@ -172,8 +172,7 @@ class _Prepared(Operator):
 
     def write(self, rows: Any, out: NDArray[Any]) -> bool:
         if sp.issparse(rows) and self.preparation.keeps_zeros:
-            fine: bool = self.second.write(self.preparation.sparse_rows(rows), out)
-            return fine
+            return self.second.write(self.preparation.sparse_rows(rows), out)
         return super().write(rows, out)  # type: ignore[safe-super]
 
     def linear(self, weights: ArrayLike, intercept: ArrayLike) -> Linear:
@@ -185,14 +184,12 @@ class _Prepared(Operator):
     def add_transposed(self, rows: Any, factors: NDArray[Any], out: NDArray[np.float64]) -> bool:
         if sp.issparse(rows) and self.preparation.keeps_zeros:
             prepared = self.preparation.sparse_rows(rows)
-            fine: bool = self.second.add_transposed(prepared, factors, out)
-            return fine
+            return self.second.add_transposed(prepared, factors, out)
         return super().add_transposed(rows, factors, out)
 
     def gradient(self, rows: Any, *args: Any) -> float:
         if sp.issparse(rows) and self.preparation.keeps_zeros:
-            total: float = self.second.gradient(self.preparation.sparse_rows(rows), *args)
-            return total
+            return self.second.gradient(self.preparation.sparse_rows(rows), *args)
         return super().gradient(rows, *args)
 
     def collapse(self, weights: NDArray[Any]) -> tuple[Operator, NDArray[Any]]:

@@ -27,19 +27,6 @@ class PreparedMap(RowMap):
     native prediction. `kitchenette.maps.protocol.fitted_map` makes it from a fitted pipeline; it
     is not fitted itself. In a loaded model it stands for the pipeline that was saved.
 
-    Attributes
-    ----------
-    specification_ : PreparedSpecification
-        The preparation and the map.
-    n_features_in_ : int
-        The number of columns.
-    feature_names_in_ : ndarray of str
-        Their names, if they had any.
-    map_ : map or None
-        The fitted map of the prepared columns.
-    by_name_ : bool
-        Whether columns of data frames are found by name, in any order.
-
     Examples
     --------
     >>> import numpy as np
@@ -56,8 +43,8 @@ class PreparedMap(RowMap):
 
     specification_class = PreparedSpecification
     specification_: PreparedSpecification
-    map_: RowMap | None
-    by_name_: bool
+    map_: RowMap | None  # the fitted map of the prepared columns
+    by_name_: bool  # whether columns of data frames are found by name, in any order
 
     def __init__(self) -> None:
         pass
@@ -107,15 +94,8 @@ class PreparedMap(RowMap):
     def rows(self, X: Any) -> Any:
         """Check and convert rows: names, strings to codes, no infinite numbers.
 
-        Parameters
-        ----------
-        X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
-            Rows as the pipeline takes them. Missing numbers (NaN) are accepted here; features of
-            them that no step fills are refused by the operator.
-
-        Returns
-        -------
-        rows : ndarray or CSR matrix
+        Missing numbers (NaN) are accepted here; the operator refuses features of them that no step
+        fills.
         """
         specification: PreparedSpecification = self.fitted()
         if not self._is_plain(X):

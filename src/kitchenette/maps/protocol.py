@@ -33,12 +33,7 @@ from kitchenette.sketching.specification import Cost, Specification
 
 @runtime_checkable
 class FittedMap(Protocol):
-    """A fitted feature map.
-
-    Attributes
-    ----------
-    n_features_out_ : int
-        The number of features.
+    """A fitted feature map with ``n_features_out_`` features.
 
     Examples
     --------
@@ -59,72 +54,28 @@ class FittedMap(Protocol):
         """The number of features."""
 
     def rows(self, X: Any) -> Any:
-        """Check and convert a user's rows to the form that `operator` takes.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
-            Rows as users pass them.
-
-        Returns
-        -------
-        rows : ndarray or CSR matrix
-        """
+        """Check a user's rows and convert them to the array or CSR matrix that `operator` takes."""
 
     def operator(self, rows: Any) -> Operator:
-        """The operator that writes the features of rows of this precision into memory.
+        """The operator that writes the features of ``rows`` into memory, in their precision.
 
         Its method ``collapse`` gives a cheaper operator for prediction if the last step is linear.
-
-        Parameters
-        ----------
-        rows : ndarray or CSR matrix
-            Rows from the method `rows`; their precision chooses the operator.
-
-        Returns
-        -------
-        operator : Operator
         """
 
     def overflow(self, rows: Any) -> str:
-        """The error message for rows of which a feature is not finite.
-
-        Parameters
-        ----------
-        rows : ndarray or CSR matrix
-            Rows from the method `rows`.
-
-        Returns
-        -------
-        message : str
-        """
+        """The error message for ``rows``, checked by `rows`, with a feature that is not finite."""
 
     def for_inference(self) -> Self:
-        """A map that computes the same features, without the data for further fitting.
-
-        Returns
-        -------
-        fitted : FittedMap
-        """
+        """A map that computes the same features, without the data for further fitting."""
 
     def identity(self) -> Any:
-        """A value that is equal, up to rounding, for maps that compute the same features.
-
-        Returns
-        -------
-        identity : object
-        """
+        """A value that is equal, up to rounding, for maps that compute the same features."""
 
 
 class TransformerMap:
-    """Any scikit-learn transformer that treats rows one by one, as a `FittedMap`.
+    """Any fitted scikit-learn transformer that treats rows one by one, as a `FittedMap`.
 
-    Parameters
-    ----------
-    estimator : fitted transformer
-        Its ``transform`` is called for blocks of rows.
-    X : array-like, sparse matrix or data frame
-        Rows; the first is transformed to find the number of features and their precision.
+    The first row of ``X`` is transformed to find the number of features and their precision.
 
     Examples
     --------
@@ -173,17 +124,7 @@ class TransformerMap:
 
 
 class TransformerOperator(Operator):
-    """Features by the ``transform`` of a scikit-learn transformer.
-
-    Parameters
-    ----------
-    estimator : fitted transformer
-        Its ``transform`` is called.
-    n_features : int
-        The number of features.
-    dtype : dtype
-        Their precision.
-    """
+    """Features by the ``transform`` of a fitted scikit-learn transformer."""
 
     def __init__(self, estimator: Any, n_features: int, dtype: np.dtype[Any]):
         self.n_columns = getattr(estimator, "n_features_in_", 0)
@@ -220,17 +161,7 @@ def _dense(Z: Any) -> NDArray[Any]:
 
 
 def thawed(estimator: Any) -> Any:
-    """The estimator without the `FrozenEstimator` objects around it.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Any estimator.
-
-    Returns
-    -------
-    estimator : estimator
-    """
+    """The estimator without the `FrozenEstimator` objects around it."""
     while isinstance(estimator, FrozenEstimator):
         estimator = estimator.estimator
     return estimator
@@ -247,21 +178,10 @@ def frozen_like(estimator: Any, fitted: Any) -> Any:
 
 
 def fitted_map(estimator: Any, X: Any) -> FittedMap:
-    """A fitted transformer as a `FittedMap`.
+    """A fitted transformer that treats rows one by one as a `FittedMap`; ``X`` are rows it accepts.
 
     Pipelines of steps that `kitchenette.maps.translation` knows become a `PreparedMap`; any other
     transformer that is not a `FittedMap` is wrapped in a `TransformerMap`.
-
-    Parameters
-    ----------
-    estimator : fitted transformer
-        A feature map, or any transformer that treats rows one by one.
-    X : array-like, sparse matrix or data frame
-        Rows that the transformer accepts.
-
-    Returns
-    -------
-    fitted : FittedMap
 
     Examples
     --------
@@ -294,29 +214,10 @@ def fit_map(
 ) -> Any:
     """A fitted copy of a transformer; a frozen one is not fitted again.
 
-    Parameters
-    ----------
-    estimator : transformer
-        It is not changed.
-    X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
-        Rows.
-    y : array-like, optional
-        Targets, passed to ``fit``.
-    sample_weight : array-like of shape (n_rows,), optional
-        Weights, for transformers that have a method ``fit_supervised``, which gets the targets
-        too, or ``fit_rows``; others ignore them.
-    population : int, optional
-        The number of rows of which these are a sample, for ``fit_supervised``.
-    copies : ndarray of shape (n_rows,), optional
-        How often each row of such a sample was there.
-    drawn : DrawnRows or FirstRows, optional
-        The rows to choose on, for transformers that have one of these methods.
-    everything : Reducible, optional
-        All rows, where ``X`` is a sample of them, for maps that look at all rows.
-
-    Returns
-    -------
-    fitted : transformer
+    Transformers with a method ``fit_supervised`` get targets, weights, the number ``population``
+    of rows of which these are a sample, and how often each row of it was there (``copies``).
+    Those with ``fit_rows`` get weights; others ignore them. Both get the rows to choose on
+    (``drawn``), and maps that look at all rows get ``everything``, where ``X`` is a sample.
     """
     made = clone(estimator)
     if is_frozen(made):
@@ -324,8 +225,14 @@ def fit_map(
     if hasattr(made, "fit_supervised"):
         if not isinstance(drawn, DrawnRows):
             return made.fit_supervised(X, y, sample_weight, population, copies)
-        sample_weight, population = drawn.sample_weight, drawn.population
-        return made.fit_supervised(drawn.X, drawn.y, sample_weight, population, drawn.copies)
+        return made.fit_supervised(
+            drawn.X,
+            drawn.y,
+            drawn.sample_weight,
+            drawn.population if population is None else population,
+            drawn.copies,
+            drawn.keys,
+        )
     if drawn is None and copies is not None:  # rows of a sample, in the order of their keys
         drawn = FirstRows(X, sample_weight)
     if everything is not None and getattr(made, "observes", False):
@@ -361,28 +268,14 @@ class ForeignSpecification(Specification):
     def draw(self, dtype: np.dtype[Any]) -> Operator:
         if isinstance(self.fitted, TransformerMap):
             return TransformerOperator(self.fitted.estimator, self.n_components, dtype)
-        operator: Operator = self.fitted.operator(np.empty((0, self.n_columns), dtype))
-        return operator
+        return self.fitted.operator(np.empty((0, self.n_columns), dtype))
 
     def cost(self) -> Cost:
         return Cost(0, 0)
 
 
 def specification_of(estimator: Any, X: Any) -> Specification:
-    """The specification of a fitted transformer.
-
-    Parameters
-    ----------
-    estimator : fitted transformer
-        A map of this package, or any transformer that treats rows one by one.
-    X : ndarray or sparse matrix of shape (n_rows, n_columns)
-        Rows that it accepts.
-
-    Returns
-    -------
-    specification : Specification
-        That of the map, or a `ForeignSpecification`.
-    """
+    """The specification of a fitted map or, for rows like ``X``, of any fitted transformer."""
     fitted = fitted_map(estimator, X)
     identity = fitted.identity()
     if isinstance(identity, Specification):
@@ -394,15 +287,6 @@ def specification_of(estimator: Any, X: Any) -> Specification:
 
 def map_difference(a: FittedMap, b: FittedMap) -> str | None:
     """The name of the first attribute in which two fitted maps differ, or None.
-
-    Parameters
-    ----------
-    a, b : FittedMap
-        Fitted maps.
-
-    Returns
-    -------
-    name : str or None
 
     Examples
     --------

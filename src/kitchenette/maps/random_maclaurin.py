@@ -40,14 +40,14 @@ from kitchenette.maps.fastfood import Fastfood
 from kitchenette.maps.fourier import FourierMap
 from kitchenette.maps.kitchen_sinks import RandomKitchenSinks
 from kitchenette.maps.protocol import fit_map, specification_of
-from kitchenette.maps.registry import Capability, check_supported, register_map
+from kitchenette.maps.registry import check_supported, register_map
 from kitchenette.maps.series import PAIR_ROWS, SeriesMap, SeriesSpecification, check_range
 from kitchenette.maps.tensor_sketch import TensorSketch
 from kitchenette.parameters import check_choice
-from kitchenette.sketching.combinations import ColumnProducts, concatenate, exact_columns
+from kitchenette.sketching.combinations import ColumnProducts, concatenate
 from kitchenette.sketching.dense import PANEL
 from kitchenette.sketching.gaussian_products import draw_gaussian_products
-from kitchenette.sketching.operators import Operator
+from kitchenette.sketching.operators import Operator, affine
 from kitchenette.sketching.products import (
     draw_hadamard_products,
     draw_rademacher_products,
@@ -67,7 +67,7 @@ PILOT_COLUMNS = 1024  # columns that estimate the second moment of a user's inne
 class ExactPart(NamedTuple):
     """Columns that represent the degrees 0 and 1 without error."""
 
-    constants: tuple[float, ...]  # empty or one value
+    constant: float  # zero if no column is constant
     slope: float  # the factor of the row itself, or zero if the row is not included
     n_features: int
 
@@ -95,7 +95,7 @@ class MaclaurinSpecification(SeriesSpecification):
         exact = self.exact_part()
         operators: list[Operator] = []
         if exact.n_features:
-            operators.append(exact_columns(self.n_columns, dtype, exact.constants, exact.slope))
+            operators.append(affine(self.n_columns, exact.constant, exact.slope, dtype))
         if exact.n_features < self.n_components:
             operators.append(self._draw_products(dtype))
         return concatenate(operators, self.n_columns)
@@ -125,11 +125,10 @@ class MaclaurinSpecification(SeriesSpecification):
     def exact_part(self) -> ExactPart:
         """The columns that represent the degrees 0 and 1 exactly; none unless ``h01``."""
         if not self.h01:
-            return ExactPart((), 0.0, 0)
+            return ExactPart(0.0, 0.0, 0)
         series = self.series
         constant, slope = np.sqrt([series.term(0), series.term(1) / series.largest]).tolist()
-        constants = (constant,) if constant > 0 else ()
-        return ExactPart(constants, slope, len(constants) + self.n_columns * (slope > 0))
+        return ExactPart(constant, slope, (constant > 0) + self.n_columns * (slope > 0))
 
     def random_part(self) -> tuple[Series, int]:
         """The series without its exact part, and the number of random features."""
@@ -157,7 +156,7 @@ class MaclaurinSpecification(SeriesSpecification):
         """The degree of each feature, the exact ones first: the constant, then the row."""
         exact = self.exact_part()
         degrees = np.ones(exact.n_features, dtype=np.int32)
-        degrees[: len(exact.constants)] = 0
+        degrees[: int(exact.constant > 0)] = 0
         return np.concatenate([degrees, self.random_degrees()[0]])
 
     # ------------------------------------------------------------ files of unknown origin
@@ -386,11 +385,9 @@ class RandomMaclaurin(SeriesMap):
             observed = self.observe(sample)
         series = cut_series(function, largest_value(inner, observed))
         check_range(kernel, series, sample.dtype)
-        chosen = MaclaurinSpecification(
-            n_columns=sample.shape[1],
-            n_components=int(self.n_components),
-            seed=seed,
-            precision=sample.dtype.name,
+        chosen = self.specified(
+            sample,
+            seed,
             kernel=kernel,
             last_degree=int(series.degrees[-1]),
             largest=float(series.largest),
@@ -571,21 +568,4 @@ def _reason(kernel: Kernel) -> str | None:
     return None if isinstance(kernel, DotProductKernel) else "is not a kernel of inner products"
 
 
-def _cost(kernel: Kernel, n_columns: int, n_components: int) -> float:
-    block, degree = padded_block(n_columns), parts(kernel)[0].last_degree or 8
-    return degree * (n_components + block * np.log2(2 * block))
-
-
-register_map(
-    Capability(
-        map_name="RandomMaclaurin",
-        supports=_reason,
-        cost=_cost,
-        variance="the sum of a_n^2 (m^n - <x, y>^(2 n)) / c_n over the degrees n, of which c_n "
-        "features are, with m = |x|^2 |y|^2 + 2 (<x, y>^2 - sum of x_i^2 y_i^2)",
-        make=lambda kernel, n_components, random_state: RandomMaclaurin(
-            kernel, n_components, random_state=random_state
-        ),
-        rank=0,
-    )
-)
+register_map(RandomMaclaurin, supports=_reason, rank=0)

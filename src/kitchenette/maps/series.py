@@ -85,8 +85,7 @@ class SeriesMap(KernelMap):
     @property
     def degrees_(self) -> NDArray[np.int32]:
         """The degree of each feature."""
-        degrees: NDArray[np.int32] = self.fitted().feature_degrees()
-        return degrees
+        return self.fitted().feature_degrees()
 
     @property
     def truncation_(self) -> float:
@@ -97,8 +96,7 @@ class SeriesMap(KernelMap):
         )
 
     def has_row_checks(self) -> bool:
-        is_cut: bool = self.fitted().is_cut()
-        return is_cut
+        return self.fitted().is_cut()
 
     def check_rows(self, rows: Any) -> None:
         """Warn of rows so long that the truncation error of the series is large."""

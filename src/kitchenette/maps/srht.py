@@ -97,9 +97,4 @@ class SRHT(RowMap):
     def choose(
         self, sample: Any, seed: int, sample_weight: Any = None, observed: Any = None
     ) -> SRHTSpecification:
-        return SRHTSpecification(
-            n_columns=sample.shape[1],
-            n_components=int(self.n_components),
-            seed=seed,
-            precision=sample.dtype.name,
-        )
+        return self.specified(sample, seed)

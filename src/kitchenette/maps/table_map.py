@@ -44,23 +44,8 @@ class TableMap(PreparedMap):
 
     Columns are found by name, in any order; others are ignored, and so are identifiers, which
     predictions do not need. Categories, medians and the map itself are numbers of the model, which
-    files contain. The estimators make it when they
-    are fitted on a source of named columns, or on a data frame with strings, categories or
-    missing values.
-
-    Attributes
-    ----------
-    specification_ : PreparedSpecification
-        The codes of categories, the preparation and the map.
-    n_features_in_ : int
-        The number of columns.
-    feature_names_in_ : ndarray of str
-        Their names.
-    map_ : map or None
-        The fitted map of the prepared columns, for example an `AutoMap`; None if it is not one of
-        this package.
-    choice_ : Choice
-        What an `AutoMap` of the prepared columns tried, and why; other maps have none.
+    files contain. The estimators make it when they are fitted on a source of named columns, or on
+    a data frame with strings, categories or missing values.
 
     Examples
     --------
@@ -84,25 +69,11 @@ class TableMap(PreparedMap):
         rules: ColumnRules | None = None,
         everything: Any = None,
     ) -> Self:
-        """The map fitted on a sample of a table.
+        """The map fitted on a sample of a table, with targets and weights if there are any.
 
-        Parameters
-        ----------
-        feature_map : transformer
-            The map of the prepared columns; it is not changed.
-        schema : Schema
-            The columns.
-        sample : Block
-            A sample of the rows, as a table, with targets and weights if there are any.
-        rules : ColumnRules, optional
-            How columns become numbers.
-        everything : Reducible, optional
-            All rows, for maps that look at all of them. In a source of three passes, categories
-            and missing values are looked up there instead of in the sample.
-
-        Returns
-        -------
-        fitted : TableMap
+        ``feature_map``, the map of the prepared columns, is not changed. ``everything`` are all
+        rows, for maps that look at all of them; in a source of three passes, categories and
+        missing values are looked up there instead of in the sample.
         """
         rules = ColumnRules() if rules is None else rules
         dated = [column.name for column in schema if column.kind == "date"]
@@ -169,17 +140,7 @@ class TableMap(PreparedMap):
         return selected(table_of(X), names)
 
     def rows(self, X: Any) -> Any:
-        """Check and convert rows: columns by name, a number for every value.
-
-        Parameters
-        ----------
-        X : pyarrow.Table, data frame, or array of shape (n_rows, n_columns)
-            Rows; the columns of an array must be in the order of fitting.
-
-        Returns
-        -------
-        rows : ndarray of shape (n_rows, n_columns)
-        """
+        """Check and convert rows: columns by name, or in the order of fitting for an array."""
         if is_table(X) or is_frame(X) or isinstance(X, Mapping):
             rows = self._coded_table(self.table(X))
         else:
@@ -263,8 +224,7 @@ class TableCoder(Coder):
 
     def __call__(self, X: Any) -> NDArray[np.float64]:
         if is_table(X) or (is_frame(X) and getattr(X, "ndim", 2) == 2):
-            rows: NDArray[np.float64] = self._fitted.rows(X)
-            return rows
+            return self._fitted.rows(X)
         if isinstance(X, Mapping) or (hasattr(X, "index") and hasattr(X, "get")):
             if any(name not in X for name in self._read):
                 refuse_missing_columns(self._read, [*X.keys()])

@@ -221,29 +221,19 @@ class TEFM(CompactMap):
                 "partial_fit adds rows are missing."
             )
         # A single assignment, so that an error leaves the map unchanged.
-        specification = self.specification_
-        self.range_ = _added(
-            self.range_, specification.base, specification.seed, X, self, specification.n_components
-        )
+        own = self.specification_
+        self.range_ = RangeOf(self, own.base, own.seed, own.n_components).added(self.range_, X)
         return self
 
-    def specify(self, inner: Specification, seed: int, X: Any, dtype: Any) -> dict[str, Any]:
-        n = int(self.n_components)
+    def specify(self, inner: Specification, seed: int, X: Any, sample: Any) -> dict[str, Any]:
         rows: Reducible = X if hasattr(X, "reduced") else RowsInMemory(X)
-        found = rows.reduced(RangeOf(self, inner, seed, n))
+        found = rows.reduced(RangeOf(self, inner, seed, int(self.n_components)))
         basis = _orthonormal_basis(found.sums)
         for _ in range(self.power_iterations):
             sums = rows.reduced(PowerOf(self, inner, basis))
             found = replace(found, sums=sums)
             basis = _orthonormal_basis(sums)
-        specification = TEFMSpecification(
-            n_columns=inner.n_columns,
-            n_components=n,
-            seed=seed,
-            precision=dtype.name,
-            base=inner,
-            basis=basis,
-        )
+        specification = self.specified(sample, seed, base=inner, basis=basis)
         return {"specification_": specification, "range_": found, "_basis_of": found}
 
     def check_parameters(self) -> None:
@@ -270,8 +260,7 @@ class TEFM(CompactMap):
     @property
     def basis_(self) -> Matrix:
         """Q, computed by a QR decomposition on the first access after rows were added."""
-        basis: Matrix = self.fitted().basis
-        return basis
+        return self.fitted().basis
 
     @property
     def n_rows_seen_(self) -> int:
@@ -348,11 +337,50 @@ class RangeOf:
         # number of another.
         nothing = np.zeros((self.base.n_components, self.n_components))
         before = Range(nothing, block.start, block.start, self.owner.method)
-        found = _added(before, self.base, self.seed, block.X, self.owner, self.n_components)
+        found = self.added(before, block.X)
         return replace(found, n_rows=found.n_rows - block.start)
 
     def combined(self, a: Range, b: Range) -> Range:
         return Range(a.sums + b.sums, a.n_rows + b.n_rows, max(a.n_blocks, b.n_blocks), a.method)
+
+    def added(self, found: Range, X: Any) -> Range:
+        """A new range that includes F' Theta of more rows."""
+        return (self._gaussian if found.method == "gaussian" else self._srht)(found, table(X))
+
+    def _gaussian(self, found: Range, X: Any) -> Range:
+        stream, row, sums = Stream(self.seed, "range finder"), found.n_rows, found.sums.copy()
+        for Z in _base_features(self.base, X, self.owner):
+            # Row i of Theta depends on the number i of the data row alone, not on the batches.
+            sums += Z.T @ stream.normals(Z.shape[0], self.n_components, first=row, dtype=Z.dtype)
+            row += Z.shape[0]
+        return replace(found, sums=sums, n_rows=row)
+
+    def _srht(self, found: Range, X: Any) -> Range:
+        n = self.n_components
+        size = padded_block(max(n, FEWEST_ROWS))
+        # H over all rows is a Kronecker product: its sampled row k is row coordinates[k] of H
+        # within a block, with signs from row outer[k] of H over the blocks.
+        coordinates = Stream(self.seed, "srht rows").permutations(1, size)[0, :n]
+        outer = Stream(self.seed, "srht blocks").words(1, n)[0]
+        signs, places = Stream(self.seed, "srht signs"), Stream(self.seed, "srht places")
+        sums, j, n_rows = found.sums.copy(), found.n_blocks, found.n_rows
+        for Z in _base_features(self.base, X, self.owner, size):
+            sign = signs.signs(1, size, first=j)[0, : len(Z), None]
+            # Rows are put at random places of the block: if few adjacent places are filled, groups
+            # of coordinates of the Hadamard transform are equal, and sampling them wastes
+            # components.
+            place = places.permutations(1, size, first=j)[0, : len(Z)]
+            odd = (np.bitwise_count(outer & np.uint64(j)) & 1).astype(bool)
+            step = max(FEWEST_COLUMNS, WIDE_BYTES // (Z.dtype.itemsize * size))
+            for columns in slices(sums.shape[0], step):
+                padded = np.zeros((size, columns.stop - columns.start), dtype=Z.dtype)
+                padded[place] = Z[:, columns] * sign
+                picked = fwht(padded, axis=0, overwrite_x=True)[coordinates]
+                picked[odd] *= -1
+                sums[columns] += picked.T
+            j += 1
+            n_rows += len(Z)
+        return replace(found, sums=sums, n_rows=n_rows, n_blocks=j)
 
 
 @dataclass(frozen=True)
@@ -392,51 +420,6 @@ def _base_features(
                 f"{owner.overflow_advice}"
             )
         yield Z
-
-
-def _added(
-    found: Range, base: Specification, seed: int, X: Any, owner: TEFM, n_components: int
-) -> Range:
-    """A new range that includes F' Theta of more rows."""
-    add = _add_gaussian if found.method == "gaussian" else _add_srht
-    return add(found, base, seed, table(X), owner, n_components)
-
-
-def _add_gaussian(
-    found: Range, base: Specification, seed: int, X: Any, owner: TEFM, n: int
-) -> Range:
-    stream, row, sums = Stream(seed, "range finder"), found.n_rows, found.sums.copy()
-    for Z in _base_features(base, X, owner):
-        # Row i of Theta depends on the number i of the data row alone, not on the batches.
-        sums += Z.T @ stream.normals(Z.shape[0], n, first=row, dtype=Z.dtype)
-        row += Z.shape[0]
-    return replace(found, sums=sums, n_rows=row)
-
-
-def _add_srht(found: Range, base: Specification, seed: int, X: Any, owner: TEFM, n: int) -> Range:
-    size = padded_block(max(n, FEWEST_ROWS))
-    # H over all rows is a Kronecker product: its sampled row k is row coordinates[k] of H within
-    # a block, with signs from row outer[k] of H over the blocks.
-    coordinates = Stream(seed, "srht rows").permutations(1, size)[0, :n]
-    outer = Stream(seed, "srht blocks").words(1, n)[0]
-    signs, places = Stream(seed, "srht signs"), Stream(seed, "srht places")
-    sums, j, n_rows = found.sums.copy(), found.n_blocks, found.n_rows
-    for Z in _base_features(base, X, owner, size):
-        sign = signs.signs(1, size, first=j)[0, : len(Z), None]
-        # Rows are put at random places of the block: if few adjacent places are filled, groups of
-        # coordinates of the Hadamard transform are equal, and sampling them wastes components.
-        place = places.permutations(1, size, first=j)[0, : len(Z)]
-        odd = (np.bitwise_count(outer & np.uint64(j)) & 1).astype(bool)
-        step = max(FEWEST_COLUMNS, WIDE_BYTES // (Z.dtype.itemsize * size))
-        for columns in slices(sums.shape[0], step):
-            padded = np.zeros((size, columns.stop - columns.start), dtype=Z.dtype)
-            padded[place] = Z[:, columns] * sign
-            picked = fwht(padded, axis=0, overwrite_x=True)[coordinates]
-            picked[odd] *= -1
-            sums[columns] += picked.T
-        j += 1
-        n_rows += len(Z)
-    return replace(found, sums=sums, n_rows=n_rows, n_blocks=j)
 
 
 def _orthonormal_basis(A: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -14,13 +14,13 @@ from sklearn.utils.extmath import safe_sparse_dot
 from kitchenette.files.registry import storable
 from kitchenette.kernels import DotProductKernel, Exponential, Gaussian, Kernel, Polynomial
 from kitchenette.maps.degrees import Moments, cut_series, moments_of, optimal_counts
-from kitchenette.maps.registry import Capability, check_supported, register_map
+from kitchenette.maps.registry import check_supported, register_map
 from kitchenette.maps.series import PAIR_ROWS, SeriesMap, SeriesSpecification, check_range
 from kitchenette.parameters import check_choice, check_count
 from kitchenette.sketching.combinations import (
+    Constants,
     GaussianRowFactor,
     concatenate,
-    exact_columns,
     largest_squared_norm,
     squared_norms,
 )
@@ -30,7 +30,7 @@ from kitchenette.sketching.count_sketch import (
     tensor_power_sketch,
     transform_plan,
 )
-from kitchenette.sketching.operators import Operator
+from kitchenette.sketching.operators import Operator, affine
 from kitchenette.sketching.random import Stream
 from kitchenette.sketching.specification import PROBES, Cost
 
@@ -81,8 +81,12 @@ class TensorSketchSpecification(SeriesSpecification):
         operators: list[Operator] = []
         for share in self.shares():
             if share.degree == 0:
-                constants = [float(np.sqrt(share.squared_weight / share.size))] * share.size
-                operators.append(exact_columns(self.n_columns, dtype, constants))
+                constant = float(np.sqrt(share.squared_weight / share.size))
+                operators.append(
+                    affine(self.n_columns, constant, 0.0, dtype)
+                    if share.size == 1
+                    else Constants(self.n_columns, share.size, constant, dtype)
+                )
             operators.extend(self._drawn(sketch, dtype) for sketch in self._sketches(share))
         whole = concatenate(operators, self.n_columns)
         if isinstance(self.kernel, Gaussian):
@@ -95,9 +99,10 @@ class TensorSketchSpecification(SeriesSpecification):
             buckets,
             signs * sketch.column_scales,
             sketch.size,
+            self.n_columns,
             dtype,
             frequency=self.output == "frequency",
-        ).operator(self.n_columns)
+        )
 
     # ------------------------------------------------------------ degrees and sizes
 
@@ -349,17 +354,10 @@ class TensorSketch(SeriesMap):
         self, sample: Any, seed: int, sample_weight: Any = None, observed: Any = None
     ) -> TensorSketchSpecification:
         kernel = self.resolved_kernel(sample, sample_weight)
-        given: dict[str, Any] = {
-            "n_columns": sample.shape[1],
-            "n_components": int(self.n_components),
-            "seed": seed,
-            "precision": sample.dtype.name,
-            "kernel": kernel,
-            "output": self.output,
-            "n_sketches": int(self.n_sketches),
-        }
+        options = {"kernel": kernel, "output": self.output, "n_sketches": int(self.n_sketches)}
         if isinstance(kernel, Polynomial):
-            return TensorSketchSpecification(last_degree=int(kernel.degree), largest=1.0, **given)
+            last = int(kernel.degree)
+            return self.specified(sample, seed, last_degree=last, largest=1.0, **options)
         scale = np.asarray(getattr(kernel, "length_scale", 1.0), dtype=np.float64)
         largest = self.observe(sample) if observed is None else observed
         if scale.ndim == 0:
@@ -369,13 +367,15 @@ class TensorSketch(SeriesMap):
         rows = sample[Stream(seed, "pairs").sample(sample.shape[0], PAIR_ROWS)]
         gaussian = isinstance(kernel, Gaussian)
         moments = _moments(series.degrees, rows, scale, series.largest, gaussian)
-        counts, expected = optimal_counts(series.terms, moments, given["n_components"], seed)
-        return TensorSketchSpecification(
+        counts, expected = optimal_counts(series.terms, moments, int(self.n_components), seed)
+        return self.specified(
+            sample,
+            seed,
             last_degree=int(series.degrees[-1]),
             largest=float(series.largest),
             counts=counts,
             expected=expected,
-            **given,
+            **options,
         )
 
 
@@ -438,25 +438,12 @@ def _moments(
     return moments_of(means, np.maximum(variances, 0.0) + np.mean(means**2, axis=1))
 
 
-def _cost(kernel: Kernel, n_columns: int, n_components: int) -> float:
-    degree = function_of(kernel).last_degree or 8
-    return degree * (n_columns + 2.5 * n_components * np.log2(2 * n_components))
-
-
 register_map(
-    Capability(
-        map_name="TensorSketch",
-        supports=lambda kernel: (
-            None
-            if isinstance(kernel, DotProductKernel | Gaussian)
-            else "is neither a kernel of inner products nor Gaussian"
-        ),
-        cost=_cost,
-        variance="about ((a + b)^p + (a + c)^p - 2 a^p) / n_components for degree p, with "
-        "a = <x, y>^2, b = |x|^2 |y|^2 - s, c = a - s and s the sum of x_i^2 y_i^2",
-        make=lambda kernel, n_components, random_state: TensorSketch(
-            kernel, n_components, random_state=random_state
-        ),
-        rank=3,
-    )
+    TensorSketch,
+    supports=lambda kernel: (
+        None
+        if isinstance(kernel, DotProductKernel | Gaussian)
+        else "is neither a kernel of inner products nor Gaussian"
+    ),
+    rank=3,
 )

@@ -78,15 +78,6 @@ def takes_numbers_only(feature_map: Any) -> bool:
 
     Such a pipeline has no way of its own to take strings and missing values.
 
-    Parameters
-    ----------
-    feature_map : transformer
-        Fitted or not.
-
-    Returns
-    -------
-    so : bool
-
     Examples
     --------
     >>> from sklearn.impute import SimpleImputer

@@ -1,4 +1,4 @@
-"""Which model to take, in words."""
+"""The recommendation, as sentences."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from kitchenette.quantities import of_bytes, of_seconds
 from kitchenette.report.comparison import Measurement, of_error
 
-CLOSE = 1.0  # standard errors within which errors count as equal
+CLOSE = 1.0  # standard errors within which errors count as equal: the one-standard-error rule
 OTHERS = ("linear", "trees", "exact kernel")  # families that maps are compared with
 
 

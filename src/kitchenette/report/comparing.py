@@ -1,4 +1,4 @@
-"""`compare`: maps of several sizes beside other models on the same data, within a time."""
+"""`compare`: maps of several sizes and other models on the same data, within a time limit."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ from kitchenette.report.measuring import (
 from kitchenette.selection.targets import TASKS, likely_task
 from kitchenette.sketching.random import Stream, seed_from
 
-PERMUTED_ROWS = 500  # of which predictions are compared
+PERMUTED_ROWS = 500  # whose predictions are compared; the importances have errors of a few percent
 KERNEL_ROWS = 500  # rows whose inner products are compared with the kernel
-KERNEL_NUMBERS = 1 << 25  # numbers in these rows at most, which become dense
-FIRST_ROWS = 500  # of the exact kernel machine, whose time grows faster than the rows
-THREADED_ROWS = 10_000  # from which on trees have several threads
-MOST_CLASSES = 30  # in a table of confusions
+KERNEL_NUMBERS = 1 << 25  # entries of these rows at most, as they become dense: 256 MB
+FIRST_ROWS = 500  # of the first exact kernel machine, which takes milliseconds
+THREADED_ROWS = 10_000  # with fewer rows, threads of trees mostly wait for each other
+MOST_CLASSES = 30  # of a confusion matrix that fits on a page
 BINS = 10  # of a calibration curve: with 1000 test rows one has about 100 of them
-FIRST_ROUNDS = 5  # of trees, from whose time that of all rounds is estimated
-EXACT_SHARE, TREES_SHARE = 0.2, 0.2  # of the budget
-GROWTH_OF_MAPS = 4.0  # times as long takes a map with four times the features, at least
+FIRST_ROUNDS = 5  # of trees, to estimate the time of all rounds
+EXACT_SHARE, TREES_SHARE = 0.2, 0.2  # of the budget; most of it is for maps
+GROWTH_OF_MAPS = 4.0  # a lower limit of the ratio of times for four times the features
 ERROR_NAMES = {
     "classification": "share of wrong predictions",
     "regression": "root mean square error / standard deviation of the target",
@@ -77,37 +77,37 @@ def compare(
 ) -> Comparison:
     """Compare feature maps of several sizes with each other and with other kinds of models.
 
-    Every model learns from the same rows and is tested on the same others: a trivial and a linear
+    All models are fitted to the same rows and tested on the same other rows: a trivial and a linear
     model, the maps with least squares, small ones first, and gradient-boosted trees: those of
     LightGBM and XGBoost where they are installed, else scikit-learn's. Trees have at least the time
-    of the slowest map. A support vector machine with the exact kernel learns from as many rows as
-    its part of the time allows, and is not judged if these are not all.
+    of the slowest map. A support vector machine with the exact kernel is fitted to as many rows as
+    its part of the time allows; there is no verdict on it if these are not all.
 
     Parameters
     ----------
     X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
         Rows of finite numbers.
     y : array-like of shape (n_rows,) or (n_rows, n_targets)
-        What is to be predicted; several targets for regression only.
+        The targets; several for regression only.
     maps : sequence of str, optional
         Some of "AutoMap", "Fastfood", "RandomKitchenSinks", "TEFM", "TensorSketch",
         "RandomMaclaurin" and "CRAFTMap".
     sizes : sequence of int, default=(256, 1024, 4096)
         The numbers of features.
     task : {"classification", "regression"} or None, default=None
-        None decides by the targets: more than 32 different numbers are quantities.
+        None decides by the targets: more than 32 distinct numbers mean regression.
     test : float or tuple of (X, y), default=0.2
-        The share of the rows that are test rows, or other rows and their targets.
+        The share of test rows, or test rows and their targets.
     budget : float, default=60
-        About how many seconds it may take. What would take longer, by what it took with fewer
-        rows or features, is left out or learns from fewer rows, and the result says so. The
-        smallest models are always there.
+        The approximate time limit in seconds. Models that would take longer, estimated from the
+        times with fewer rows or features, are left out or fitted to fewer rows, and the result
+        says so. The smallest models are always fitted.
     columns : sequence of str, optional
         The names of the columns; by default those of a data frame, or numbers.
     owners : sequence of int, optional
-        For columns that were made from others, such as indicators of categories, the number of
-        that other for each. Columns with the same one are permuted together to find out how much
-        they matter, because derivatives say little about categories.
+        For encoded columns, such as indicators of categories, the index of the original column.
+        Columns with the same owner are permuted together for their importance, because derivatives
+        are not meaningful for indicators.
     title : str, optional
         The title of the result.
     progress : callable, optional
@@ -193,7 +193,7 @@ def compare(
 
 @dataclass
 class _Contest:
-    """Models that are fitted one after the other while there is time."""
+    """Models that are fitted one after the other within a time limit."""
 
     X: Any
     y: NDArray[Any]
@@ -231,8 +231,8 @@ class _Contest:
     def measure_trees(self, n_targets: int) -> None:
         """Fit trees on all rows, for at least as long as any map took.
 
-        They come last, because only then that time is known. Those of scikit-learn stand for the
-        others, which are faster and have the same algorithm, if there are no others.
+        They come last, when that time is known. Those of scikit-learn are used if neither LightGBM
+        nor XGBoost, which are faster and have the same algorithm, is installed.
         """
         libraries = installed(sparse=self.sparse)
         others = tuple(name for name in libraries if name != "HistGradientBoosting")
@@ -248,7 +248,7 @@ class _Contest:
         for library in others or libraries:
             try:
                 self.boost(library, n_targets, allowed)
-            except Exception as error:  # of another package: the comparison goes on, and says so
+            except Exception as error:  # of another package: the comparison continues without it
                 self.left_out.append(f"{library}: {error}")
 
     def boost(self, library: str, n_targets: int, allowed: float) -> None:
@@ -260,8 +260,8 @@ class _Contest:
             seconds = row.fit_seconds or 0.0
             if rounds == ROUNDS or seconds >= allowed:
                 break
-            # The columns are put into bins once, so that twice the rounds take less than twice as
-            # long: more rounds follow until the time is used up.
+            # Binning takes its time once, so that twice the rounds take less than twice as long:
+            # more rounds follow until the time is used up.
             estimated = int(rounds * allowed / max(seconds, 1e-9))
             rounds = min(ROUNDS, max(2 * rounds, estimated))
         if rounds < ROUNDS:
@@ -272,7 +272,7 @@ class _Contest:
         self.keep(row, model)
 
     def measure_map(self, name: str, size: int, smaller: int | None) -> None:
-        """Fit a map, unless that would take longer than there is time."""
+        """Fit a map, unless that would exceed the time limit."""
         known = [
             row for row in self.measurements if (row.family, row.n_components) == (name, smaller)
         ]
@@ -365,12 +365,12 @@ class _Contest:
 def extrapolation(
     found: Sequence[Measurement], n_rows: int, name: str, power: float = 2.0
 ) -> Measurement:
-    """What a model would take for more rows, by the growth of what it took for fewer.
+    """Times and sizes of a model for more rows, extrapolated from those for fewer.
 
     Parameters
     ----------
     found : sequence of Measurement
-        Of the same model with ever more rows.
+        Of the same model with increasing numbers of rows.
     n_rows : int
         The number of rows to extrapolate to.
     name : str
@@ -424,7 +424,7 @@ def _growth(known: Sequence[tuple[int, float]]) -> float:
 
 
 def _split(n_rows: int, share: float, seed: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """The places of rows to learn from and of test rows, at random."""
+    """Random row indices of training and test rows."""
     if not 0 < share < 1:
         raise ValueError(f"test must be a share of the rows between 0 and 1; got {share!r}.")
     order = np.argsort(Stream(seed, "split").uniforms(1, n_rows)[0])
@@ -464,9 +464,9 @@ def _importances(model: Any, X: Any) -> NDArray[Any] | None:
 
 
 def permuted(model: Any, X: Any, owners: NDArray[Any], seed: int) -> NDArray[Any]:
-    """How much predictions change when columns of the same owner are permuted, adding up to one.
+    """Normalized changes of predictions when the columns of an owner are permuted together.
 
-    That of an owner is divided among its columns by their variances.
+    The change of an owner is divided among its columns by their variances.
     """
     rng = np.random.default_rng(seed)
     rows = _dense(take(X, np.sort(rng.permutation(X.shape[0])[:PERMUTED_ROWS])))
@@ -485,7 +485,7 @@ def permuted(model: Any, X: Any, owners: NDArray[Any], seed: int) -> NDArray[Any
 
 
 def _predictions(model: Any, X: Any, y: NDArray[Any], task: str) -> dict[str, Any]:
-    """What the page shows of predictions on the test rows."""
+    """Calibration and confusion, or residuals, on the test rows."""
     if task == "classification":
         return {
             "reliability": reliability(model.predict_proba(X), model.classes_, y),
@@ -505,7 +505,7 @@ def _predictions(model: Any, X: Any, y: NDArray[Any], task: str) -> dict[str, An
 def reliability(
     probabilities: NDArray[Any], classes: NDArray[Any], targets: NDArray[Any]
 ) -> Reliability:
-    """How often predicted classes are right, for bins of their probability.
+    """The accuracy of predicted classes in bins of their probability.
 
     Parameters
     ----------
@@ -543,7 +543,7 @@ def _confusion(
 
 
 def _refuse_missing(X: Any) -> None:
-    """Refuse missing values: linear models and maps take none, and each fills them otherwise."""
+    """Refuse missing values, which linear models and exact kernel machines do not take."""
     found = np.isnan(X.data) if hasattr(X, "indices") else np.isnan(X).any(axis=0)
     if found.any():
         place = int(np.argmax(found))
@@ -551,5 +551,5 @@ def _refuse_missing(X: Any) -> None:
         raise ValueError(
             f"Input X contains NaN (missing values), for example in column {column}. Fill them "
             "first, for example with sklearn.impute.SimpleImputer, or use the command kitchenette "
-            "compare on a file, which fills them with medians."
+            "compare on a file, which imputes medians."
         )

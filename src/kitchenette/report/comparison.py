@@ -32,14 +32,13 @@ class Measurement:
     fit_seconds, predict_seconds : float or None
         The time of the fit, and of the prediction of one row among many.
     fit_bytes : int or None
-        The memory that the fit took beyond what was there before; None where the system does not
-        tell.
+        The additional memory of the fit; None where it is not known.
     model_bytes : int or None
         The size of the model for predictions, in a file.
     extrapolated : bool
         Whether times and sizes were not measured but follow from those of fewer rows.
     unfinished : bool
-        Whether the time ended the fit: boosted trees that had only some of their rounds.
+        Whether the time limit ended the fit: boosted trees with only some of their rounds.
 
     Examples
     --------
@@ -97,7 +96,7 @@ class ColumnSummary:
 
 @dataclass(frozen=True)
 class Reliability:
-    """How often predictions are right that were given some probability.
+    """A calibration curve of the probabilities of predicted classes.
 
     Attributes
     ----------
@@ -120,7 +119,7 @@ class Reliability:
 
 @dataclass(frozen=True)
 class Confusion:
-    """Which classes are taken for which.
+    """A confusion matrix.
 
     Attributes
     ----------
@@ -142,7 +141,7 @@ class Confusion:
 
 @dataclass(frozen=True)
 class Residuals:
-    """How far predictions of numbers are off.
+    """A histogram of residuals.
 
     Attributes
     ----------
@@ -167,7 +166,7 @@ class Residuals:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What `compare` found: models side by side, the data, and a recommendation.
+    """The result of `compare`: measurements of models, the data, and a recommendation.
 
     Attributes
     ----------
@@ -186,11 +185,11 @@ class Comparison:
     advice : tuple of str
         Sentences: which map to take, and why.
     data : tuple of str
-        Sentences: what the data look like.
+        Sentences: a description of the data.
     columns : tuple of ColumnSummary
         The columns.
     left_out : tuple of str
-        Sentences: what the budget did not allow.
+        Sentences: models without time.
     reliability : Reliability or None
         The calibration of the recommended model's probabilities.
     confusion : Confusion or None
@@ -235,7 +234,7 @@ class Comparison:
     version: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """The same as dictionaries, lists, strings and numbers.
+        """The comparison as dictionaries, lists, strings and numbers.
 
         Returns
         -------

@@ -24,9 +24,9 @@ from kitchenette.maps import (
 from kitchenette.maps.prepared import PreparedSpecification
 from kitchenette.selection import AutoMap
 
-DEGREE = 3  # of the polynomial kernels
-WIDER = 4  # times as many features has the wide map of a compact one
-PENALTY_OF_SUPPORT_VECTORS = 10.0  # the parameter C
+DEGREE = 3  # of the polynomial kernels, the default of scikit-learn
+WIDER = 4  # ratio of the widths of a wide and a compact map, as in docs/accuracy.md
+PENALTY_OF_SUPPORT_VECTORS = 10.0  # C, as in docs/recipes.md
 
 
 def _of_distances(make: Callable[[int, int], Any]) -> Callable[[str, int, int, bool], Any]:

@@ -20,7 +20,7 @@ REPEATS = 3  # the least of which is free of most interruptions
 
 
 class Cost(NamedTuple):
-    """The seconds that an action took, and the memory beyond what was there before."""
+    """The seconds of an action, and the memory that it took in addition."""
 
     seconds: float
     n_bytes: int | None
@@ -46,7 +46,7 @@ def _reset_peak() -> int | None:
 
 
 def prediction_seconds(model: Any, X: Any) -> float:
-    """The time that the prediction of a row takes, among many of them."""
+    """The time per row of a prediction of many rows."""
     X = X[:PREDICTED_ROWS]
     return min(cost_of(lambda: model.predict(X)).seconds for _ in range(REPEATS)) / X.shape[0]
 

@@ -234,6 +234,7 @@ class AutoMap(RowMap):
         sample_weight: NDArray[np.float64] | None = None,
         population: int | None = None,
         copies: NDArray[np.int64] | None = None,
+        keys: NDArray[np.uint64] | None = None,
     ) -> Self:
         """`fit` with sample weights.
 
@@ -249,6 +250,8 @@ class AutoMap(RowMap):
             The number of distinct rows of which these are a sample.
         copies : ndarray of shape (n_rows,), optional
             How often each of the distinct rows of a sample was there.
+        keys : ndarray of shape (n_rows,), optional
+            The increasing hash values by which a sample was drawn with the seed of this map.
 
         Returns
         -------
@@ -276,26 +279,23 @@ class AutoMap(RowMap):
                 sample_weight = checked_weights(sample_weight, X.shape[0])
             y = counting_rows(y, sample_weight)[0]
             copies = None if copies is None else counting_rows(copies, sample_weight)[0]
+            keys = None if keys is None else counting_rows(keys, sample_weight)[0]
             X, sample_weight = counting_rows(X, sample_weight)
-            draft._fit(X, y, sample_weight, seed_from(draft.random_state), population, copies)
+            seed = seed_from(draft.random_state)
+            if keys is None or copies is None:
+                drawn = Drawing(SEARCH.pilot_rows, seed).of_rows(X, y, sample_weight, copies)
+            else:
+                weights = np.ones(keys.size) if sample_weight is None else sample_weight
+                drawn = DrawnRows.of(X, y, weights, copies, keys).first(SEARCH.pilot_rows)
+            draft._fit(drawn, y, seed, drawn.population if population is None else population)
             draft.specification_.operator(draft.specification_.precision)
         return self
 
-    def _fit(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Array | None,
-        seed: int,
-        population: int | None,
-        copies: NDArray[np.int64] | None,
-    ) -> None:
+    def _fit(self, drawn: DrawnRows, y: Any, seed: int, n_rows: int) -> None:
         n_components = None if self.n_components == "auto" else int(self.n_components)
-        drawn = Drawing(SEARCH.pilot_rows, seed).of_rows(X, y, sample_weight, copies)
-        n_rows = drawn.population if population is None else population
         counts = drawn.counts(drawn.observation_rule(n_rows))
         planned = n_components or SEARCH.planned_components
-        sizes = pilot_sizes(n_rows, X.shape[1], planned, self.budget, counts.mean())
+        sizes = pilot_sizes(n_rows, drawn.X.shape[1], planned, self.budget, counts.mean())
         drawn, counts = drawn.first(sizes.n_rows), counts[: sizes.n_rows]
         rows, labels = validated(self, drawn.X, reset=True), np.asarray(drawn.y)
         precision, rows = rows.dtype.name, to_compare(rows)

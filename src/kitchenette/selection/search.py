@@ -202,7 +202,7 @@ class Search:
             rows, targets.independent(SEARCH.screening_targets, self.seed), self.pilot.kept_weights
         )
         relevant = explained > 0
-        if not relevant.any() or relevant.all():
+        if not 0 < relevant.sum() <= SEARCH.screening_part * np.sum(rows.min(0) < rows.max(0)):
             return None
         sizes = np.maximum(np.sqrt(explained / explained.max()), SEARCH.screening_weight) * relevant
         starts = []

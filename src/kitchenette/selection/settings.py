@@ -80,6 +80,8 @@ class SearchSettings:
     screening_level: float = 0.01
     # Effects far below the largest one are no reason for a start of their own.
     screening_least: float = 0.01
+    # Without the other half of the columns distances change by a root of two, which widths resolve.
+    screening_part: float = 0.5
     # Columns of weak effects are not far behind: the shares of bins are rough.
     screening_weight: float = 0.3
     # A start that does not gain so much over all columns costs time, and wins by chance at best.

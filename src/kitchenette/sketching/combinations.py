@@ -11,8 +11,8 @@ from numpy.typing import DTypeLike, NDArray
 from sklearn.utils.extmath import row_norms
 
 from kitchenette import _core
-from kitchenette.sketching.operators import NativeOperator, Operator, affine
-from kitchenette.sketching.rows import BLOCK_BYTES, blocks_of_rows, row_blocks
+from kitchenette.sketching.operators import NativeOperator, Operator
+from kitchenette.sketching.rows import BLOCK_BYTES, blocks_of_rows
 
 
 class Concatenation(Operator):
@@ -42,47 +42,23 @@ def concatenate(operators: Sequence[Operator], n_columns: int) -> Operator:
     return Concatenation(operators, n_columns)
 
 
-def exact_columns(
-    n_columns: int, dtype: DTypeLike, constants: Sequence[float], slope: float = 0.0
-) -> Operator:
-    """Constants and, if ``slope`` is not zero, the row itself times ``slope``."""
-    if len(constants) <= 1 and (slope != 0 or len(constants) == 1):
-        return affine(n_columns, constants[0] if len(constants) else 0.0, slope, dtype)
-    return ExactColumns(n_columns, dtype, constants, slope)
+class Constants(Operator):
+    """Columns of the same number."""
 
-
-class ExactColumns(Operator):
-    """Constants and, if ``slope`` is not zero, the row itself times ``slope``."""
-
-    def __init__(self, n_columns: int, dtype: DTypeLike, constants: Any, slope: float = 0.0):
-        self.n_columns, self.dtype = n_columns, np.dtype(dtype)
-        self._constants = np.asarray(constants, dtype=self.dtype)
-        self._slope: Any = np.asarray(slope, dtype=self.dtype)[()]
-        self.n_features = self._constants.size + n_columns * (slope != 0)
+    def __init__(self, n_columns: int, n_features: int, constant: float, dtype: DTypeLike):
+        self.n_columns, self.n_features, self.dtype = n_columns, n_features, np.dtype(dtype)
+        self._constant = constant
 
     def write(self, rows: Any, out: NDArray[Any]) -> bool:
-        first = self._constants.size
-        out[:, :first] = self._constants
-        if self._slope:
-            for part, block in row_blocks(rows, self.n_columns):
-                np.multiply(block, self._slope, out=out[part, first:])
+        out[:] = self._constant
         return bool(np.isfinite(out).all())
 
 
 class ColumnProducts(Operator):
-    """Products of columns of several operators.
+    """Products of columns of several operators, times ``weights``.
 
-    Parameters
-    ----------
-    weights : ndarray of shape (n_features,)
-        The factors of the products.
-    degrees : ndarray of shape (n_features,)
-        A feature of degree n is a product of columns of the first n operators. The k-th feature
-        that uses an operator takes its k-th column.
-    operators : sequence of Operator
-        One for each factor of the features of the highest degree.
-    gains : sequence of float
-        The factors of the columns of each operator.
+    A feature of degree n is a product of columns of the first n operators. The k-th feature that
+    uses an operator takes its k-th column, times the gain of that operator.
     """
 
     def __init__(

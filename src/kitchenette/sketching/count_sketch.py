@@ -8,9 +8,8 @@ D and whose sign is the product of p signs, is the cyclic convolution of p count
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -22,60 +21,45 @@ from kitchenette.sketching.random import Stream
 SHORTEST_PART = 256  # of a transform; shorter ones save little
 
 
-@dataclass(frozen=True, eq=False)
-class TensorPowerSketch:
-    """Count sketches of p-th tensor powers of rows, p = ``len(buckets)``."""
-
-    n_buckets: int  # D, the length of a sketch
-    frequency: bool  # whether to return the real orthogonal Fourier transform of the sketch
-    # (p, n_inputs): the bucket of each input, for every factor. The inputs are the columns and,
-    # optionally, a constant 1.
-    buckets: NDArray[np.int32]
-    weights: NDArray[Any]  # (p, n_inputs): the factor of each input, a sign times a scale
-
-    def astype(self, dtype: DTypeLike) -> Self:
-        """The same sketches in this precision."""
-        return replace(self, weights=self.weights.astype(dtype, copy=False))
-
-    def operator(self, n_columns: int) -> NativeOperator:
-        """The operator for rows of n_columns, which is the number of inputs or one fewer."""
-        D, dtype = self.n_buckets, self.weights.dtype.name
-        length, with_chirps = transform_plan(D, len(self.buckets), self.frequency)
-        chirp, chirp_filter = chirps(D, length, dtype) if with_chirps else (None, None)
-        positions, output_scales = real_spectrum(D, dtype) if self.frequency else (None, None)
-        native = _core.tensor_sketch(
-            n_columns=n_columns,
-            n_buckets=D,
-            buckets=self.buckets,
-            weights=self.weights,
-            length=length,
-            roots=roots(length, dtype),
-            part=(part := part_length(self.buckets.shape[1])),
-            circle=circle(max(1, length // part), dtype),
-            chirp=chirp,
-            filter=chirp_filter,
-            positions=positions,
-            output_scales=output_scales,
-        )
-        return NativeOperator(native)
-
-
 def tensor_power_sketch(
     buckets: NDArray[np.int32],
     weights: NDArray[Any],
     n_buckets: int,
+    n_columns: int,
     dtype: DTypeLike,
     *,
     frequency: bool,
-) -> TensorPowerSketch:
-    """Sketches of the tensor power of rows with these buckets and weights."""
-    degree = len(buckets)
+) -> NativeOperator:
+    """Count sketches of p-th tensor powers of rows of n_columns, p = ``len(buckets)``.
+
+    Buckets and weights, a sign times a scale, have the shape (p, n_inputs), for every factor. The
+    inputs are the columns and, optionally, a constant 1. With ``frequency`` the operator returns
+    the real orthogonal Fourier transform of the sketch.
+    """
+    degree, name = len(buckets), np.dtype(dtype).name
+    length, with_chirps = transform_plan(n_buckets, degree, frequency)
     if degree > 1 and not frequency:
         # The core's inverse transforms are not normalized. The division is distributed equally
         # over the factors, because two that are transformed together must have similar sizes.
-        length, with_chirps = transform_plan(n_buckets, degree, frequency)
         weights = weights * (n_buckets if with_chirps else length) ** (-1 / degree)
-    return TensorPowerSketch(n_buckets, frequency, buckets, weights.astype(dtype))
+    chirp, chirp_filter = chirps(n_buckets, length, name) if with_chirps else (None, None)
+    positions, output_scales = real_spectrum(n_buckets, name) if frequency else (None, None)
+    part = part_length(buckets.shape[1])
+    native = _core.tensor_sketch(
+        n_columns=n_columns,
+        n_buckets=n_buckets,
+        buckets=buckets,
+        weights=weights.astype(dtype),
+        length=length,
+        roots=roots(length, name),
+        part=part,
+        circle=circle(max(1, length // part), name),
+        chirp=chirp,
+        filter=chirp_filter,
+        positions=positions,
+        output_scales=output_scales,
+    )
+    return NativeOperator(native)
 
 
 def draw_buckets(degree: int, n_inputs: int, n_buckets: int, seed: int) -> NDArray[np.int32]:

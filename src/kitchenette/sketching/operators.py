@@ -19,63 +19,29 @@ WIDE_BYTES = 1 << 24  # the size of a block of features, about that of a shared 
 
 
 class Operator(ABC):
-    """Computes features of checked rows; immutable, of one precision, and thread-safe.
-
-    Attributes
-    ----------
-    n_columns : int
-        The number of columns of the rows.
-    n_features : int
-        The number of features.
-    dtype : dtype
-        The precision of both, float32 or float64.
-    """
+    """Computes features of checked rows; immutable, of one precision, and thread-safe."""
 
     n_columns: int
     n_features: int
-    dtype: np.dtype[Any]
+    dtype: np.dtype[Any]  # the precision of rows and features, float32 or float64
 
     @abstractmethod
     def write(self, rows: Any, out: NDArray[Any]) -> bool:
-        """Write the features of rows.
+        """Write the features of dense or CSR rows to ``out`` (n_rows, n_features).
 
-        Parameters
-        ----------
-        rows : ndarray or sparse CSR matrix of shape (n_rows, n_columns)
-            Rows in the precision of the operator.
-        out : ndarray of shape (n_rows, n_features)
-            The result, with contiguous rows.
-
-        Returns
-        -------
-        fine : bool
-            False if a number is not finite; ``out`` is then invalid.
+        Rows have the precision of the operator; rows of ``out`` are contiguous. The result is False
+        if a number is not finite; ``out`` is then invalid.
         """
 
     def linear(self, weights: ArrayLike, intercept: ArrayLike) -> Linear:
-        """The function features @ weights + intercept.
-
-        Parameters
-        ----------
-        weights : array-like of shape (n_features, n_targets)
-        intercept : array-like of shape (n_targets,)
-        """
+        """The function features @ weights + intercept."""
         return BlockwiseLinear(self, weights, intercept)
 
     def add_transposed(self, rows: Any, factors: NDArray[Any], out: NDArray[np.float64]) -> bool:
-        """Add features' factors to ``out``.
+        """Add features' factors to ``out``; False if a number is not finite.
 
-        Parameters
-        ----------
-        rows : ndarray or sparse CSR matrix of shape (n_rows, n_columns)
-            Rows in the precision of the operator.
-        factors : ndarray of shape (n_rows, n_targets)
-        out : ndarray of float64 of shape (n_features, n_targets)
-
-        Returns
-        -------
-        fine : bool
-            False if a number is not finite; ``out`` is then invalid.
+        Rows are as for `write`, factors (n_rows, n_targets), and ``out`` (n_features, n_targets),
+        which is invalid if the result is False.
         """
         R = np.asarray(factors, dtype=self.dtype)
         for some, Z in _feature_blocks(self, rows):
@@ -96,36 +62,18 @@ class Operator(ABC):
         out: NDArray[np.float64],
         sums: NDArray[np.float64],
     ) -> float:
-        """Add the gradient of a sum of losses of features @ weights + intercept.
+        """Add the gradient of a sum of losses of features @ weights + intercept; return the sum.
 
         The features of every row are computed once. Features and weights are multiplied in the
         precision of the operator over short stretches, whose sums are added in double precision.
 
-        Parameters
-        ----------
-        rows : ndarray or sparse CSR matrix of shape (n_rows, n_columns)
-            Rows in the precision of the operator.
-        weights : ndarray of shape (n_features, n_targets)
-        intercept : ndarray of shape (n_targets,)
-        targets : ndarray of float64 of shape (n_rows, n_targets), or of int32 of shape (n_rows,)
-            Numbers, or the labels of classes for losses of classes. With a single output the
-            classes are 0 and 1.
-        sample_weight : ndarray of float64 of shape (n_rows,), or None
-            The weight of each row in the sum; None is one for all. A row of weight zero adds
-            nothing whatever its target.
-        loss : kitchenette._core.Loss, or an object with its method `evaluate`
-        outputs : ndarray of float64 of shape (n_rows, n_targets)
-            features @ weights + intercept is written here, also for rows of weight zero.
-        out : ndarray of float64 of shape (n_features, n_targets)
-            The derivatives with respect to the weights are added to it.
-        sums : ndarray of float64 of shape (n_targets,)
-            The derivatives with respect to the intercept are added to it.
-
-        Returns
-        -------
-        total : float
-            The sum over the rows of weight times loss; NaN if a number is not finite, and then
-            all results are invalid.
+        Targets are float64 (n_rows, n_targets), or, for losses of classes, int32 labels (n_rows,);
+        with a single output the classes are 0 and 1. ``sample_weight`` None is one for all; a row
+        of weight zero adds nothing whatever its target. The loss is a `kitchenette._core.Loss`, or
+        an object with its method ``evaluate``. The outputs of all rows are written to ``outputs``
+        (n_rows, n_targets); derivatives with respect to weights and intercept are added to ``out``
+        (n_features, n_targets) and ``sums`` (n_targets,). The sum of losses is NaN if a number is
+        not finite, and then all results are invalid.
         """
         total, W = 0.0, np.asarray(weights, dtype=self.dtype)
         for some, Z in _feature_blocks(self, rows):

@@ -56,13 +56,6 @@ class SignedProducts(ABC):
     def _native(self, **common: Any) -> Any:
         """The native operator, from the signs and the arguments that all kinds of signs share."""
 
-    @abstractmethod
-    def factor(self, j: int) -> NDArray[np.int8]:
-        """The signs of factor j of every feature, shape (n_features, n_columns).
-
-        They are zero for features that have no factor j.
-        """
-
 
 @dataclass(frozen=True, eq=False)
 class HadamardProducts(SignedProducts):
@@ -89,16 +82,6 @@ class HadamardProducts(SignedProducts):
             depths=self.depths,
             **common,
         )
-
-    def factor(self, j: int) -> NDArray[np.int8]:
-        rows = self.indices[j, : self.degrees.size]
-        # A feature without this factor has the index after the last block.
-        starts = np.minimum(rows, self.signs.shape[1] - 1) // self.block * self.block
-        columns = np.arange(self.n_columns)
-        # Sylvester's matrix: the sign is the parity of the bits that row and column share.
-        parity = np.bitwise_count((rows - starts)[:, None] & columns) & 1
-        signs = self.signs[j][starts[:, None] + columns] * (1 - 2 * parity.astype(np.int8))
-        return np.where((self.degrees > j)[:, None], signs, np.int8(0))
 
 
 def draw_hadamard_products(
@@ -150,14 +133,6 @@ class RademacherProducts(SignedProducts):
 
     def _native(self, **common: Any) -> Any:
         return _core.sign_products(bits=self.bits, used=self.used, starts=self.starts, **common)
-
-    def factor(self, j: int) -> NDArray[np.int8]:
-        signs = np.zeros((self.degrees.size, self.n_columns), dtype=np.int8)
-        for feature in np.flatnonzero(self.degrees > j):
-            word = self.bits[self.starts[feature // PANEL] + j]
-            bit = (word >> np.uint64(feature % PANEL)) & np.uint64(1)
-            signs[feature] = 1 - 2 * bit.astype(np.int8)
-        return signs
 
 
 def draw_rademacher_products(

@@ -45,14 +45,8 @@ class Stream:
     """Random numbers in numbered blocks.
 
     Number i of block b is a function of (seed, name, b, i) alone: neither the number of
-    blocks nor their length matters, except for permutations.
-
-    Parameters
-    ----------
-    seed : int
-        The seed of the whole map.
-    name : str
-        The purpose of the numbers. Streams of different names are independent.
+    blocks nor their length matters, except for permutations. ``seed`` is that of the whole map;
+    ``name`` is the purpose of the numbers. Streams of different names are independent.
     """
 
     def __init__(self, seed: int, name: str):

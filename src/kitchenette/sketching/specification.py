@@ -16,7 +16,6 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
-from kitchenette.comparison import first_difference
 from kitchenette.files.budget import Budget
 from kitchenette.files.fields import Count, Interval, Options, field_values
 from kitchenette.sketching.operators import Operator
@@ -56,10 +55,6 @@ class FrozenValue(ABC):
     @cached_property
     def _operators(self) -> dict[np.dtype[Any], Operator]:
         return {}
-
-    def difference(self, other: object) -> str | None:
-        """The name of the first value in which another object differs beyond rounding."""
-        return first_difference(self, other)
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
@@ -115,8 +110,7 @@ class Specification(FrozenValue):
         Z = np.empty((PROBES, self.n_components))
         self.operator(np.float64).write(probes, Z)
         signs = Stream(0, "probe signs").signs(*Z.shape)
-        sums: list[float] = ((Z * signs).sum(axis=1) / np.linalg.norm(Z, axis=1)).tolist()
-        return sums
+        return ((Z * signs).sum(axis=1) / np.linalg.norm(Z, axis=1)).tolist()
 
     def __hash__(self) -> int:
         return hash((type(self).__name__, self.n_columns, self.n_components, self.seed))

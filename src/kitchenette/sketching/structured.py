@@ -56,30 +56,33 @@ class StructuredProjection(ABC):
         return replace(self, **changes)
 
     def matrix(self) -> NDArray[Any]:
-        """The projection as an explicit matrix of shape (n_rows, n_columns).
-
-        Costs a transform of n_columns rows.
-        """
-        identity = sp.eye_array(self.n_columns, dtype=self.scales.dtype, format="csr")
-        out = np.empty((self.n_columns, self.n_rows), dtype=self.scales.dtype)
-        project = self.operator(_core.Tail("identity"), self.n_rows)
-        for rows, block in row_blocks(identity, max(self.n_rows, self.n_columns)):
-            project.write(block, out[rows])
-        return out.T
+        """The projection as an explicit matrix of shape (n_rows, n_columns)."""
+        out = np.empty((self.n_rows, self.n_columns), dtype=self.scales.dtype)
+        for place, part in self._parts_of_matrix():
+            out[place] = part
+        return out
 
     def row_lengths(self) -> NDArray[np.float64]:
         """The Euclidean norms of the rows of `matrix`, restricted to n_columns coordinates.
 
-        As drawn, rows are unit vectors in the padded space. Costs a transform of n_columns rows.
+        As drawn, rows are unit vectors in the padded space.
+        """
+        squares = np.zeros(self.n_rows)
+        for place, part in self._parts_of_matrix():
+            squares[place[0]] += np.square(part, dtype=np.float64).sum(axis=1)
+        return np.sqrt(squares)
+
+    def _parts_of_matrix(self) -> Iterator[tuple[tuple[Any, Any], NDArray[Any]]]:
+        """The matrix in parts that fit the cache, and the rows and columns of each of them.
+
+        These are whole columns, by a transform of n_columns unit vectors.
         """
         identity = sp.eye_array(self.n_columns, dtype=self.scales.dtype, format="csr")
-        squares = np.zeros(self.n_rows)
         project = self.operator(_core.Tail("identity"), self.n_rows)
-        for _, block in row_blocks(identity, max(self.n_rows, self.n_columns)):
+        for columns, block in row_blocks(identity, max(self.n_rows, self.n_columns)):
             out = np.empty((block.shape[0], self.n_rows), dtype=block.dtype)
             project.write(block, out)
-            squares += np.square(out, dtype=np.float64).sum(axis=0)
-        return np.sqrt(squares)
+            yield (slice(None), columns), out.T
 
     @abstractmethod
     def operator(self, nonlinearity: _core.Tail, n_features: int) -> Operator:
@@ -111,29 +114,11 @@ class HadamardProjection(StructuredProjection):
     cosines: NDArray[Any] | None = None
     sines: NDArray[Any] | None = None
 
-    def matrix(self) -> NDArray[Any]:
-        """The projection as an explicit matrix of shape (n_rows, n_columns).
-
-        Costs a transform of n_columns rows, or of n_rows if these are fewer: rows of the matrix are
-        the transposed transform of unit vectors.
-        """
+    def _parts_of_matrix(self) -> Iterator[tuple[tuple[Any, Any], NDArray[Any]]]:
+        """Whole columns, or whole rows if these are fewer, by the transposed transform."""
         if self.n_columns <= self.n_rows:
-            return super().matrix()
-        out = np.empty((self.n_rows, self.n_columns), dtype=self.scales.dtype)
-        for rows, some in self._rows_of_matrix():
-            out[rows] = some
-        return out
-
-    def row_lengths(self) -> NDArray[np.float64]:
-        if self.n_columns <= self.n_rows:
-            return super().row_lengths()
-        lengths = np.empty(self.n_rows)
-        for rows, some in self._rows_of_matrix():
-            lengths[rows] = np.sqrt(np.square(some, dtype=np.float64).sum(axis=1))
-        return lengths
-
-    def _rows_of_matrix(self) -> Iterator[tuple[NDArray[np.intp], NDArray[Any]]]:
-        """Some rows of the matrix at a time, and their numbers."""
+            yield from super()._parts_of_matrix()
+            return
         size = max(1, BLOCK_BYTES // (self.scales.itemsize * self.block))
         for first in range(0, self.n_rows, self.block):
             block, end = slice(first, first + self.block), min(first + self.block, self.n_rows)
@@ -145,7 +130,7 @@ class HadamardProjection(StructuredProjection):
                 some *= self.scales[rows, None]
                 if self.column_scales is not None:
                     some *= self.column_scales
-                yield rows, some
+                yield (rows, slice(None)), some
 
     def _second_transform(self, places: NDArray[np.intp], block: slice) -> NDArray[Any]:
         """The rows at these places of R, or of H G Pi, in a block."""

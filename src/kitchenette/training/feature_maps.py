@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from kitchenette.data.drawing import Drawing, DrawnRows, sample_size
+from kitchenette.data.keys import Keys
 from kitchenette.data.rows import has_missing, is_table
 from kitchenette.data.source import Block, block_of
 from kitchenette.data.tables import schema_of
@@ -61,26 +62,13 @@ class MapFitting:
         given = getattr(self.feature_map, "random_state", None)
         return seed_from(given) if isinstance(given, numbers.Integral) else self.seed
 
-    def drawn(self, rows: Block) -> DrawnRows | None:
-        """The distinct rows on which a map is chosen; None if there are no numbers."""
-        if getattr(rows.X, "dtype", np.dtype(float)).kind not in "biuf":
-            return None  # a transformer of another package makes numbers of them
-        return self._drawn(rows)
-
-    def _drawn(self, rows: Block) -> DrawnRows:
+    def drawn(self, rows: Block, hashes: Keys | None = None) -> DrawnRows:
+        """The distinct rows on which a map is chosen, of all rows or of a sample of them."""
         if rows.copies is None or rows.keys is None:
             drawing = Drawing(sample_size(rows.X.shape[1]), self.sampling_seed)
-            return drawing.of_rows(rows.X, rows.y, rows.weight)
+            return drawing.of_rows(rows.X, rows.y, rows.weight, hashes=hashes)
         weights = np.ones(rows.n_rows) if rows.weight is None else rows.weight
-        return DrawnRows(
-            size=rows.n_rows,
-            last_key=int(rows.keys[-1]),
-            keys=rows.keys,
-            weights=weights,
-            copies=rows.copies,
-            X=rows.X,
-            y=rows.y,
-        )
+        return DrawnRows.of(rows.X, rows.y, weights, rows.copies, rows.keys)
 
     def fitted(
         self, rows: Block, source: Any, drawn: DrawnRows | None = None
@@ -113,8 +101,8 @@ class MapFitting:
             feature_map = filled_map(feature_map, self._sample(rows, drawn), source)
             return feature_map, feature_map.for_inference()
         chosen = None
-        if not is_sample and isinstance(thawed(feature_map), RowMap):
-            chosen = self._drawn(rows) if drawn is None else drawn
+        if isinstance(thawed(feature_map), RowMap) and (not is_sample or rows.keys is not None):
+            chosen = self.drawn(rows) if drawn is None else drawn
         feature_map = fit_map(
             feature_map,
             X,
@@ -145,7 +133,7 @@ class MapFitting:
         """The sample of rows that are not one already."""
         if rows.population is not None:
             return rows
-        return block_of(self._drawn(rows) if drawn is None else drawn)
+        return block_of(self.drawn(rows) if drawn is None else drawn)
 
 
 def with_context(feature_map: Any, seed: int, task: str | None) -> Any:
@@ -189,3 +177,10 @@ def fills_missing(feature_map: Any) -> bool:
 def takes_numbers(fitted: FittedMap) -> bool:
     """Whether a fitted map takes numbers in all columns, and nothing else."""
     return isinstance(fitted, RowMap) and getattr(fitted, "coder", None) is None
+
+
+def has_hashable_rows(X: Any) -> bool:
+    """Whether rows have hash values: an array of strings, of which a transformer makes numbers of
+    its own, has none.
+    """
+    return getattr(X, "dtype", np.dtype(float)).kind in "biuf"

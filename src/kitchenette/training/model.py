@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any, Self
 
@@ -15,12 +15,15 @@ from sklearn.exceptions import ConvergenceWarning
 from kitchenette.data.border import as_source
 from kitchenette.data.rows import slices, take
 from kitchenette.data.schema import DataError
+from kitchenette.files.fields import Count, field_values
+from kitchenette.files.registry import storable
 from kitchenette.learning.linear_model import LinearFunction
 from kitchenette.learning.partial import MOST_ROWS, Partial
 from kitchenette.learning.solution import VARIANCE_ROWS, Solution
 from kitchenette.maps.protocol import FittedMap, frozen_like, thawed
 from kitchenette.selection.extrapolation import predictive_variance
 from kitchenette.training.prepared import EncodedRows, Prepared, is_balanced
+from kitchenette.training.problem import SOLVERS
 
 Array = NDArray[np.float64]
 PREDICTED_ROWS = 1 << 14  # the size of the blocks in which data other than arrays is converted
@@ -36,6 +39,7 @@ class Computed:
     lock: Any = field(default_factory=Lock)
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class Model:
     """A problem, what is prepared for it, what is known of the rows, and the solution.
@@ -65,7 +69,7 @@ class Model:
     known: LinearFunction | None = None
     solver: str = "onepass"
     loss: str = "squared"
-    n_iter: int = 1
+    n_iter: Count = 1
 
     computed: Computed = field(default_factory=Computed, init=False, repr=False)
 
@@ -73,15 +77,36 @@ class Model:
         self.computed.solution = self.known
 
     def __getstate__(self) -> dict[str, Any]:
-        names = [one.name for one in fields(self) if one.init]
-        state = {name: getattr(self, name) for name in names}
-        return {**state, "known": self.solution_if_known}
+        return {**field_values(self), "known": self.solution_if_known}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         for name, value in state.items():
             object.__setattr__(self, name, value)
         object.__setattr__(self, "computed", Computed())
         self.__post_init__()
+
+    def to_file(self) -> dict[str, Any]:
+        """All values but the problem, which consists of the parameters of the estimator."""
+        return {**self.__getstate__(), "problem": None}
+
+    def of_problem(self, problem: Any) -> Model:
+        """The model of a file with its problem, if the two belong together."""
+        prepared, partial, solution = self.prepared, self.partial, self.known
+        if self.solver not in SOLVERS[1:] or self.loss not in problem.losses:
+            raise ValueError("solver and loss must be among those that exist.")
+        if not isinstance(solution, problem.solution_class | None):
+            raise ValueError(f"its solution is not that of a {problem.estimator}.")
+        prepared = replace(
+            prepared,
+            estimator=problem.estimator,
+            coding=problem.restored_coding(prepared.coding, prepared.seed),
+            validation_rows=problem.validation_rows,
+            class_weight=problem.class_weight,
+        )
+        if partial is not None:
+            partial = prepared.adopted(partial)
+        prepared.check_shapes(partial, solution)
+        return Model(problem, prepared, partial, solution, self.solver, self.loss, self.n_iter)
 
     # ------------------------------------------------------------ the solution
 

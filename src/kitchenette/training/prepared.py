@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,7 +16,8 @@ from sklearn.utils.validation import validate_data
 
 from kitchenette.comparison import digest
 from kitchenette.data.csv_errors import NULLS
-from kitchenette.data.keys import has_plain_numbers
+from kitchenette.data.keys import Keys, has_plain_numbers
+from kitchenette.data.observations import RULES
 from kitchenette.data.profile import NAME_OF_IDENTIFIER
 from kitchenette.data.rows import (
     array_of_lists,
@@ -41,17 +42,40 @@ from kitchenette.data.tables import (
     without_index,
 )
 from kitchenette.data.targets import refuse_lazy_frames
+from kitchenette.files.budget import Budget
+from kitchenette.files.fields import (
+    Count,
+    Interval,
+    Options,
+    Shape,
+    checked,
+    checked_state,
+    field_types,
+    validate,
+)
+from kitchenette.files.registry import storable
 from kitchenette.kernels.base import checked_sparse
 from kitchenette.learning.least_squares import checked_weights
 from kitchenette.learning.leave_one_out import RowSample
 from kitchenette.learning.partial import Batch, Partial, Parts, accumulate, batch
 from kitchenette.learning.target_coding import NoTargets, NumberCoding
 from kitchenette.maps.base import RowMap
-from kitchenette.maps.protocol import FittedMap, map_difference, thawed
+from kitchenette.maps.protocol import FittedMap, is_frozen, map_difference, thawed
 from kitchenette.maps.table_map import TableMap
+from kitchenette.sketching.random import LARGEST_SEED
 from kitchenette.training.feature_maps import fills_missing, takes_numbers
 
 Array = NDArray[np.float64]
+STORED = (
+    "feature_map",
+    "coding",
+    "seed",
+    "n_columns",
+    "names",
+    "observation_rule",
+    "target_names",
+    "weight_name",
+)  # the values of `Prepared` that files have
 
 
 def is_balanced(class_weight: Any) -> bool:
@@ -75,6 +99,8 @@ class EncodedRows:
         By which targets are encoded.
     kept : ndarray of int or None
         Which rows of those that were given are left; None if all are.
+    hashes : ndarray of shape (n_rows,) or None
+        Their hash values, if they are known.
     """
 
     X: Any
@@ -82,6 +108,7 @@ class EncodedRows:
     weights: Array | None
     coding: Any
     kept: NDArray[np.intp] | None = None
+    hashes: Keys | None = None
 
     @classmethod
     def of(
@@ -114,6 +141,7 @@ class EncodedRows:
         return Block(self.X, y, self.weights, 0, copies, given.population, keys)
 
 
+@storable
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Prepared:
     """A fitted map, the coding of the targets, and the columns; it knows no rows.
@@ -150,14 +178,65 @@ class Prepared:
     feature_map: Any
     fitted: FittedMap
     coding: Any
-    seed: int
-    n_columns: int
-    names: NDArray[Any] | None = None
-    observation_rule: str = "weights"
+    seed: Annotated[int, Interval(0, LARGEST_SEED)]
+    n_columns: Count
+    names: Annotated[NDArray[Any] | None, Shape("n_columns")] = None
+    observation_rule: Annotated[str, Options(*RULES)] = "weights"
     validation_rows: int = 0
     class_weight: Any = None
-    target_names: NDArray[Any] | None = None
+    target_names: Annotated[NDArray[np.object_] | None, Shape(None)] = None
     weight_name: str | None = None
+
+    def to_file(self) -> dict[str, Any]:
+        """What the parameters of the estimator do not tell, for a model file."""
+        current = thawed(self.feature_map)
+        if isinstance(current, FittedMap):
+            # The map may have been fitted on more rows.
+            replaced = map_difference(current, self.fitted) is not None
+        else:
+            # A pipeline is stored as the numbers that its steps consist of.
+            replaced = not is_frozen(self.feature_map) and isinstance(self.fitted, RowMap)
+        return {
+            **{name: getattr(self, name) for name in STORED},
+            "feature_map": self.fitted if replaced else self.feature_map,
+            "medians": getattr(self.fitted, "medians_", None),
+        }
+
+    @classmethod
+    def from_file(cls, state: dict[str, Any], budget: Budget) -> Prepared:
+        """What is prepared, from a model file; `for_problem` adds the parameters."""
+        types = {name: field_types(cls)[name] for name in STORED}
+        values = checked_state(state, {**types, "medians": Array | None})
+        feature_map = thawed(values["feature_map"])
+        if not isinstance(feature_map, FittedMap):
+            raise ValueError("feature_map must be a feature map.")
+        fitted: Any = feature_map.for_inference()
+        medians = values.pop("medians")
+        if medians is not None:
+            fitted.medians_ = medians
+        made = checked(cls(estimator="", fitted=fitted, **values))
+        if getattr(fitted, "n_features_in_", 0) != made.n_columns:
+            raise ValueError("feature_map must have as many columns as the model.")
+        validate(fitted, {"medians_": Annotated[Array, Shape("n_features_in_")]})
+        return made
+
+    def check_shapes(self, partial: Partial | None, solution: Any) -> None:
+        """Refuse statistics and a solution of a model file that do not belong together."""
+        shapes = set()
+        if partial is not None and partial.statistics is not None:
+            shapes.add((partial.statistics.n_features, partial.statistics.n_targets))
+        if partial is not None and partial.sample is not None:
+            shapes.add((partial.sample.features.shape[1], partial.sample.targets.shape[1]))
+        if solution is not None and not isinstance(self.coding, NoTargets):
+            shapes.add(solution.coef.shape)
+        if len(shapes) > 1:
+            raise ValueError("statistics, sample and weights must have the same shape.")
+        sizes = {self.fitted.n_features_out_, *(n_features for n_features, _ in shapes)}
+        if solution is not None:
+            sizes.add(solution.coef.shape[0])
+        if len(sizes) > 1:
+            raise ValueError("feature_map must have as many features as the statistics.")
+        self.coding.check_targets(next((n_targets for _, n_targets in shapes), None))
 
     def origin(self) -> str:
         """A digest of everything but the labels, which may be extended."""
@@ -180,6 +259,12 @@ class Prepared:
         weighted = isinstance(self.class_weight, Mapping)
         return "rows" if weighted and self.observation_rule == "weights" else self.observation_rule
 
+    def adopted(self, partial: Partial) -> Partial:
+        """The partial of a model file as one of this map and coding."""
+        empty = self.empty()
+        names = ("estimator", "origin", "classes", "target_dtype")
+        return checked(replace(partial, **{name: getattr(empty, name) for name in names}))
+
     def empty(self, coding: Any = None) -> Partial:
         """The partial of no rows."""
         coding = self.coding if coding is None else coding
@@ -195,21 +280,22 @@ class Prepared:
         coding, n_sampled = rows.coding, self.validation_rows
         X, targets, weights = rows.X, rows.targets, rows.weights
 
-        def accumulated(X: Any, targets: NDArray[Any], weights: Array | None) -> Any:
+        def accumulated(X: Any, targets: NDArray[Any], weights: Any, keys: Any) -> Any:
             return accumulate(
-                self.fitted, X, targets, coding, weights, n_sampled=n_sampled, title=title
+                self.fitted, X, targets, coding, weights, keys, n_sampled=n_sampled, title=title
             )
 
         empty = self.empty(coding)
         if not is_balanced(self.class_weight):
-            statistics, sample = accumulated(X, targets, weights)
+            statistics, sample = accumulated(X, targets, weights, rows.hashes)
             return replace(empty, n_rows=statistics.n_rows, settled=statistics, sample=sample)
         parts: Parts = [None] * coding.classes.size
         samples: list[RowSample] = []
         for number in np.unique(targets):
             some = np.flatnonzero(targets == number)
             units = None if weights is None else weights[some]
-            parts[number], sample = accumulated(take(X, some), targets[some], units)
+            keys = None if rows.hashes is None else rows.hashes[some]
+            parts[number], sample = accumulated(take(X, some), targets[some], units, keys)
             samples.append(sample)
         n_rows = sum(part.n_rows for part in parts if part is not None)
         whole = samples[0].combined(*samples[1:]) if n_sampled else None

@@ -74,6 +74,7 @@ class Problem:
     code_length: Any = None
     decoding: Any = "soft"
     class_weight: Any = None
+    solution_class: ClassVar[type] = LinearModel
 
     # ------------------------------------------------------------ parameters
 
@@ -164,6 +165,19 @@ class Problem:
         if self.task == "regression":
             return NumberCoding.of(y)
         return ClassCoding.of(y, self.classes, self.code_rule(seed))
+
+    def restored_coding(self, coding: Any, seed: int) -> Any:
+        """The coding of a model file, with the output code that the parameters tell."""
+        if self.task == "classification" and isinstance(coding, ClassCoding):
+            return replace(coding, rule=self.code_rule(seed))
+        if self.task == "regression" and isinstance(coding, NumberCoding):
+            return coding
+        raise ValueError(f"its targets are not those of a {self.estimator}.")
+
+    @property
+    def losses(self) -> tuple[str, ...]:
+        """The losses of this task."""
+        return tuple(loss_names(self.task))
 
     def code_rule(self, seed: int) -> CodeRule:
         """The output code of any number of classes."""
@@ -282,6 +296,8 @@ class Components:
     loss: ClassVar[str] = "squared"
     validation_rows: ClassVar[int] = 0
     class_weight: ClassVar[None] = None
+    losses: ClassVar[tuple[str, ...]] = ("squared",)
+    solution_class: ClassVar[type] = PrincipalComponents
 
     def check(self) -> None:
         """Refuse parameters that make no sense."""
@@ -309,6 +325,12 @@ class Components:
     def first_coding(self, y: Any, seed: int) -> tuple[NoTargets, None]:
         """No coding, as there are no targets."""
         return NoTargets(), None
+
+    def restored_coding(self, coding: Any, seed: int) -> NoTargets:
+        """The coding of a model file."""
+        if not isinstance(coding, NoTargets):
+            raise ValueError(f"its targets are not those of a {self.estimator}.")
+        return coding
 
     def solved(self, prepared: Prepared, partial: Partial) -> PrincipalComponents:
         """The components of the rows."""

@@ -36,12 +36,15 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from kitchenette.data.border import as_source
+from kitchenette.data.drawing import hash_values
 from kitchenette.data.observations import RULES
+from kitchenette.data.rows import has_missing
 from kitchenette.data.schema import DataError
 from kitchenette.data.source import Block, RowsInMemory, Watch
 from kitchenette.learning.gram import check_learning_memory
@@ -49,7 +52,7 @@ from kitchenette.learning.iterative import Earlier
 from kitchenette.learning.least_squares import checked_weights
 from kitchenette.learning.partial import Partial
 from kitchenette.sketching.random import seed_from
-from kitchenette.training.feature_maps import MapFitting
+from kitchenette.training.feature_maps import MapFitting, has_hashable_rows, takes_numbers
 from kitchenette.training.iterative import TrainingSet, check_iterative_memory, train_iteratively
 from kitchenette.training.model import Model
 from kitchenette.training.prepared import (
@@ -183,7 +186,10 @@ def _prepared(
             check_learning_memory(n_features, np.float32, n_rows=n_rows, n_sampled=n_sampled)
 
     fitting, block = replace(fitting, check=check), encoded.block(given)
-    drawn = None if problem.task is None else fitting.drawn(block)
+    drawn = hashes = None
+    if problem.task is not None and has_hashable_rows(block.X):
+        hashes = hash_values(block.X, block.y) if given.population is None else None
+        drawn = fitting.drawn(block, hashes)
     everything = RowsInMemory(encoded.X) if given.population is None else rows
     feature_map, fitted = fitting.fitted(block, everything, drawn)
     problem.iterates(fitted.n_features_out_)
@@ -199,6 +205,10 @@ def _prepared(
         validation_rows=problem.validation_rows,
         class_weight=problem.class_weight,
     )
+    # The rows of most maps are those that were hashed; others are converted by the map first.
+    X = encoded.X
+    if takes_numbers(fitted) and (isinstance(X, np.ndarray) or sp.issparse(X)):
+        encoded = encoded if has_missing(X) else replace(encoded, hashes=hashes)
     return prepared, encoded
 
 
