@@ -139,7 +139,7 @@ def source(
             "A source is an array of numbers, a sparse matrix, a data frame, or files; got "
             f"{type(data).__name__}."
         )
-    return Source(reader.read_as(columns), target=target, weight=weight, **options)
+    return Source.of(reader.read_as(columns), target=target, weight=weight, **options)
 
 
 def _check_contradictions(kinds: Mapping[str, str], known: Mapping[str, KnownColumn]) -> None:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -28,7 +27,7 @@ from kitchenette.parameters import check_choice, check_count
 
 BLOCK_ROWS, LEAST_ROWS = 1 << 16, 1 << 12  # most and least rows of a block of default size
 BLOCK_NUMBERS = 1 << 21  # numbers in such a block
-ROLES = ("schema", "features", "target", "weight", "rules", "precision", "passes")
+Made = TypeVar("Made", bound="Source")
 
 
 @dataclass(frozen=True)
@@ -101,7 +100,7 @@ class Watch:
     # Called after each block with the result so far and the number of rows done
     after: Callable[[Any, int], None] = lambda found, stop: None
     # Called with the number of rows done, also where results come in no order
-    progress: Callable[[int], None] = lambda stop: None
+    progress: Callable[[int], None] | None = None
     before: Any = None  # the result for the rows before ``start``; None if there are none
     start: int = 0  # the number of the row to begin with
 
@@ -161,6 +160,7 @@ class RowsInMemory:
         return error
 
 
+@dataclass(eq=False, repr=False)
 class Source:
     """Rows that can be read several times, in blocks; `kitchenette.data.source` makes one.
 
@@ -197,10 +197,22 @@ class Source:
     3
     """
 
-    in_parts = False  # whether the rows are in partitions, somewhere else
+    _reader: Reader
+    schema: Schema
+    features: list[str]
+    rules: ColumnRules
+    target: str | list[str] | None = None
+    weight: str | list[str] | None = None
+    precision: str | None = None
+    passes: int = 2
+    n_rows: int | None = None
+    _y: NDArray[Any] | None = None
+    _weight: NDArray[np.float64] | None = None
+    in_parts: ClassVar[bool] = False  # whether the rows are in partitions, somewhere else
 
-    def __init__(
-        self,
+    @classmethod
+    def of(
+        cls,
         reader: Reader,
         *,
         target: str | list[str] | NDArray[Any] | None = None,
@@ -209,37 +221,39 @@ class Source:
         rules: ColumnRules | None = None,
         precision: str | None = None,
         passes: int = 2,
-    ):
-        self._reader = reader
-        self.schema: Schema = reader.schema
-        self.n_rows = reader.n_rows
-        self.rules = ColumnRules() if rules is None else rules
-        self.rules.check()
-        self.precision, self.passes = precision, passes
+    ) -> Source:
+        """The rows of a reader, whose columns have these roles."""
+        schema, rules = reader.schema, ColumnRules() if rules is None else rules
+        rules.check()
         if precision is not None:
             check_choice("precision", precision, ("float32", "float64"))
         if check_count("passes", passes) > 3:
             raise ValueError(f"passes must be 1, 2 or 3; got {passes}.")
-        self.target, self._y = _role("target", target, reader)
-        self.weight, self._weight = _role("weight", weight, reader)
-        if isinstance(self.weight, list):
+        targets, y = _role("target", target, reader)
+        weights, units = _role("weight", weight, reader)
+        if isinstance(weights, list):
             raise ValueError("weight must be the name of one column, or an array.")
-        self._check_roles()
         for name in ignore:
-            check_name("ignore", name, reader.schema.names)
-        others = {*self.target_names, self.weight, *ignore}
-        others |= {column.name for column in reader.schema if column.is_index}
-        self.features = [name for name in reader.schema.names if name not in others]
-        if not self.features:
-            raise DataError("There is no column to predict from.")
-        refuse_other_kinds(reader.schema.some(self.features), "ignore=[{!r}]")
-        for column in reader.schema.some(self.features):
-            if column.kind == "date" and self.rules.dates == "refuse":
-                raise DataError(
-                    f"The column {column.name!r} has dates or times ({column.dtype}). Leave it out "
-                    f"by ignore=[{column.name!r}], or turn dates into days since 1970 by "
-                    "dates='days'."
-                )
+            check_name("ignore", name, schema.names)
+        others = {*([targets] if isinstance(targets, str) else targets or ()), weights, *ignore}
+        others |= {column.name for column in schema if column.is_index}
+        features = [name for name in schema.names if name not in others]
+        made = cls(
+            reader,
+            schema,
+            features,
+            rules,
+            target=targets,
+            weight=weights,
+            precision=precision,
+            passes=passes,
+            n_rows=reader.n_rows,
+            _y=y,
+            _weight=units,
+        )
+        made._check_roles()
+        made._check_features()
+        return made
 
     def _check_roles(self) -> None:
         """Refuse columns of targets and weights that have two roles, or values of no use."""
@@ -258,6 +272,19 @@ class Source:
                 raise DataError(
                     f"target: the column {name!r} has dates or times ({self.schema[name].dtype}). "
                     "Turn dates into days since 1970 by dates='days'."
+                )
+
+    def _check_features(self) -> None:
+        """Refuse columns to predict from that cannot become numbers."""
+        if not self.features:
+            raise DataError("There is no column to predict from.")
+        refuse_other_kinds(self.schema.some(self.features), "ignore=[{!r}]")
+        for column in self.schema.some(self.features):
+            if column.kind == "date" and self.rules.dates == "refuse":
+                raise DataError(
+                    f"The column {column.name!r} has dates or times ({column.dtype}). Leave it out "
+                    f"by ignore=[{column.name!r}], or turn dates into days since 1970 by "
+                    "dates='days'."
                 )
 
     @property
@@ -306,7 +333,7 @@ class Source:
 
     def without_targets(self) -> Source:
         """The same rows without targets and weights, for predictions."""
-        return self._with(target=None, weight=None, _y=None, _weight=None)
+        return replace(self, target=None, weight=None, _y=None, _weight=None)
 
     def targets(self) -> tuple[NDArray[Any], NDArray[np.float64] | None]:
         """The targets and the weights of all rows, in a pass that reads no other columns.
@@ -320,7 +347,7 @@ class Source:
         """
         if self.target is None and self._y is None:
             raise DataError("The source has no target: name the column to be predicted.")
-        made = self._with(features=[])
+        made = replace(self, features=[])
         if not made._needed():  # both are arrays
             assert self._y is not None
             return self._y, self._weight
@@ -335,27 +362,30 @@ class Source:
         """The same rows with other weights; those of weight zero are not learned."""
         if weights.shape != (self.count(),):
             raise ValueError(f"weights must be one for each of the {self.count()} rows.")
-        return self._with(weight=None, _weight=weights)
+        return replace(self, weight=None, _weight=weights)
 
     def with_targets(self, targets: NDArray[Any]) -> Source:
         """The same rows with other targets."""
         if targets.shape[0] != self.count():
             raise ValueError(f"targets must be one for each of the {self.count()} rows.")
-        made = object.__new__(type(self))
-        made.__dict__.update(vars(self), target=None, _y=targets)
-        return made
+        return replace(self, target=None, _y=targets)
 
     def with_reader(self, reader: Reader, target: Any = None, weight: Any = None) -> Source:
         """Other rows, whose columns have the same names and roles.
 
         Targets and weights are given where they are not columns.
         """
-        made = object.__new__(Source)
-        roles = {name: vars(self)[name] for name in ROLES}
-        made.__dict__.update(roles, _reader=reader, n_rows=reader.n_rows)
-        made._y = None if target is None else _role("target", target, reader)[1]
-        made._weight = None if weight is None else _role("weight", weight, reader)[1]
-        return made
+        y = None if target is None else _role("target", target, reader)[1]
+        weights = None if weight is None else _role("weight", weight, reader)[1]
+        return self.roles_for(Source, reader, n_rows=reader.n_rows, _y=y, _weight=weights)
+
+    def roles_for(self, cls: type[Made], reader: Reader | None = None, **others: Any) -> Made:
+        """A source of a class whose columns have the same names and roles.
+
+        The rows are those of this source, or of a reader; the class may have further fields.
+        """
+        roles = {one.name: getattr(self, one.name) for one in fields(Source) if one.init}
+        return cls(**roles | {"_reader": self._reader if reader is None else reader} | others)
 
     def readers(self, n_parts: int) -> list[Reader]:
         """Readers of consecutive rows, about as many for each, to be used by other processes.
@@ -375,7 +405,7 @@ class Source:
         missing = [name for name in names if name not in self.schema]
         if missing:
             raise DataError(f"columns are missing: {', '.join(map(str, missing[:10]))}.")
-        return self._with(features=[*names])
+        return replace(self, features=[*names])
 
     def read_as(self, known: Mapping[str, KnownColumn]) -> Source:
         """The same rows, whose columns are read as a model has them; itself if nothing changes.
@@ -385,7 +415,9 @@ class Source:
         gives the columns.
         """
         reader = self._reader.read_as(known)
-        return self if reader is self._reader else self._with(_reader=reader, schema=reader.schema)
+        return (
+            self if reader is self._reader else replace(self, _reader=reader, schema=reader.schema)
+        )
 
     def with_width(self, n_columns: int) -> Source:
         """The same rows with at least so many columns, if they are of SVMlight files.
@@ -399,13 +431,7 @@ class Source:
         wider = reader.widened(n_columns)
         known = {*self.schema.names}
         more = [name for name in wider.schema.names if name not in known]
-        return self._with(_reader=wider, schema=wider.schema, features=[*self.features, *more])
-
-    def _with(self, **changed: Any) -> Source:
-        """A copy with some attributes changed."""
-        made = copy(self)
-        made.__dict__.update(changed)
-        return made
+        return replace(self, _reader=wider, schema=wider.schema, features=[*self.features, *more])
 
     # ------------------------------------------------------------ blocks
 
@@ -454,11 +480,11 @@ class Source:
 
     def watched(self, reduction: Reduction, watch: Watch) -> Any:
         """`reduced`, while somebody watches, from where an earlier computation ended."""
-        found = watch.before
-        watch.progress(watch.start)
+        found, progress = watch.before, watch.progress or (lambda stop: None)
+        progress(watch.start)
         for block in self.blocks(start=watch.start):
             found = joined_results(reduction, found, reduction.of(block))
-            watch.progress(block.stop)
+            progress(block.stop)
             watch.after(found, block.stop)
         return found
 
