@@ -12,7 +12,8 @@ predicts better than the first steps of the solver do. If the D features approxi
 then m of them, drawn at random, approximate (m / D) k. So a penalty of m features corresponds to
 one that is D / m times as large for all of them.
 
-The penalty "evidence" is chosen by stochastic Lanczos quadrature. Minus twice the log marginal
+The penalty "evidence", which docs/scale.md promises for very many features together with the value
+of the likelihood, is chosen by stochastic Lanczos quadrature. Minus twice the log marginal
 likelihood is, up to a constant, the sum over the targets of
 
     N log(loss / N) + log |I + G / alpha|,  loss = y'y - b' (G + alpha I)^-1 b,
