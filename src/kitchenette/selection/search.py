@@ -93,7 +93,8 @@ class Search:
             learned = self._learned(plain[:2])
             screened = self._screened(plain[0])
             if screened is not None:
-                learned = best_of((learned, self._learned([screened])))
+                screened = self._learned([screened])
+                learned = screened if far_better(screened, learned) else learned
             if scales == "learned":
                 finalists = [learned]
             elif self._wins(learned, plain[0]):
@@ -213,7 +214,7 @@ class Search:
             start = weighted_candidate(old.kernel, form, weights, 1.0)
             starts.append(self._best_width(start, SEARCH.screening_widths))
         best = best_of(starts)
-        return best if best.loss <= (1 - SEARCH.screening_gain) * plain.loss else None
+        return best if far_better(best, plain) else None
 
     def _mixed(self, start: Tried) -> Tried:
         """A linear map of the columns from average outer products of gradients, as `_learned`."""
@@ -316,6 +317,11 @@ class Search:
 def best_of(tried: Iterable[Tried]) -> Tried:
     """The one with the smallest loss, or the first of those that are tied with it."""
     return first_best(tried, lambda one: one.loss)
+
+
+def far_better(screened: Tried, other: Tried) -> bool:
+    """Whether a candidate of screened columns rescues another one that has not seen them."""
+    return screened.loss <= (1 - SEARCH.screening_gain) * other.loss
 
 
 def in_order(tried: list[Tried]) -> list[Tried]:
