@@ -13,6 +13,7 @@ from sklearn.linear_model import Ridge
 from kitchenette import Fastfood, KernelClassifier, KernelRegressor, LeastSquares
 from kitchenette.data.keys import row_keys
 from kitchenette.kernels import Gaussian
+from kitchenette.learning import leave_one_out
 from kitchenette.learning import penalty as penalty_module
 from kitchenette.learning.leave_one_out import LeaveOneOut, RowSample
 from kitchenette.learning.penalty import PenaltyPath
@@ -222,3 +223,18 @@ def test_intervals_cover_also_when_the_noise_is_not_the_assumed_one():
     model = KernelRegressor(Fastfood(n_components=128, random_state=0)).fit(X[:3000], y[:3000])
     mean, deviation = model.predict(X[3000:], return_std=True)
     assert 0.93 < np.mean(np.abs(y[3000:] - mean) < 1.96 * deviation) < 0.97
+
+
+def test_a_few_rows_refuse_only_penalties_that_are_worse_for_all(monkeypatch):
+    monkeypatch.setattr(penalty_module, "EXACT_FEATURES", 10)
+    monkeypatch.setattr(leave_one_out, "SCREENING_ROWS", 200)
+    refused = 0
+    for seed in range(5):
+        Z, Y, weights = problem(n_rows=800, n_features=50, seed=seed)
+        found = left_out(Z, Y, weights)
+        for alpha in 10.0 ** np.arange(-2, 5):
+            errors, larger = found.errors(alpha), found.errors(10 * alpha)
+            if found._surely_larger(10 * alpha, errors):
+                refused += 1
+                assert not found._clearly_less(larger, errors)
+    assert refused > 5  # some are, so that the comparison is no empty one

@@ -11,7 +11,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import groupby
 from typing import Any, Self
@@ -132,7 +132,8 @@ def source(
         None if given is None or role in named else _beside(data, given, role)
         for role, given in (("target", target), ("weight", weight))
     )
-    return DaskSource(layout, Parts.of(data, y, w), _known_lengths(data))
+    parts, lengths = Parts.of(data, y, w), _known_lengths(data)
+    return layout.roles_for(DaskSource, _lengths=lengths, _parts=parts)
 
 
 def source_of(X: Any, y: Any, sample_weight: Any) -> DaskSource:
@@ -148,15 +149,20 @@ def _is_frame(data: Any) -> bool:
     return not isinstance(data, Delayed) and hasattr(data, "map_partitions")
 
 
+def _n_columns(array: da.Array) -> int:
+    """The number of columns of an array, which must be known."""
+    if array.ndim != 2 or not np.isfinite(array.shape[1]):
+        raise DataError(
+            "Rows must be a Dask array with two axes, of which the second is known; got one of "
+            f"shape {array.shape}."
+        )
+    return int(array.shape[1])
+
+
 def _example(data: Any) -> Any:
-    """A few rows with the columns and types of a collection."""
+    """A few rows with the columns and types of a collection; those of arrays have no rows."""
     if isinstance(data, da.Array):
-        if data.ndim != 2 or not np.isfinite(data.shape[1]):
-            raise DataError(
-                "Rows must be a Dask array with two axes, of which the second is known; got one of "
-                f"shape {data.shape}."
-            )
-        return np.zeros((1, int(data.shape[1])), data.dtype)
+        return np.empty((0, _n_columns(data)), data.dtype)
     if _is_frame(data) and data.ndim == 2:
         return data._meta_nonempty
     raise DataError(
@@ -331,6 +337,7 @@ def _rows_only(given: Any) -> Any:
     return Inlined(cloudpickle.dumps((cull(graph, [keys[0]])[0], [keys[0], None, None])))
 
 
+@dataclass(eq=False, repr=False)
 class DaskSource(PartitionedSource):
     """The rows of a Dask collection; `kitchenette.dask.source` makes one.
 
@@ -350,15 +357,16 @@ class DaskSource(PartitionedSource):
     (3, 10, array([3, 8]))
     """
 
-    def __init__(self, layout: Source, parts: Parts, lengths: Sequence[int] | None = None):
-        super().__init__(layout, lengths)
-        self._parts = parts
-        self.n_partitions = len(parts.inputs)
+    _parts: Parts = field(default_factory=lambda: Parts([], []))
+
+    @property
+    def n_partitions(self) -> int:
+        """The number of partitions."""
+        return len(self._parts.inputs)
 
     def without_targets(self) -> Any:
-        made = super().without_targets()
-        made.__dict__.update(_parts=self._parts.without_values())
-        return made
+        made: Any = super().without_targets()
+        return replace(made, _parts=self._parts.without_values())
 
     def reduced(self, reduction: Reduction) -> Any:
         given = any(values is not None for values in self.given_values())
@@ -517,18 +525,15 @@ def _listening(progress: Callable[[int], None] | None) -> Iterator[str | None]:
 # ---------------------------------------------------------------- files
 
 
-class StoredSource(DaskSource):
+def stored_source(files: Source) -> DaskSource:
     """The rows of files, which every worker reads for itself."""
-
-    def __init__(self, files: Source):
-        readers, lengths = file_partitions(files)
-        parts = Parts([Stored(reader) for reader in readers], [None] * len(readers))
-        super().__init__(files, parts, lengths)
-        self._files = files
+    readers, lengths = file_partitions(files)
+    parts = Parts([Stored(reader) for reader in readers], [None] * len(readers))
+    return files.roles_for(DaskSource, _lengths=lengths, _files=files, _parts=parts)
 
 
 @contextmanager
-def over_files(files: Source, scheduler: str) -> Iterator[StoredSource]:
+def over_files(files: Source, scheduler: str) -> Iterator[DaskSource]:
     """The rows of files as a source whose computations run on a Dask cluster.
 
     All workers must see the files under the same names. ``scheduler`` is the address of a
@@ -539,7 +544,7 @@ def over_files(files: Source, scheduler: str) -> Iterator[StoredSource]:
     name, _, number = scheduler.partition("=")
     if name != "local-processes":
         with Client(scheduler, set_as_default=True):
-            yield StoredSource(files)
+            yield stored_source(files)
         return
     if not number.isdigit() or int(number) < 1:
         raise ValueError(f"Say how many processes, as in local-processes=4; got {scheduler!r}.")
@@ -553,7 +558,7 @@ def over_files(files: Source, scheduler: str) -> Iterator[StoredSource]:
         ) as cluster,
         Client(cluster, set_as_default=True),
     ):
-        yield StoredSource(files)
+        yield stored_source(files)
 
 
 # ---------------------------------------------------------------- predictions
@@ -565,7 +570,8 @@ def mapped(estimator: Any, method: str, X: Any, *arguments: Any, **options: Any)
     The method takes rows, then ``arguments`` and ``options``, and returns an array with a row for
     each; so the result is a Dask array, or a tuple of them.
     """
-    example = getattr(estimator, method)(_example(X), *arguments, **options)
+    rows = np.zeros((1, _n_columns(X)), X.dtype) if isinstance(X, da.Array) else _example(X)
+    example = getattr(estimator, method)(rows, *arguments, **options)
     if isinstance(example, tuple):
         return tuple(
             _mapped(estimator, Call(method, arguments, options, place), X, values)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NoReturn, TypeVar
+from typing import Any, ClassVar, NoReturn, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -44,23 +44,32 @@ class PartitionError(DataError):
     """
 
 
+@dataclass(eq=False, repr=False)
 class PartitionedSource(Source):
     """Rows in partitions that can be read again; an engine implements `reduced`.
 
-    ``layout`` is a source with the columns and roles of the partitions, whose rows are not used.
-    Without ``lengths``, the numbers of rows of the partitions, they are counted when needed.
+    `Source.roles_for` makes one of a source with the columns and roles of the partitions, whose
+    rows are not used. Without ``_lengths``, the numbers of rows of the partitions, they are counted
+    when needed.
     """
 
-    n_partitions: int
+    _lengths: list[int] | None = None
+    _files: Source | None = None  # where every worker reads its rows, if they are in files
     # Called with the number of a partition when it is done, if the engine can tell
     progress: Callable[[int], None] | None = None
-    in_parts = True
-    _files: Source | None = None  # where every worker reads its rows, if they are in files
+    in_parts: ClassVar[bool] = True
 
-    def __init__(self, layout: Source, lengths: Sequence[int] | None = None):
-        self.__dict__.update(vars(layout))
-        self._lengths = None if lengths is None else [*lengths]
-        self.n_rows = None if lengths is None else sum(lengths)
+    def __post_init__(self) -> None:
+        self.n_rows = None if self._lengths is None else sum(self._lengths)
+
+    @property
+    def draws_by_keys(self) -> bool:
+        return self.passes > 1  # the rows are not those of the layout
+
+    @property
+    @abstractmethod
+    def n_partitions(self) -> int:
+        """The number of partitions."""
 
     @abstractmethod
     def reduced(self, reduction: Reduction) -> Any:
@@ -68,13 +77,16 @@ class PartitionedSource(Source):
 
     def watched(self, reduction: Reduction, watch: Watch) -> Any:
         """`reduced`, while somebody watches; there are no results before the last one."""
+        progress = watch.progress
+        if progress is None:
+            return self.reduced(reduction)
         lengths, done = self.lengths(), set[int]()
 
         def part_is_done(number: int) -> None:
             done.add(number)  # it may be done twice, if a worker was lost
-            watch.progress(sum(lengths[part] for part in done))
+            progress(sum(lengths[part] for part in done))
 
-        watch.progress(0)
+        progress(0)
         self.progress = part_is_done
         try:
             found = self.reduced(reduction)

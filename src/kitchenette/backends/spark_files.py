@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from kitchenette.backends.plan import file_partitions
 from kitchenette.backends.spark_rows import SparkSource
-from kitchenette.backends.spark_tree import Batches
+from kitchenette.backends.spark_tree import Batches, n_cores
 from kitchenette.data import Source
 from kitchenette.data.reader import Reader
 
@@ -26,19 +26,24 @@ class FileChunks:
         yield self.readers[number]
 
 
-class StoredSource(SparkSource):
+def stored_source(files: Source, session: SparkSession) -> SparkSource:
     """The rows of files, which every executor reads for itself."""
-
-    def __init__(self, files: Source, session: SparkSession):
-        readers, lengths = file_partitions(files)
-        # A row for each partition, whose number says which rows of the files are read.
-        numbers = session.range(0, len(readers), 1, len(readers))
-        super().__init__(files, numbers, FileChunks(readers), lengths=lengths, stable=True)
-        self._files = files
+    readers, lengths = file_partitions(files)
+    # A row for each partition, whose number says which rows of the files are read.
+    numbers = session.range(0, len(readers), 1, len(readers))
+    return files.roles_for(
+        SparkSource,
+        _lengths=lengths,
+        _files=files,
+        _frame=numbers,
+        _chunks=FileChunks(readers),
+        _n_tasks=n_cores(session),
+        stable=True,
+    )
 
 
 @contextmanager
-def over_files(files: Source, scheduler: str) -> Iterator[StoredSource]:
+def over_files(files: Source, scheduler: str) -> Iterator[SparkSource]:
     """The rows of files as a source whose computations run on a Spark cluster.
 
     Parameters
@@ -68,7 +73,7 @@ def over_files(files: Source, scheduler: str) -> Iterator[StoredSource]:
     before = SparkSession.getActiveSession()
     session = SparkSession.builder.appName("kitchenette").master(scheduler).getOrCreate()
     try:
-        yield StoredSource(files, session)
+        yield stored_source(files, session)
     finally:
         if before is None:
             session.stop()

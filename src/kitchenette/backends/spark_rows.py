@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -31,23 +31,9 @@ MOST_DENSE = 4096  # columns of vectors that become dense rows; wider ones stay 
 Chunks = Callable[[int, Batches], Iterator[Any]]
 
 
+@dataclass(eq=False, repr=False)
 class SparkSource(PartitionedSource):
     """Rows on the executors of Spark; `frame_source` and `over_files` make one.
-
-    Parameters
-    ----------
-    layout : Source
-        The columns and their roles.
-    frame : DataFrame
-        What is sent to the tasks.
-    chunks : callable
-        Gives, on an executor, the rows of a partition from its number and its Arrow batches.
-    n_tasks : int, optional
-        The number of tasks that read rows; by default one for each core.
-    lengths : sequence of int, optional
-        The numbers of rows of the partitions, if they are known.
-    stable : bool, default=False
-        Whether partitions have the same rows in the same order whenever they are read.
 
     Attributes
     ----------
@@ -63,21 +49,11 @@ class SparkSource(PartitionedSource):
     (100, 2)
     """
 
-    def __init__(
-        self,
-        layout: Source,
-        frame: DataFrame,
-        chunks: Chunks,
-        n_tasks: int | None = None,
-        *,
-        lengths: Sequence[int] | None = None,
-        stable: bool = False,
-    ):
-        super().__init__(layout, lengths)
-        self._frame, self._chunks = frame, chunks
-        self._n_tasks = n_cores(frame.sparkSession) if n_tasks is None else n_tasks
-        self.stable = stable
-        self.traffic: list[Traffic] = []
+    _frame: Any = None  # a data frame of Spark, which is sent to the tasks
+    _chunks: Any = None  # gives the rows of a partition, see `Chunks`
+    _n_tasks: int = 1  # that read rows
+    stable: bool = False  # whether partitions have the same rows in every pass
+    traffic: list[Traffic] = field(default_factory=list)
 
     def reduced(self, reduction: Reduction) -> Any:
         """A computation on all rows, combined on the executors; only the result comes back."""
@@ -105,7 +81,7 @@ class SparkSource(PartitionedSource):
         return super().targets()
 
     @property
-    def n_partitions(self) -> int:  # type: ignore[override]
+    def n_partitions(self) -> int:
         """The number of partitions up to the last one that has rows, which are counted for it."""
         return len(self.lengths())
 
@@ -283,7 +259,10 @@ def frame_source(
     rows = columns.rows(frame)
     layout = columns.layout(rows)
     chunks = FrameChunks(columns, layout.block_rows())
-    return SparkSource(layout, rows, chunks, n_tasks, stable=stable)
+    n_tasks = n_cores(frame.sparkSession) if n_tasks is None else n_tasks
+    return layout.roles_for(
+        SparkSource, _frame=rows, _chunks=chunks, _n_tasks=n_tasks, stable=stable
+    )
 
 
 def gathered(batches: Iterable[pa.RecordBatch], size: int) -> Iterator[pa.Table]:

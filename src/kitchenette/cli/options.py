@@ -15,8 +15,7 @@ import typer
 
 from kitchenette.cli.outcome import as_usage
 from kitchenette.data import ColumnRules, DataError, Source, source
-from kitchenette.data.csv_files import Csv
-from kitchenette.data.formats import FORMATS
+from kitchenette.data.formats import FORMATS, ReadOptions
 from kitchenette.data.schema import checked_kinds
 from kitchenette.parameters import check_choice
 
@@ -132,7 +131,7 @@ class FileOptions:
             check_choice("format", self.format, tuple(sorted(FORMATS)))
         if self.precision is not None:
             check_choice("precision", self.precision, ("float32", "float64"))
-        Csv(delimiter=self.delimiter, decimal=self.decimal)
+        ReadOptions(delimiter=self.delimiter, decimal=self.decimal)
 
     def as_keywords(self) -> dict[str, Any]:
         """The options as keywords of `kitchenette.data.source`."""

@@ -21,13 +21,7 @@ SPARSE_KEYS = {"format", "shape", "data"}  # of scipy.sparse.save_npz
 
 
 class ArrayReader(Reader):
-    """The rows of a two-dimensional array or a CSR matrix.
-
-    Parameters
-    ----------
-    X : ndarray or sparse matrix of shape (n_rows, n_columns)
-        Numbers.
-    """
+    """The rows of a two-dimensional array or a CSR matrix of numbers."""
 
     is_table = False
 
@@ -71,12 +65,8 @@ class ArrayReader(Reader):
 def array_of_file(path: str, name: str | None) -> tuple[Any, dict[str, Any]]:
     """The rows in a file of NumPy or SciPy, and its other arrays by name.
 
-    Parameters
-    ----------
-    path : str
-        A file .npy, which is mapped into memory, or .npz.
-    name : str, optional
-        The name of the array of rows in a file .npz; by default "X", or the only one with two axes.
+    Files .npy are mapped into memory. In a file .npz the rows are the array of this name, by
+    default "X" or the only one with two axes.
     """
     if os.path.getsize(path) == 0:
         raise DataError(f"{path} is empty.")

@@ -83,10 +83,7 @@ def as_source(X: Any, y: Any = None, sample_weight: Any = None) -> Any:
 def in_parts(method: Method) -> Method:
     """Let a method of a fitted estimator take collections, and return one that is computed later.
 
-    Parameters
-    ----------
-    method : function
-        A method whose first argument is rows.
+    Its first argument is rows.
     """
 
     @wraps(method)

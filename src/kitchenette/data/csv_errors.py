@@ -36,16 +36,16 @@ def guessed_delimiter(file: StoredFile, decimal: str) -> str:
     return best if counts[best] else ("," if decimal != "," else ";")
 
 
-def refuse_texts_like_numbers(file: StoredFile, options: Any, name: str, batch: Any) -> None:
+def refuse_texts_like_numbers(file: StoredFile, reading: Any, name: str, batch: Any) -> None:
     """Refuse a column of texts of which nearly all are numbers, or numbers with decimal commas."""
     pa, values = arrow(), batch.column(name)
     if not pa.types.is_string(values.type):
         return
     texts = [text for text in values.slice(0, LOOKED_AT).to_pylist() if text is not None]
-    wrong = [_wrong(text, pa.float64(), options.decimal) is not None for text in texts]
+    wrong = [_wrong(text, pa.float64(), reading.options.decimal) is not None for text in texts]
     if len(texts) >= LEAST_TEXTS and sum(wrong) < MOST_WRONG * len(texts):
-        raise explained(file, options, found_types={name: pa.float64()}, error=ValueError(name))
-    if options.decimal == "." and texts and all(WITH_COMMA.match(text) for text in texts):
+        raise explained(file, reading, found_types={name: pa.float64()}, error=ValueError(name))
+    if reading.options.decimal == "." and texts and all(WITH_COMMA.match(text) for text in texts):
         raise DataError(
             f"{file.path}: the column {name!r} has numbers with decimal commas, such as "
             f"{texts[0]!r}. Read it with decimal=','."
@@ -53,13 +53,13 @@ def refuse_texts_like_numbers(file: StoredFile, options: Any, name: str, batch: 
 
 
 def explained(
-    file: StoredFile, options: Any, *, found_types: Mapping[str, Any] | None, error: Exception
+    file: StoredFile, reading: Any, *, found_types: Mapping[str, Any] | None, error: Exception
 ) -> DataError:
     """The error of a file that could not be read, with the line in which it is."""
     try:
         with file.system.open_input_stream(file.path, compression="detect") as stream:
             text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
-            found = _first_wrong(text, options.delimiter(file), options, found_types or {})
+            found = _first_wrong(text, reading.delimiter(file), reading, found_types or {})
     except UnicodeDecodeError as wrong:
         return DataError(f"{file.path} is not text in UTF-8: {wrong.reason}.")
     except csv.Error as wrong:
@@ -69,16 +69,16 @@ def explained(
     return DataError(f"{file.path} cannot be read: {error}")
 
 
-def _first_wrong(text: Any, delimiter: str, options: Any, types: Mapping[str, Any]) -> str | None:
-    lines = csv.reader(text, delimiter=delimiter)
+def _first_wrong(text: Any, delimiter: str, reading: Any, types: Mapping[str, Any]) -> str | None:
+    lines, decimal = csv.reader(text, delimiter=delimiter), reading.options.decimal
     line, names = 1, None
     for values in lines:
         if names is None:
-            names = values if options.header else [f"f{j}" for j in range(len(values))]
+            names = values if reading.options.header else [f"f{j}" for j in range(len(values))]
             missing = [name for name in types if name not in names]
             if missing:
                 return f"line 1: there is no column {missing[0]!r}."
-            if options.header:
+            if reading.options.header:
                 line = lines.line_num + 1
                 continue
         if values and len(values) != len(names):
@@ -88,10 +88,10 @@ def _first_wrong(text: Any, delimiter: str, options: Any, types: Mapping[str, An
                 "need newlines=True."
             )
         for name, value in zip(names, values, strict=False):
-            wrong = None if name not in types else _wrong(value, types[name], options.decimal)
+            wrong = None if name not in types else _wrong(value, types[name], decimal)
             if wrong is not None:
                 found = f"line {line}: the column {name!r} has {value[:MOST_SHOWN]!r}, which is"
-                if name in options.kinds:
+                if name in reading.kinds:
                     return f"{found} {wrong}."
                 return (
                     f"{found} {wrong}, unlike the others. If it should be read otherwise, say so "

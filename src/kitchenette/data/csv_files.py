@@ -10,7 +10,6 @@ from kitchenette.data.csv_errors import explained, guessed_delimiter, refuse_tex
 from kitchenette.data.file_reader import FilesReader, TableFormat, refuse_empty, table_of_batch
 from kitchenette.data.formats import FileFormat, ReadOptions, register_format
 from kitchenette.data.listing import StoredFile
-from kitchenette.data.reader import Reader
 from kitchenette.data.schema import DataError, KnownColumn
 from kitchenette.data.tables import arrow
 
@@ -19,48 +18,19 @@ CSV_BYTES = 1 << 22  # of a CSV file that are parsed at a time
 
 
 class Csv(TableFormat):
-    """Files of values separated by commas or other signs.
-
-    Parameters
-    ----------
-    delimiter : str, optional
-        The delimiter; by default the most frequent of , ; tab and | in the first line.
-    decimal : str
-        The decimal separator.
-    header : bool
-        Whether the first line has the names of the columns.
-    newlines : bool
-        Whether values in quotes may contain line breaks.
-    kinds : mapping
-        Kinds of columns that are known.
-    precision : str, optional
-        The precision of numbers.
-    """
+    """Files of values separated by commas or other delimiters."""
 
     has_types = False
 
-    def __init__(
-        self,
-        *,
-        delimiter: str | None = None,
-        decimal: str = ".",
-        header: bool = True,
-        newlines: bool = False,
-        kinds: Mapping[str, str] | None = None,
-        precision: str | None = None,
-    ):
-        for name, sign in (("delimiter", delimiter), ("decimal", decimal)):
-            if sign is not None and (not isinstance(sign, str) or len(sign) != 1):
-                raise ValueError(f"{name} must be one character; got {sign!r}.")
-        self._delimiter, self.decimal = delimiter, decimal
-        self.header, self._newlines = header, newlines
-        self.kinds, self._precision = dict(kinds or {}), precision
+    def __init__(self, options: ReadOptions):
+        self.options = options
+        self.kinds = {**options.known, **options.kinds}
         self._types: dict[str, Any] = {}
         self._words: dict[str, frozenset[str]] = {}  # that elsewhere stand for missing values
 
     def delimiter(self, file: StoredFile) -> str:
         """The delimiter, given or detected."""
-        return self._delimiter or guessed_delimiter(file, self.decimal)
+        return self.options.delimiter or guessed_delimiter(file, self.options.decimal)
 
     def schema(self, file: StoredFile) -> Any:
         pa = arrow()
@@ -85,7 +55,7 @@ class Csv(TableFormat):
         """Whole numbers stay, because they may be labels; the reader of features takes floats."""
         pa = arrow()
         kind = self.kinds.get(field.name)
-        real = pa.float32() if self._precision == "float32" else pa.float64()
+        real = pa.float32() if self.options.precision == "float32" else pa.float64()
         known = {"number": real, "boolean": pa.bool_(), "category": pa.string()}
         if kind in known:
             return known[kind]
@@ -169,16 +139,16 @@ class Csv(TableFormat):
         return csv.open_csv(
             file.system.open_input_stream(file.path, compression="detect"),
             read_options=csv.ReadOptions(
-                block_size=n_bytes, autogenerate_column_names=not self.header
+                block_size=n_bytes, autogenerate_column_names=not self.options.header
             ),
             parse_options=csv.ParseOptions(
-                delimiter=self.delimiter(file), newlines_in_values=self._newlines
+                delimiter=self.delimiter(file), newlines_in_values=self.options.newlines
             ),
             convert_options=csv.ConvertOptions(
                 include_columns=None if names is None else [*names],
                 column_types=types,
                 strings_can_be_null=not self._words,
-                decimal_point=self.decimal,
+                decimal_point=self.options.decimal,
             ),
         )
 
@@ -190,16 +160,10 @@ def _null_values() -> frozenset[str]:
     return frozenset(csv.ConvertOptions().null_values)
 
 
-def _reader(files: Sequence[StoredFile], options: ReadOptions) -> Reader:
-    reading = Csv(
-        delimiter=options.delimiter,
-        decimal=options.decimal,
-        header=options.header,
-        newlines=options.newlines,
-        kinds={**options.categories, **options.kinds},
-        precision=options.precision,
+register_format(
+    FileFormat(
+        "csv",
+        (".csv", ".tsv"),
+        lambda files, options: FilesReader(files, Csv(options), options.kinds, options.labels),
     )
-    return FilesReader(files, reading, options.kinds, options.labels)
-
-
-register_format(FileFormat("csv", (".csv", ".tsv"), _reader))
+)

@@ -49,26 +49,15 @@ class BottomK:
     """The distinct rows with the smallest keys; immutable.
 
     A subclass has more attributes with an entry for each row.
-
-    Attributes
-    ----------
-    size : int
-        The largest number of rows.
-    last_key : int
-        All rows with keys up to this one are in the sample; 2^64 - 1 if none is missing.
-    keys : ndarray of shape (n_sampled,)
-        The keys of the rows, increasing.
-    weights : ndarray of shape (n_sampled,)
-        The sum of the weights of all equal rows.
-    copies : ndarray of shape (n_sampled,)
-        The number of equal rows.
     """
 
-    size: Count
+    size: Count  # the largest number of rows
+    # All rows with keys up to this one are in the sample; 2^64 - 1 if none is missing
     last_key: Annotated[int, Interval(0, LARGEST_KEY)]
-    keys: Annotated[Keys, Shape(None)]
+    keys: Annotated[Keys, Shape(None)]  # the keys of the rows, increasing
+    # The sum of the weights of all equal rows
     weights: Annotated[Array, Shape("keys"), Interval(0)]
-    copies: Annotated[NDArray[np.int64], Shape("keys"), Interval(1)]
+    copies: Annotated[NDArray[np.int64], Shape("keys"), Interval(1)]  # the number of equal rows
     row_attributes: ClassVar[tuple[str, ...]] = ("keys", "weights", "copies")
 
     @property
@@ -135,13 +124,7 @@ Sample = TypeVar("Sample", bound=BottomK)
 
 
 class SampleBuilder(Generic[Sample]):
-    """Collects the sample of many parts, which come as samples.
-
-    Parameters
-    ----------
-    size : int
-        The size of the sample.
-    """
+    """Collects the sample of so many rows of many parts, which come as samples."""
 
     def __init__(self, size: int):
         self._size = size
@@ -168,15 +151,7 @@ class SampleBuilder(Generic[Sample]):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class DrawnRows(BottomK):
-    """A sample of rows as they were given, in the order of their keys; immutable.
-
-    Attributes
-    ----------
-    X : ndarray, CSR matrix, data frame or Arrow table
-        The rows.
-    y : ndarray or None
-        Their targets.
-    """
+    """A sample of rows as they were given, in the order of their keys; immutable."""
 
     X: Any
     y: NDArray[Any] | None
@@ -209,16 +184,8 @@ class DrawnRows(BottomK):
     def observation_rule(self, population: int | None = None, schema: Schema | None = None) -> str:
         """What repeated rows and weights count for; see `kitchenette.data.observations`.
 
-        Parameters
-        ----------
-        population : int, optional
-            The number of distinct rows of which it is a sample; by default it is estimated.
-        schema : Schema, optional
-            The columns of tables and frames and their kinds, if their types do not tell.
-
-        Returns
-        -------
-        rule : {"weights", "rows", "pairs"}
+        The number of distinct rows of which it is a sample is estimated unless it is given;
+        a schema tells the kinds of columns if their types do not.
         """
         share = self.n_sampled / max(population or self.population, self.n_sampled, 1)
         rows = numbers_to_hash(self.X, schema)
@@ -262,17 +229,7 @@ class Drawing:
     schema: Schema | None = None
 
     def of(self, block: Any) -> DrawnRows:
-        """The sample of a block: an object with rows X, targets y and weights, or None for these.
-
-        Parameters
-        ----------
-        block : Block
-            Some rows.
-
-        Returns
-        -------
-        sample : DrawnRows
-        """
+        """The sample of a block."""
         return self.of_rows(block.X, block.y, block.weight)
 
     def of_rows(
@@ -283,24 +240,10 @@ class Drawing:
         copies: NDArray[np.int64] | None = None,
         hashes: Keys | None = None,
     ) -> DrawnRows:
-        """The sample of some rows.
+        """The sample of some rows; those of weight zero are left out.
 
-        Parameters
-        ----------
-        X : ndarray, CSR matrix, data frame or Arrow table
-            Rows.
-        y : ndarray of shape (n_rows,) or (n_rows, n_targets), optional
-            Targets.
-        weights : ndarray of shape (n_rows,), optional
-            Weights. Rows of weight zero are left out.
-        copies : ndarray of shape (n_rows,), optional
-            The number of equal rows that each one stands for, if they are a sample already.
-        hashes : ndarray of shape (n_rows,), optional
-            The hash values of the rows and their targets, if they are known; see `hash_values`.
-
-        Returns
-        -------
-        sample : DrawnRows
+        The copies are the numbers of equal rows that rows of a sample stand for, and the
+        hashes those of `hash_values`, if they are known.
         """
         n_rows = X.shape[0]
         builder: SampleBuilder[DrawnRows] = SampleBuilder(self.size)
@@ -329,31 +272,11 @@ class Drawing:
         return replace(found, X=take(X, found.X), y=taken(y, found.X))
 
     def combined(self, a: DrawnRows, b: DrawnRows) -> DrawnRows:
-        """The sample of the rows of both; neither is changed.
-
-        Parameters
-        ----------
-        a, b : DrawnRows
-            Samples of different rows by this drawing.
-
-        Returns
-        -------
-        sample : DrawnRows
-        """
+        """The sample of the rows of both; neither is changed."""
         return a.combined(b)
 
     def of_blocks(self, blocks: Iterable[Any]) -> DrawnRows | None:
-        """The sample of many blocks; None if there are no blocks.
-
-        Parameters
-        ----------
-        blocks : iterable of Block
-            Rows.
-
-        Returns
-        -------
-        sample : DrawnRows or None
-        """
+        """The sample of many blocks; None if there are no blocks."""
         builder: SampleBuilder[DrawnRows] | None = None
         for block in blocks:
             builder = SampleBuilder(self.size) if builder is None else builder
@@ -384,23 +307,8 @@ def sample_rows(
 ) -> tuple[Any, Any]:
     """Rows from which a map chooses its parameters, with their weights; all if there are few.
 
-    Parameters
-    ----------
-    X : table of rows
-        All rows; see `kitchenette.data.rows.table`.
-    seed : int
-        The seed.
-    weights : ndarray of shape (n_rows,), optional
-        Weights; rows of weight zero are excluded.
-    drawn : DrawnRows or FirstRows, optional
-        A sample in the order of its keys, whose first rows are taken instead of rows of X.
-
-    Returns
-    -------
-    sample : table of rows
-        At most 1000 rows.
-    sample_weight : ndarray or None
-        Their weights.
+    They are at most 1000 of positive weight: the first ones of a sample in the order of its
+    keys, or else random ones.
     """
     if drawn is not None:
         first = slice(0, MAP_ROWS)

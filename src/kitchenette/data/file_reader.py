@@ -52,19 +52,10 @@ class TableFormat(ABC):
 class FilesReader(Reader):
     """The rows of files with named columns, one file after the other.
 
-    Names of directories such as ``month=01`` are columns: numbers if all values of a column are
-    whole numbers, as pyarrow, polars and Spark read them, and else strings.
-
-    Parameters
-    ----------
-    files : sequence of StoredFile
-        The files; the first one decides the columns and their types.
-    reading : TableFormat
-        How they are read.
-    kinds : mapping
-        Kinds of columns that are known.
-    labels : sequence of str
-        Columns that may be labels, whose whole numbers stay whole.
+    The first file decides the columns and their types. Names of directories such as
+    ``month=01`` are columns: numbers if all values of a column are whole numbers, as pyarrow,
+    polars and Spark read them, and else strings. Whole numbers stay whole in the columns of
+    labels.
     """
 
     def __init__(

@@ -14,23 +14,11 @@ COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")  # further endings, as in rows.csv.
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How files are read: the parameters of `kitchenette.data.source` that concern them.
+    """The parameters of `kitchenette.data.source` that concern the reading of files."""
 
-    Attributes
-    ----------
-    kinds : mapping
-        Kinds of columns that are told.
-    categories : mapping
-        Columns that are categories in a model that is known.
-    labels : sequence of str
-        Columns that may be labels, whose whole numbers stay whole.
-    precision, array, delimiter, decimal, header, newlines
-        As in `kitchenette.data.source`.
-    """
-
-    kinds: Mapping[str, str] = field(default_factory=dict)
-    categories: Mapping[str, str] = field(default_factory=dict)
-    labels: Sequence[str] = ()
+    kinds: Mapping[str, str] = field(default_factory=dict)  # of columns, that are told
+    known: Mapping[str, str] = field(default_factory=dict)  # kinds of columns in a fitted model
+    labels: Sequence[str] = ()  # columns that may be labels, whose whole numbers stay whole
     precision: str | None = None
     array: str | None = None
     delimiter: str | None = None
@@ -38,23 +26,20 @@ class ReadOptions:
     header: bool = True
     newlines: bool = False
 
+    def __post_init__(self) -> None:
+        for name in ("delimiter", "decimal"):
+            sign = getattr(self, name)
+            if sign is not None and (not isinstance(sign, str) or len(sign) != 1):
+                raise ValueError(f"{name} must be one character; got {sign!r}.")
+
 
 @dataclass(frozen=True)
 class FileFormat:
-    """A format of files with rows.
+    """A format of files with rows."""
 
-    Attributes
-    ----------
-    name : str
-        The value of the parameter ``format`` of `kitchenette.data.source`.
-    endings : tuple of str
-        Endings of names of files, such as ".csv".
-    reader : callable
-        Returns the `Reader` of a list of `StoredFile` and of `ReadOptions`.
-    """
-
-    name: str
-    endings: tuple[str, ...]
+    name: str  # the value of the parameter ``format`` of `kitchenette.data.source`
+    endings: tuple[str, ...]  # endings of names of files, such as ".csv"
+    # Returns the `Reader` of a list of `StoredFile` and of `ReadOptions`
     reader: Callable[[Sequence[Any], ReadOptions], Reader]
 
 
@@ -62,13 +47,7 @@ FORMATS: dict[str, FileFormat] = {}
 
 
 def register_format(added: FileFormat) -> None:
-    """Let `kitchenette.data.source` read files of a format.
-
-    Parameters
-    ----------
-    added : FileFormat
-        It replaces one of the same name.
-    """
+    """Let `kitchenette.data.source` read files of a format, which may replace one of its name."""
     for known in FORMATS.values():
         if known.name != added.name and (taken := {*known.endings} & {*added.endings}):
             raise ValueError(f"Files with the ending {min(taken)} are of the format {known.name}.")

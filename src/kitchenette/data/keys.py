@@ -34,15 +34,9 @@ _ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
 def row_keys(rows: Any, targets: NDArray[Any]) -> Keys:
-    """Keys of rows and their targets.
+    """Keys of rows and of their targets, which are numbers.
 
-    Parameters
-    ----------
-    rows : ndarray or CSR matrix of shape (n_rows, n_columns)
-        float32 or float64; both precisions of the same numbers, and dense and sparse rows, have
-        the same keys.
-    targets : ndarray of shape (n_rows, n_numbers)
-        What is predicted, as numbers.
+    Both precisions of the same numbers, and dense and sparse rows, have the same keys.
     """
     keys, of_targets = np.empty((2, rows.shape[0]), dtype=np.uint64)
     _core.row_keys(native_rows(rows), keys)
@@ -95,16 +89,8 @@ def target_numbers(y: NDArray[Any] | None, n_rows: int) -> Array:
 def numbers_to_hash(X: Any, schema: Schema | None = None) -> Any:
     """Rows as numbers that `row_keys` takes, equal for equal rows of any format.
 
-    Parameters
-    ----------
-    X : array-like, sparse matrix, data frame or Arrow table
-        Rows. Missing values and infinite numbers are allowed.
-    schema : Schema, optional
-        The columns of a frame or a table and their kinds; by default as their types say.
-
-    Returns
-    -------
-    rows : ndarray or CSR matrix
+    Missing values and infinite numbers are allowed. A schema tells the kinds of columns where
+    their types do not.
     """
     if can_be_hashed(X):
         return X if sp.issparse(X) or not has_missing(X) else _with_one_nan(X)

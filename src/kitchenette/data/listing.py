@@ -19,20 +19,11 @@ GLOB = "*?["
 
 @dataclass(frozen=True)
 class StoredFile:
-    """A file, and the file system that it is on.
-
-    Attributes
-    ----------
-    path : str
-        The path on the file system.
-    system : pyarrow.fs.FileSystem
-        The file system.
-    partition : tuple of pairs
-        Names and values of columns in the names of its directories, as in year=2024/a.parquet.
-    """
+    """A file, and the file system that it is on."""
 
     path: str
-    system: Any
+    system: Any  # of pyarrow.fs
+    # Names and values of columns in the names of its directories, as in year=2024/a.parquet
     partition: tuple[tuple[str, str], ...] = ()
 
     @property

@@ -194,23 +194,9 @@ def _chances_to_agree(rows: Any, counts: Array) -> Array:
 def divided(counts: Array, share: float, uniforms: Array) -> Array:
     """How many of the observations of each pair belong to a random part of them all.
 
-    Each observation belongs to it with the same probability, independently, so that a model of
-    the others meets the noise of these for the first time. One observation belongs to the part if
-    its uniform number is below the share.
-
-    Parameters
-    ----------
-    counts : ndarray of shape (n_pairs,)
-        The number of observations of each pair.
-    share : float
-        The part of all observations.
-    uniforms : ndarray of shape (n_pairs,)
-        Numbers between 0 and 1 that stand for chance.
-
-    Returns
-    -------
-    part : ndarray of shape (n_pairs,)
-        Whole numbers up to the counts.
+    Each observation belongs to it with the same probability, the share, independently, so that
+    a model of the others meets the noise of these for the first time. One observation belongs
+    to the part if its uniform number is below the share.
     """
     part = (uniforms < share).astype(np.float64)
     several = counts > 1
@@ -226,21 +212,8 @@ def divided(counts: Array, share: float, uniforms: Array) -> Array:
 def folds(counts: Array, n_folds: int, order: NDArray[np.intp], seed: int) -> list[Array]:
     """How many observations of each pair are held out in each fold; all are held out once.
 
-    Parameters
-    ----------
-    counts : ndarray of shape (n_pairs,)
-        The number of observations of each pair.
-    n_folds : int
-        The number of folds.
-    order : ndarray of shape (n_pairs,)
-        A random permutation, by which pairs of one observation are divided.
-    seed : int
-        The seed by which the observations of other pairs are divided.
-
-    Returns
-    -------
-    held_out : list of ndarray of shape (n_pairs,)
-        Whole numbers, which add up to the counts.
+    Pairs of one observation are divided by a random order of the pairs, the observations of
+    others by the seed.
     """
     found, left, single = [], counts.copy(), counts == 1
     for number, part in enumerate(np.array_split(order, n_folds)):

@@ -120,7 +120,7 @@ def source(
     elif isinstance(data, str | os.PathLike) or _are_paths(data):
         reading = ReadOptions(
             kinds=known,
-            categories={n: one.kind for n, one in columns.items() if one.kind == "category"},
+            known={n: one.kind for n, one in columns.items() if one.kind == "category"},
             labels=_names(target),
             precision=precision,
             array=array,
@@ -139,7 +139,7 @@ def source(
             "A source is an array of numbers, a sparse matrix, a data frame, or files; got "
             f"{type(data).__name__}."
         )
-    return Source(reader.read_as(columns), target=target, weight=weight, **options)
+    return Source.of(reader.read_as(columns), target=target, weight=weight, **options)
 
 
 def _check_contradictions(kinds: Mapping[str, str], known: Mapping[str, KnownColumn]) -> None:

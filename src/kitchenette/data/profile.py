@@ -27,13 +27,7 @@ NAME_OF_IDENTIFIER = re.compile(
 
 
 class ColumnProfile:
-    """Frequencies of categories, medians of numbers, and where values are missing.
-
-    Parameters
-    ----------
-    schema : Schema
-        The columns.
-    """
+    """Frequencies of categories, medians of numbers, and where values are missing."""
 
     def __init__(self, schema: Schema):
         self.schema = schema
@@ -107,13 +101,7 @@ class ColumnProfile:
 
 @dataclass(frozen=True)
 class ProfileOf:
-    """The profile of all rows without medians, as a reduction.
-
-    Attributes
-    ----------
-    schema : Schema
-        The columns.
-    """
+    """The profile of all rows without medians, as a reduction."""
 
     schema: Schema
 

@@ -12,12 +12,7 @@ from kitchenette.data.rows import take
 class RangeReader(Reader):
     """The rows from ``first`` to before ``last`` of another reader, counted from zero.
 
-    Parameters
-    ----------
-    reader : Reader
-        All rows. It is pickled with this reader: files must be there for every process.
-    first, last : int
-        The range.
+    That is pickled with this one: files must be there for every process.
     """
 
     def __init__(self, reader: Reader, first: int, last: int):

@@ -18,60 +18,28 @@ Part = tuple[int, Any]  # the number of the first row, and rows
 
 
 class Reader(ABC):
-    """Rows that can be read several times.
-
-    Attributes
-    ----------
-    schema : Schema
-        The columns.
-    n_rows : int or None
-        The number of rows, if it is known without reading all of them.
-    is_table : bool
-        Whether parts are Arrow tables; else they are arrays or CSR matrices.
-    in_memory : bool
-        Whether all rows are in memory, so that another pass costs little.
-    paths : tuple of str
-        The files that are read; none if there are none.
-    label : str or None
-        The column of targets, if the format has one.
-    arrays : mapping
-        Arrays that are stored beside the rows, such as targets, by name.
-    """
+    """Rows that can be read several times."""
 
     schema: Schema
-    n_rows: int | None
-    is_table: bool = True
-    in_memory: bool = False
-    paths: tuple[str, ...] = ()
-    label: str | None = None
+    n_rows: int | None  # the number of rows, if it is known without reading all of them
+    is_table: bool = True  # whether parts are Arrow tables; else they are arrays or CSR matrices
+    in_memory: bool = False  # whether all rows are in memory, so that another pass costs little
+    paths: tuple[str, ...] = ()  # the files that are read; none if there are none
+    label: str | None = None  # the column of targets, if the format has one
+    # Arrays that are stored beside the rows, such as targets, by name
     arrays: Mapping[str, NDArray[Any]] = MappingProxyType({})
 
     @abstractmethod
     def parts(
         self, names: Sequence[str], start: int, size: int, wanted: Indices | None = None
     ) -> Iterator[Part]:
-        """Consecutive rows from ``start`` on, in parts of any size.
+        """Consecutive rows of these columns from ``start`` on, in parts of about ``size`` rows.
 
-        Parameters
-        ----------
-        names : sequence of str
-            The columns that are needed, in this order.
-        start : int
-            The number of the first row.
-        size : int
-            The preferred number of rows of a part.
-        wanted : ndarray of int, optional
-            Increasing numbers of rows. Parts without any of them may be left out.
+        Parts without any of the increasing row indices ``wanted`` may be left out.
         """
 
     def read_as(self, known: Mapping[str, KnownColumn]) -> Self:
-        """The same rows, whose columns are what a model takes them for; itself if they are.
-
-        Parameters
-        ----------
-        known : mapping
-            Columns of a model by name; there may be others than those of the reader.
-        """
+        """The same rows, whose columns are what a model takes them for; itself if they are."""
         schema = self.schema.read_as(known)
         if schema == self.schema:
             return self

@@ -23,13 +23,7 @@ class Reduction(Protocol):
 
 @dataclass(frozen=True)
 class ByStart:
-    """The results for blocks without combining them, by the number of the first row of each.
-
-    Attributes
-    ----------
-    reduction : Reduction
-        What is computed of a block.
-    """
+    """The results for blocks without combining them, by the number of the first row of each."""
 
     reduction: Any
     numbered = True  # it needs the numbers of rows
@@ -50,15 +44,7 @@ class Reducible(Protocol):
 
 @dataclass(frozen=True)
 class Converted:
-    """A reduction of rows that are converted first, for example to the numbers of a map.
-
-    Attributes
-    ----------
-    reduction : Reduction
-        What is computed of the converted rows.
-    convert : callable
-        Converts the rows of a block.
-    """
+    """A reduction of rows that are converted first, for example to the numbers of a map."""
 
     reduction: Any
     convert: Callable[[Any], Any]

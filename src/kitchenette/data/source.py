@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -28,7 +27,7 @@ from kitchenette.parameters import check_choice, check_count
 
 BLOCK_ROWS, LEAST_ROWS = 1 << 16, 1 << 12  # most and least rows of a block of default size
 BLOCK_NUMBERS = 1 << 21  # numbers in such a block
-ROLES = ("schema", "features", "target", "weight", "rules", "precision", "passes")
+Made = TypeVar("Made", bound="Source")
 
 
 @dataclass(frozen=True)
@@ -75,12 +74,7 @@ class Block:
         return int(self.X.shape[0])
 
     def counting(self) -> Block:
-        """The rows whose weight is not zero.
-
-        Returns
-        -------
-        block : Block
-        """
+        """The rows whose weight is not zero."""
         if self.weight is None or self.weight.all():
             return self
         kept = np.flatnonzero(self.weight)
@@ -101,39 +95,19 @@ def block_of(drawn: DrawnRows) -> Block:
 
 @dataclass(frozen=True)
 class Watch:
-    """Who watches a computation on all rows, and where it goes on.
+    """Who watches a computation on all rows, and where it goes on."""
 
-    Attributes
-    ----------
-    after : callable
-        Called after each block with the result so far and the number of rows done.
-    progress : callable
-        Called with the number of rows done, also where results come in no order.
-    before : object
-        The result for the rows before ``start``; None if there are none.
-    start : int
-        The number of the row to begin with.
-    """
-
+    # Called after each block with the result so far and the number of rows done
     after: Callable[[Any, int], None] = lambda found, stop: None
-    progress: Callable[[int], None] = lambda stop: None
-    before: Any = None
-    start: int = 0
+    # Called with the number of rows done, also where results come in no order
+    progress: Callable[[int], None] | None = None
+    before: Any = None  # the result for the rows before ``start``; None if there are none
+    start: int = 0  # the number of the row to begin with
 
 
 @dataclass(frozen=True)
 class RowsInMemory:
-    """Rows as users pass them to an estimator, with the methods of a `Source`.
-
-    Attributes
-    ----------
-    X : array-like, sparse matrix, data frame or table
-        The rows.
-    y : array-like or None
-        Their targets.
-    sample_weight : array-like or None
-        Their weights.
-    """
+    """Rows as users pass them to an estimator, with the methods of a `Source`."""
 
     X: Any
     y: Any = None
@@ -186,6 +160,7 @@ class RowsInMemory:
         return error
 
 
+@dataclass(eq=False, repr=False)
 class Source:
     """Rows that can be read several times, in blocks; `kitchenette.data.source` makes one.
 
@@ -222,10 +197,22 @@ class Source:
     3
     """
 
-    in_parts = False  # whether the rows are in partitions, somewhere else
+    _reader: Reader
+    schema: Schema
+    features: list[str]
+    rules: ColumnRules
+    target: str | list[str] | None = None
+    weight: str | list[str] | None = None
+    precision: str | None = None
+    passes: int = 2
+    n_rows: int | None = None
+    _y: NDArray[Any] | None = None
+    _weight: NDArray[np.float64] | None = None
+    in_parts: ClassVar[bool] = False  # whether the rows are in partitions, somewhere else
 
-    def __init__(
-        self,
+    @classmethod
+    def of(
+        cls,
         reader: Reader,
         *,
         target: str | list[str] | NDArray[Any] | None = None,
@@ -234,37 +221,39 @@ class Source:
         rules: ColumnRules | None = None,
         precision: str | None = None,
         passes: int = 2,
-    ):
-        self._reader = reader
-        self.schema: Schema = reader.schema
-        self.n_rows = reader.n_rows
-        self.rules = ColumnRules() if rules is None else rules
-        self.rules.check()
-        self.precision, self.passes = precision, passes
+    ) -> Source:
+        """The rows of a reader, whose columns have these roles."""
+        schema, rules = reader.schema, ColumnRules() if rules is None else rules
+        rules.check()
         if precision is not None:
             check_choice("precision", precision, ("float32", "float64"))
         if check_count("passes", passes) > 3:
             raise ValueError(f"passes must be 1, 2 or 3; got {passes}.")
-        self.target, self._y = _role("target", target, reader)
-        self.weight, self._weight = _role("weight", weight, reader)
-        if isinstance(self.weight, list):
+        targets, y = _role("target", target, reader)
+        weights, units = _role("weight", weight, reader)
+        if isinstance(weights, list):
             raise ValueError("weight must be the name of one column, or an array.")
-        self._check_roles()
         for name in ignore:
-            check_name("ignore", name, reader.schema.names)
-        others = {*self.target_names, self.weight, *ignore}
-        others |= {column.name for column in reader.schema if column.is_index}
-        self.features = [name for name in reader.schema.names if name not in others]
-        if not self.features:
-            raise DataError("There is no column to predict from.")
-        refuse_other_kinds(reader.schema.some(self.features), "ignore=[{!r}]")
-        for column in reader.schema.some(self.features):
-            if column.kind == "date" and self.rules.dates == "refuse":
-                raise DataError(
-                    f"The column {column.name!r} has dates or times ({column.dtype}). Leave it out "
-                    f"by ignore=[{column.name!r}], or turn dates into days since 1970 by "
-                    "dates='days'."
-                )
+            check_name("ignore", name, schema.names)
+        others = {*([targets] if isinstance(targets, str) else targets or ()), weights, *ignore}
+        others |= {column.name for column in schema if column.is_index}
+        features = [name for name in schema.names if name not in others]
+        made = cls(
+            reader,
+            schema,
+            features,
+            rules,
+            target=targets,
+            weight=weights,
+            precision=precision,
+            passes=passes,
+            n_rows=reader.n_rows,
+            _y=y,
+            _weight=units,
+        )
+        made._check_roles()
+        made._check_features()
+        return made
 
     def _check_roles(self) -> None:
         """Refuse columns of targets and weights that have two roles, or values of no use."""
@@ -283,6 +272,19 @@ class Source:
                 raise DataError(
                     f"target: the column {name!r} has dates or times ({self.schema[name].dtype}). "
                     "Turn dates into days since 1970 by dates='days'."
+                )
+
+    def _check_features(self) -> None:
+        """Refuse columns to predict from that cannot become numbers."""
+        if not self.features:
+            raise DataError("There is no column to predict from.")
+        refuse_other_kinds(self.schema.some(self.features), "ignore=[{!r}]")
+        for column in self.schema.some(self.features):
+            if column.kind == "date" and self.rules.dates == "refuse":
+                raise DataError(
+                    f"The column {column.name!r} has dates or times ({column.dtype}). Leave it out "
+                    f"by ignore=[{column.name!r}], or turn dates into days since 1970 by "
+                    "dates='days'."
                 )
 
     @property
@@ -317,12 +319,7 @@ class Source:
         return self.count(), len(self.features)
 
     def count(self) -> int:
-        """The number of rows, for which all may have to be read.
-
-        Returns
-        -------
-        n_rows : int
-        """
+        """The number of rows, for which all may have to be read."""
         if self.n_rows is None:
             total, names = 0, self.features[:1]
             for _, part in self._reader.parts(names, 0, BLOCK_ROWS):
@@ -335,13 +332,8 @@ class Source:
         return None
 
     def without_targets(self) -> Source:
-        """The same rows without targets and weights, for predictions.
-
-        Returns
-        -------
-        source : Source
-        """
-        return self._with(target=None, weight=None, _y=None, _weight=None)
+        """The same rows without targets and weights, for predictions."""
+        return replace(self, target=None, weight=None, _y=None, _weight=None)
 
     def targets(self) -> tuple[NDArray[Any], NDArray[np.float64] | None]:
         """The targets and the weights of all rows, in a pass that reads no other columns.
@@ -355,7 +347,7 @@ class Source:
         """
         if self.target is None and self._y is None:
             raise DataError("The source has no target: name the column to be predicted.")
-        made = self._with(features=[])
+        made = replace(self, features=[])
         if not made._needed():  # both are arrays
             assert self._y is not None
             return self._y, self._weight
@@ -367,136 +359,71 @@ class Source:
         return y, np.concatenate(weights) if weights else None
 
     def with_weights(self, weights: NDArray[np.float64]) -> Source:
-        """The same rows with other weights; those of weight zero are not learned.
-
-        Parameters
-        ----------
-        weights : ndarray of shape (n_rows,)
-            A weight for each row.
-
-        Returns
-        -------
-        source : Source
-        """
+        """The same rows with other weights; those of weight zero are not learned."""
         if weights.shape != (self.count(),):
             raise ValueError(f"weights must be one for each of the {self.count()} rows.")
-        return self._with(weight=None, _weight=weights)
+        return replace(self, weight=None, _weight=weights)
 
     def with_targets(self, targets: NDArray[Any]) -> Source:
-        """The same rows with other targets.
-
-        Parameters
-        ----------
-        targets : ndarray of shape (n_rows, ...)
-            A target for each row.
-
-        Returns
-        -------
-        source : Source
-        """
+        """The same rows with other targets."""
         if targets.shape[0] != self.count():
             raise ValueError(f"targets must be one for each of the {self.count()} rows.")
-        made = object.__new__(type(self))
-        made.__dict__.update(vars(self), target=None, _y=targets)
-        return made
+        return replace(self, target=None, _y=targets)
 
     def with_reader(self, reader: Reader, target: Any = None, weight: Any = None) -> Source:
         """Other rows, whose columns have the same names and roles.
 
-        Parameters
-        ----------
-        reader : Reader
-            The rows.
-        target, weight : ndarray, optional
-            Values for each of these rows, where targets or weights are not columns.
-
-        Returns
-        -------
-        source : Source
+        Targets and weights are given where they are not columns.
         """
-        made = object.__new__(Source)
-        roles = {name: vars(self)[name] for name in ROLES}
-        made.__dict__.update(roles, _reader=reader, n_rows=reader.n_rows)
-        made._y = None if target is None else _role("target", target, reader)[1]
-        made._weight = None if weight is None else _role("weight", weight, reader)[1]
-        return made
+        y = None if target is None else _role("target", target, reader)[1]
+        weights = None if weight is None else _role("weight", weight, reader)[1]
+        return self.roles_for(Source, reader, n_rows=reader.n_rows, _y=y, _weight=weights)
+
+    def roles_for(self, cls: type[Made], reader: Reader | None = None, **others: Any) -> Made:
+        """A source of a class whose columns have the same names and roles.
+
+        The rows are those of this source, or of a reader; the class may have further fields.
+        """
+        roles = {one.name: getattr(self, one.name) for one in fields(Source) if one.init}
+        return cls(**roles | {"_reader": self._reader if reader is None else reader} | others)
 
     def readers(self, n_parts: int) -> list[Reader]:
         """Readers of consecutive rows, about as many for each, to be used by other processes.
 
-        Parameters
-        ----------
-        n_parts : int
-            The number of parts.
-
-        Returns
-        -------
-        readers : list of Reader
-            For `with_reader`. Files are read again by each process, so it must see them.
+        They are for `with_reader`. Each process reads the files, so it must see them.
         """
         n_rows = self.count()
         cuts = [n_rows * part // n_parts for part in range(n_parts + 1)]
         return [range_of(self._reader, *cut) for cut in pairwise(cuts)]
 
     def given_values(self) -> tuple[NDArray[Any] | None, NDArray[np.float64] | None]:
-        """The arrays of targets and of weights, where they are not columns.
-
-        Returns
-        -------
-        targets, weights : ndarray or None
-        """
+        """The arrays of targets and of weights, each None where it is a column."""
         return self._y, self._weight
 
     def with_columns(self, names: Sequence[str]) -> Source:
-        """The same rows with these columns to predict from; a sentence if some are missing.
-
-        Parameters
-        ----------
-        names : sequence of str
-            Names of columns, in the order that is wanted.
-
-        Returns
-        -------
-        source : Source
-        """
+        """The same rows with these columns to predict from, in this order."""
         missing = [name for name in names if name not in self.schema]
         if missing:
             raise DataError(f"columns are missing: {', '.join(map(str, missing[:10]))}.")
-        return self._with(features=[*names])
+        return replace(self, features=[*names])
 
     def read_as(self, known: Mapping[str, KnownColumn]) -> Source:
-        """The same rows, whose columns are read as a model has them.
+        """The same rows, whose columns are read as a model has them; itself if nothing changes.
 
-        Strings stay strings where the model has strings, though they look like numbers, booleans,
-        dates or missing values.
-
-        Parameters
-        ----------
-        known : mapping from str to KnownColumn
-            Columns by name, as the method ``known_columns`` of a fitted model gives them.
-
-        Returns
-        -------
-        source : Source
-            This one if nothing changes.
+        Strings stay strings where the model has strings, though they look like numbers,
+        booleans, dates or missing values. The method ``known_columns`` of a fitted model
+        gives the columns.
         """
         reader = self._reader.read_as(known)
-        return self if reader is self._reader else self._with(_reader=reader, schema=reader.schema)
+        return (
+            self if reader is self._reader else replace(self, _reader=reader, schema=reader.schema)
+        )
 
     def with_width(self, n_columns: int) -> Source:
         """The same rows with at least so many columns, if they are of SVMlight files.
 
-        Such files do not name zeros, so that the last columns of one may be missing in another.
-
-        Parameters
-        ----------
-        n_columns : int
-            The number of columns to predict from.
-
-        Returns
-        -------
-        source : Source
-            This one if it has enough columns, or its rows are of another kind.
+        Such files do not name zeros, so that the last columns of one may be missing in
+        another.
         """
         reader = self._reader
         if not hasattr(reader, "widened") or len(self.features) >= n_columns:
@@ -504,23 +431,12 @@ class Source:
         wider = reader.widened(n_columns)
         known = {*self.schema.names}
         more = [name for name in wider.schema.names if name not in known]
-        return self._with(_reader=wider, schema=wider.schema, features=[*self.features, *more])
-
-    def _with(self, **changed: Any) -> Source:
-        """A copy with some attributes changed."""
-        made = copy(self)
-        made.__dict__.update(changed)
-        return made
+        return replace(self, _reader=wider, schema=wider.schema, features=[*self.features, *more])
 
     # ------------------------------------------------------------ blocks
 
     def block_rows(self) -> int:
-        """The number of rows of a block, if it is not told.
-
-        Returns
-        -------
-        size : int
-        """
+        """The number of rows of a block, if it is not told."""
         return max(LEAST_ROWS, min(BLOCK_ROWS, BLOCK_NUMBERS // max(1, len(self.features))))
 
     def blocks(self, size: int | None = None, *, start: int = 0) -> Iterator[Block]:
@@ -559,55 +475,21 @@ class Source:
             self.n_rows = first + n_waiting
 
     def reduced(self, reduction: Reduction) -> Any:
-        """A computation on all rows, whose results for blocks are combined.
-
-        Parameters
-        ----------
-        reduction : Reduction
-            What is computed of a block, and how two results are combined.
-
-        Returns
-        -------
-        result : object or None
-            None if there are no rows.
-        """
+        """The results of a reduction for blocks, combined; None if there are no rows."""
         return fold(reduction, self.blocks())
 
     def watched(self, reduction: Reduction, watch: Watch) -> Any:
-        """`reduced`, while somebody watches, from where an earlier computation ended.
-
-        Parameters
-        ----------
-        reduction : Reduction
-            What is computed.
-        watch : Watch
-            Who is told, and where to begin.
-
-        Returns
-        -------
-        result : object or None
-            None if there are no rows.
-        """
-        found = watch.before
-        watch.progress(watch.start)
+        """`reduced`, while somebody watches, from where an earlier computation ended."""
+        found, progress = watch.before, watch.progress or (lambda stop: None)
+        progress(watch.start)
         for block in self.blocks(start=watch.start):
             found = joined_results(reduction, found, reduction.of(block))
-            watch.progress(block.stop)
+            progress(block.stop)
             watch.after(found, block.stop)
         return found
 
     def located(self, error: ValueError) -> ValueError:
-        """An error about a sample of the rows, with their place if that can be found.
-
-        Parameters
-        ----------
-        error : ValueError
-            The error.
-
-        Returns
-        -------
-        error : ValueError
-        """
+        """An error about a sample of the rows, with their place if that can be found."""
         return error
 
     def take(self, rows: Any) -> Block:
@@ -729,10 +611,6 @@ class Source:
         """A text that changes if the rows or the meaning of their columns change.
 
         For files it contains names, sizes, times of change, and the bytes at both ends.
-
-        Returns
-        -------
-        fingerprint : str
         """
         others = [None if array is None else digest(array) for array in (self._y, self._weight)]
         columns = [repr(column) for column in self.schema]
@@ -816,17 +694,7 @@ def _role(
 
 
 def check_name(role: str, name: str, names: Sequence[str]) -> None:
-    """Refuse the name of a column that is not there.
-
-    Parameters
-    ----------
-    role : str
-        What the column is for, with which the error message begins.
-    name : str
-        The name.
-    names : sequence of str
-        The names that there are.
-    """
+    """Refuse the name of a column that does not exist; the message begins with the role."""
     if name not in names:
         known = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
         close = get_close_matches(name, names, n=1)

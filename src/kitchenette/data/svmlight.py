@@ -21,14 +21,9 @@ LABEL = "label"  # the name of the column of labels
 
 
 class SvmlightReader(Reader):
-    """Sparse rows of files; a first pass finds the numbers of rows and columns.
+    """Sparse rows of files on this machine.
 
-    Parameters
-    ----------
-    files : sequence of StoredFile
-        Files on this machine.
-    dtype : dtype
-        The precision of the numbers.
+    A first pass finds the numbers of rows and columns.
     """
 
     is_table = False

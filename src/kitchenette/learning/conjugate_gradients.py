@@ -12,7 +12,8 @@ predicts better than the first steps of the solver do. If the D features approxi
 then m of them, drawn at random, approximate (m / D) k. So a penalty of m features corresponds to
 one that is D / m times as large for all of them.
 
-The penalty "evidence" is chosen by stochastic Lanczos quadrature. Minus twice the log marginal
+The penalty "evidence", which docs/scale.md promises for very many features together with the value
+of the likelihood, is chosen by stochastic Lanczos quadrature. Minus twice the log marginal
 likelihood is, up to a constant, the sum over the targets of
 
     N log(loss / N) + log |I + G / alpha|,  loss = y'y - b' (G + alpha I)^-1 b,
@@ -76,11 +77,11 @@ from kitchenette.resources import SMALL_ORDER, one_blas_thread
 from kitchenette.sketching.random import Stream
 
 Array = NDArray[np.float64]
-COARSE_FEATURES = 2048
+COARSE_FEATURES = 2048  # whose statistics take about as long as a few steps with all features
 ROWS_PER_FEATURE = 16  # distinct rows for a feature, at least: fewer want too small a penalty
 EXPONENTS = np.arange(-9.0, 1.0, 0.5)  # of ten, for penalties relative to the trace
 PROBES = 16  # vectors of signs
-LEAST_STEPS = 4
+LEAST_STEPS = 4  # fewer nodes of a quadrature may agree by chance
 STEADY_STEPS = 2  # consecutive steps with small changes, after which the method stops
 STEADY_PENALTY = 0.03  # a small change of log(alpha)
 STEADY_VALUE = 1e-4  # a small change of the criterion, per observation and target

@@ -14,7 +14,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from operator import attrgetter
 from threading import RLock
 from typing import Any, Self
@@ -46,7 +45,7 @@ MARGIN = 0.5  # the part of the removed squares that must be there
 # relative to the means, which may be far larger than what the features vary by.
 TOLERANCE = {"float32": 1e-5, "float64": 1e-10}
 MEAN_TOLERANCE = 1e-12
-WEIGHT_TOLERANCE = 1e-6  # relative rounding error of the weight of all rows, if all are removed
+WEIGHT_TOLERANCE = 1e-6  # relative rounding error of sums of weights
 NOT_ADDED = (
     "Cannot remove {n} rows: they are not all among those that were added, because {why}. Remove "
     "rows as they were added, with the same targets and weights."
@@ -124,46 +123,22 @@ def checked_weights(sample_weight: Any, n_rows: int) -> Array:
     return weights
 
 
-@dataclass(frozen=True)
-class Squares:
-    """Sums of squares, of which rounding errors are parts.
-
-    Attributes
-    ----------
-    centered, means : float
-        The trace of the Gram matrix, and the squared means of the features times the weight.
-    targets, target_means : float
-        The same of the targets.
-    """
-
-    centered: float = 0.0
-    means: float = 0.0
-    targets: float = 0.0
-    target_means: float = 0.0
-
-    @classmethod
-    def of(cls, statistics: LeastSquares) -> Squares:
-        """The sums of squares of statistics."""
-        n = statistics.count
-        with np.errstate(over="ignore"):
-            return cls(
-                float(statistics.gram.diagonal().sum()),
-                n * float(np.square(statistics.feature_mean).sum()),
-                float(np.trace(statistics.target_gram)),
-                n * float(np.square(statistics.target_mean).sum()),
-            )
-
-    def largest(self, other: Squares) -> Squares:
-        """The larger ones."""
-        return Squares(*map(max, vars(self).values(), vars(other).values()))
-
-    def added(self, other: Squares) -> Squares:
-        """The sums of both."""
-        return Squares(*map(sum, zip(vars(self).values(), vars(other).values(), strict=True)))
+def sums_of_squares(statistics: LeastSquares) -> Array:
+    """The trace of the Gram matrix, the squared means times the weight, and both of the targets."""
+    n = statistics.count
+    with np.errstate(over="ignore"):
+        return np.array(
+            [
+                statistics.gram.diagonal().sum(),
+                n * np.square(statistics.feature_mean).sum(),
+                np.trace(statistics.target_gram),
+                n * np.square(statistics.target_mean).sum(),
+            ]
+        )
 
 
 def check_removable(
-    whole: LeastSquares, Z: NDArray[Any], Y: Array, weights: Array | None, before: Squares
+    whole: LeastSquares, Z: NDArray[Any], Y: Array, weights: Array | None, before: Array
 ) -> None:
     """Refuse to remove rows that cannot be among those that were added.
 
@@ -173,15 +148,15 @@ def check_removable(
         The statistics of the rows that were added, not fewer than those to be removed.
     Z, Y, weights : ndarrays
         The rows to be removed.
-    before : Squares
-        The largest sums of squares that the statistics have had.
+    before : ndarray of shape (4,)
+        The largest `sums_of_squares` that the statistics have had, of which rounding errors are
+        parts.
     """
     # The rows may have been added in another precision than that in which they are removed.
     is_float32 = whole.has_float32 or Z.dtype == np.float32
     part = TOLERANCE["float32" if is_float32 else whole.storage]
     with np.errstate(all="ignore"):  # of numbers at the ends of the range
-        tolerance = part * before.centered + MEAN_TOLERANCE * before.means
-        of_targets = part * before.targets + MEAN_TOLERANCE * before.target_means
+        tolerance, of_targets = part * before[::2] + MEAN_TOLERANCE * before[1::2]
         if whole.n_features > LARGEST_ORDER:
             excess = _larger_squares(whole, Z, weights, tolerance)
         else:
@@ -376,7 +351,7 @@ class LeastSquares:
     # Held by whoever changes the statistics or reads the large arrays, and the process it is for.
     _lock: tuple[int, AbstractContextManager[Any]]
     # The largest sums of squares that there were; those before a file are not known.
-    _largest: Squares | None
+    _largest: Array | None
 
     n_features: int = _of_statistics("n_features")
     n_targets: int = _of_statistics("n_targets")
@@ -403,7 +378,7 @@ class LeastSquares:
 
     def _hold(self, statistics: _core.Statistics) -> None:
         self._statistics, self._lock = statistics, (os.getpid(), RLock())
-        self._largest = Squares()
+        self._largest = np.zeros(4)
         self._frozen = False
 
     def freeze(self) -> None:
@@ -454,7 +429,16 @@ class LeastSquares:
         return self.state()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self._adopt(state)
+        arrays = {
+            name: np.require(state[name], _stored_type(state, name), ["C", "A", "W"])
+            for name in _ARRAYS
+        }
+        count, n_rows = float(state["count"]), int(state["n_rows"])
+        has_float32 = bool(state["has_float32"])
+        self._hold(
+            _core.Statistics.adopt(**arrays, count=count, n_rows=n_rows, has_float32=has_float32)
+        )
+        self._largest = None
 
     def __repr__(self) -> str:
         return (
@@ -521,9 +505,9 @@ class LeastSquares:
             with one_blas_thread():
                 self._statistics.update(*batch, remove=remove, blas=BLAS)
 
-    def _largest_squares(self) -> Squares | None:
-        """The largest sums of squares so far, of which rounding errors are parts."""
-        return None if self._largest is None else self._largest.largest(Squares.of(self))
+    def _largest_squares(self) -> Array | None:
+        """The largest sums of squares so far."""
+        return None if self._largest is None else np.maximum(self._largest, sums_of_squares(self))
 
     def merge(self, other: LeastSquares) -> Self:
         """Add the rows of other statistics, which are not changed.
@@ -549,7 +533,7 @@ class LeastSquares:
         self._refuse_if_frozen()
         with self.unchanged():
             mine, theirs = self._largest_squares(), other._largest_squares()
-            self._largest = None if mine is None or theirs is None else mine.added(theirs)
+            self._largest = None if mine is None or theirs is None else mine + theirs
             self._statistics.merge(other._statistics)
         return self
 
@@ -864,12 +848,8 @@ class LeastSquares:
             if diagonal.min() < -NEGATIVE_SQUARES * largest:
                 raise ValueError(f"{name} has a negative number on its diagonal.")
         made = cls.__new__(cls)
-        made._adopt({**state, **arrays})
+        made.__setstate__({**state, **arrays})
         return made
-
-    def _adopt(self, state: Mapping[str, Any]) -> None:
-        self._hold(_adopted(state))
-        self._largest = None
 
     def to_file(self) -> dict[str, Any]:
         """`state`, for a model file."""
@@ -879,19 +859,6 @@ class LeastSquares:
     def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:
         """`from_state` for a model file, whose arrays are not copied."""
         return cls.from_state(state)
-
-
-def _adopted(state: Mapping[str, Any]) -> _core.Statistics:
-    arrays = {
-        name: np.require(state[name], _stored_type(state, name), ["C", "A", "W"])
-        for name in _ARRAYS
-    }
-    return _core.Statistics.adopt(
-        **arrays,
-        count=float(state["count"]),
-        n_rows=int(state["n_rows"]),
-        has_float32=bool(state["has_float32"]),
-    )
 
 
 def _stored_type(state: Mapping[str, Any], name: str) -> DTypeLike:

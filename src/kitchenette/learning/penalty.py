@@ -216,6 +216,10 @@ class PenaltyPath:
 
     def best(self, criterion: str, alphas: Array | None = None) -> Solution:
         """The solution for the best of the given alphas, or of all positive numbers."""
+        found = self._best(criterion, alphas)
+        return self._solutions.setdefault(found.alpha, found)
+
+    def _best(self, criterion: str, alphas: Array | None) -> Solution:
         equations = self.equations
         check_observations(criterion, equations.n_observations, equations.fit_intercept)
         if equations.trace == 0 or not np.any(equations.target_squares > 0):

@@ -44,7 +44,7 @@ from kitchenette.learning.passes import FeatureRows
 from kitchenette.resources import SMALL_ORDER, one_blas_thread
 
 Array = NDArray[np.float64]
-SCORE_FEATURES = 256
+SCORE_FEATURES = 256  # a random part of them, which costs little and orders the rows alike
 SCORE_ROWS = 4096  # of the first sample
 PENALTY = 1e-6  # lambda, relative to the trace
 LEAST_TRACE = LEAST_SHARE = 1e-290  # smaller numbers have lost digits
@@ -294,8 +294,7 @@ class SampledRows:
 class DenseFactor:
     """The Cholesky factor of a dense matrix plus a multiple of the identity."""
 
-    def __init__(self, matrix: NDArray[Any], shift: float, *, in_float32: bool):
-        dtype = np.float32 if in_float32 else np.float64
+    def __init__(self, matrix: NDArray[Any], shift: float, dtype: DTypeLike):
         shifted: NDArray[Any] = np.array(matrix, dtype=dtype, order="F")
         shifted[np.diag_indices_from(shifted)] += shift
         self._factor, _ = cho_factor(shifted, lower=True, overwrite_a=True, check_finite=False)
@@ -308,14 +307,6 @@ class DenseFactor:
         return 2 * float(np.log(np.einsum("ii->i", self._factor)).sum())
 
 
-def packed_factor(matrix: PackedSymmetric, shift: float, *, in_float32: bool) -> CholeskyFactor:
-    """The Cholesky factor of a packed matrix plus a multiple of the identity."""
-    dtype = np.float32 if in_float32 else matrix.values.dtype
-    shifted = PackedSymmetric(matrix.order, matrix.values.astype(dtype))
-    shifted.add_to_diagonal(shift)
-    return CholeskyFactor(shifted, 0.0)
-
-
 def shifted_factor(
     matrix: NDArray[Any] | PackedSymmetric, shift: float, *, in_float32: bool
 ) -> tuple[DenseFactor | CholeskyFactor, float]:
@@ -324,12 +315,15 @@ def shifted_factor(
     It is larger than the given one if rounding errors leave the matrix indefinite: a preconditioner
     becomes a little worse by that, never wrong.
     """
-    factored = packed_factor if isinstance(matrix, PackedSymmetric) else DenseFactor
+    stored = matrix.values.dtype if isinstance(matrix, PackedSymmetric) else np.float64
+    dtype: Any = np.float32 if in_float32 else stored
     diagonal = matrix.diagonal().astype(np.float64)
     with one_blas_thread(diagonal.size):
         while np.isfinite(diagonal + shift).all():
             try:
-                return factored(matrix, shift, in_float32=in_float32), shift  # type: ignore[arg-type]
+                if isinstance(matrix, PackedSymmetric):
+                    return matrix.shifted_factor(shift, dtype), shift
+                return DenseFactor(matrix, shift, dtype), shift
             except LinAlgError:
                 shift *= 10
     raise ValueError(TOO_LARGE)

@@ -158,7 +158,8 @@ class ShiftedCholesky:
         return refined(equations.gram.product, self.alpha, self.solve, equations.cross, X)
 
     def squared_lengths(self, Z: Array) -> Array:
-        return np.square(self.whitened(Z)).sum(axis=0)
+        whitened = self.whitened(Z)
+        return np.einsum("ij,ij->j", whitened, whitened)
 
     def whitened(self, Z: Array) -> Array:
         """V with V'V = Z (G + alpha I)^-1 Z'."""

@@ -91,7 +91,7 @@ class Hooks:
 
     prepared: Callable[[Model], None] = lambda model: None
     checkpoint: Callable[[Partial, int], None] = lambda partial, stop: None
-    progress: Callable[[int], None] = lambda stop: None
+    progress: Callable[[int], None] | None = None
     resumed: Model | None = None
     start: int = 0
     sample: Block | None = None
