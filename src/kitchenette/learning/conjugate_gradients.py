@@ -96,17 +96,11 @@ COLUMNS = 64  # the largest number of targets times penalties in the same passes
 
 @dataclass(frozen=True)
 class CoarseModel:
-    """The best model of some of the features for rows that were held out.
+    """The best model of some of the features for rows that were held out."""
 
-    Attributes
-    ----------
-    alpha : float
-        The penalty of all features that corresponds to that of these.
-    coef : ndarray of shape (n_features, n_targets)
-        The weights of all features; zero for those that the model does not have.
-    """
-
-    alpha: float
+    alpha: float  # the penalty of all features that corresponds to that of these
+    # the weights of all features; zero for those that the model does not have; shape (n_features,
+    # n_targets)
     coef: Array
 
 
@@ -225,20 +219,12 @@ class Lanczos:
 
 @dataclass(frozen=True)
 class Evidence:
-    """The marginal likelihood of some rows as a function of the penalty.
+    """The marginal likelihood of some rows as a function of the penalty."""
 
-    Attributes
-    ----------
-    equations : NormalEquations
-        The equations of these rows, without their Gram matrix.
-    size : float
-        The weight of the rows times the squared norm of the mean that was subtracted.
-    nodes, weights : ndarrays of shape (n_targets + n_probes, n_steps)
-        Quadratures of the right-hand sides, and of random vectors after them.
-    """
-
-    equations: NormalEquations
-    size: float
+    equations: NormalEquations  # the equations of these rows, without their Gram matrix
+    size: float  # the weight of the rows times the squared norm of the mean that was subtracted
+    # quadratures of the right-hand sides, and of random vectors after them; shapes (n_targets +
+    # n_probes, n_steps)
     nodes: Array
     weights: Array
 

@@ -56,25 +56,14 @@ NEARLY_ALL = 1.5  # times the size of a sample, up to which all rows are taken
 
 @dataclass(frozen=True)
 class Earlier:
-    """A fitted model whose weights may be the start of another one.
+    """A fitted model whose weights may be the start of another one."""
 
-    Attributes
-    ----------
-    fitted : FittedMap
-        Its map.
-    n_columns : int
-        The number of columns of its data.
-    coef, intercept : ndarrays of shape (n_features, n_outputs) and (n_outputs,)
-        Its weights, as the solver has them.
-    loss : str
-        The loss that they minimize.
-    """
-
-    fitted: FittedMap
-    n_columns: int
+    fitted: FittedMap  # its map
+    n_columns: int  # the number of columns of its data
+    # its weights, as the solver has them; shapes (n_features, n_outputs) and (n_outputs,)
     coef: Array
     intercept: Array
-    loss: str
+    loss: str  # the loss that they minimize
 
     def start(
         self, fitted: FittedMap, rows: Any, loss: str, n_outputs: int
@@ -103,80 +92,43 @@ class Earlier:
 
 @dataclass(frozen=True)
 class Settings:
-    """How to learn.
+    """How to learn."""
 
-    Attributes
-    ----------
-    alpha : float, ndarray, "evidence" or None
-        The penalty; several, of which the held-out rows choose one; the one of the largest marginal
-        likelihood, for the squared loss; or None to find one.
-    fit_intercept : bool
-        Whether there is an intercept.
-    max_iter : int
-        The largest number of steps, for the held-out rows and for all rows each.
-    tol : float
-        The residual, relative to the right-hand side, at which the solver stops.
-    validation_rows : int
-        How many observations are held out.
-    rule : {"weights", "rows", "pairs"}
-        What repeated rows and weights count for; see `kitchenette.data.observations`.
-    counted : ndarray or None
-        The weights that count as observations, if others than those of the rows.
-    report : callable or None
-        Called with a line of text after each step.
-    """
-
+    # the penalty; several, of which the held-out rows choose one; the one of the largest marginal
+    # likelihood, for the squared loss; or None to find one
     alpha: Any
-    fit_intercept: bool
-    max_iter: int
-    tol: float
-    validation_rows: int
+    fit_intercept: bool  # whether there is an intercept
+    max_iter: int  # the largest number of steps, for the held-out rows and for all rows each
+    tol: float  # the residual, relative to the right-hand side, at which the solver stops
+    validation_rows: int  # how many observations are held out
+    # what repeated rows and weights count for; see `kitchenette.data.observations`
     rule: str = RULES[0]
+    # the weights that count as observations, if others than those of the rows
     counted: Array | None = None
-    report: Callable[[str], None] | None = None
+    report: Callable[[str], None] | None = None  # called with a line of text after each step
 
 
 @dataclass
 class SolverResult:
-    """A linear model of features, and how it was found.
+    """A linear model of features, and how it was found."""
 
-    Attributes
-    ----------
-    coef, intercept : ndarrays of shape (n_features, n_outputs) and (n_outputs,)
-        The model.
-    alpha : float
-        The penalty.
-    n_iter : int
-        The number of steps, each of which is a pass over the rows.
-    residual : float
-        The residual that was reached.
-    exhausted : bool
-        Whether the solver came to the largest number of steps.
-    interrupted : bool
-        Whether somebody interrupted the solver.
-    held_out : ndarray of int
-        The rows that were held out.
-    held_counts : ndarray
-        The number of observations of each of these rows that were held out.
-    held_weights : ndarray
-        The weights of these observations.
-    outputs : ndarray of shape (n_held_out, n_outputs)
-        Their outputs in a model that has not seen them.
-    log_marginal_likelihood : float
-        The log density of the targets, if the penalty was chosen by it.
-    """
-
+    # the model; shapes (n_features, n_outputs) and (n_outputs,)
     coef: Array
     intercept: Array
-    alpha: float
-    n_iter: int = 0
-    residual: float = np.inf
-    exhausted: bool = False
-    interrupted: bool = False
+    alpha: float  # the penalty
+    n_iter: int = 0  # the number of steps, each of which is a pass over the rows
+    residual: float = np.inf  # the residual that was reached
+    exhausted: bool = False  # whether the solver came to the largest number of steps
+    interrupted: bool = False  # whether somebody interrupted the solver
+    # the rows that were held out
     held_out: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, np.intp))
+    # the number of observations of each of these rows that were held out
     held_counts: Array = field(default_factory=lambda: np.empty(0))
+    # the weights of these observations
     held_weights: Array = field(default_factory=lambda: np.empty(0))
+    # their outputs in a model that has not seen them; shape (n_held_out, n_outputs)
     outputs: Array = field(default_factory=lambda: np.empty((0, 0)))
+    # the log density of the targets, if the penalty was chosen by it
     log_marginal_likelihood: float = np.nan
 
 
