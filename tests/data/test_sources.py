@@ -237,7 +237,7 @@ def test_models_keep_the_names_of_targets_and_weights(tmp_path):
     prepared = replace(model.model_.prepared, target_names=np.array([1.0, 2.0]))
     model.model_ = replace(model.model_, prepared=prepared)
     kitchenette.save(model, tmp_path / "m")
-    with pytest.raises(kitchenette.ModelFileError, match="target_names_ must be names"):
+    with pytest.raises(kitchenette.ModelFileError, match="target_names cannot be an array"):
         kitchenette.load(tmp_path / "m")
 
 

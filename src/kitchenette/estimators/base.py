@@ -43,7 +43,6 @@ from kitchenette.training.problem import Problem, is_text
 from kitchenette.training.train import Hooks, partial_of_source, train
 
 Array = NDArray[np.float64]
-TEXT, COUNT = (str, type(None)), (int, type(None))
 
 
 def of_model(get: Callable[[Model], Any], doc: str) -> property:

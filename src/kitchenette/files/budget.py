@@ -35,14 +35,9 @@ class Budget:
         self.spent_bytes = self.spent_operations = 0.0
 
     def spend(self, n_bytes: float, n_operations: float, what: str) -> None:
-        """Raise a ValueError if this exceeds the remaining budget.
+        """Raise a ValueError if these upper bounds exceed the remaining budget.
 
-        Parameters
-        ----------
-        n_bytes, n_operations : float
-            Upper bounds of the memory and the work.
-        what : str
-            The purpose, as the subject of the error message.
+        The purpose is the subject of its sentence.
         """
         for number, limit, spent, unit in (
             (n_bytes, self._max_bytes, self.spent_bytes, "bytes"),

@@ -114,10 +114,10 @@ def field_values(value: Any) -> dict[str, Any]:
     return {name: getattr(value, name) for name in field_types(type(value))}
 
 
-def from_fields(cls: type[Made], state: dict[str, Any], budget: Budget | None = None) -> Made:
+def from_fields(cls: type[Made], state: dict[str, Any], budget: Budget) -> Made:
     """An object of a dataclass from untrusted values of its fields."""
     made = checked(cls(**checked_state(state, field_types(cls))))
-    if budget is not None and hasattr(made, "spend"):
+    if hasattr(made, "spend"):
         made.spend(budget)
     return made
 
@@ -146,7 +146,7 @@ def checked_state(state: dict[str, Any], types: dict[str, Any]) -> dict[str, Any
         if name not in types:
             raise ValueError(f"there is no value {name!r:.80}; is it of a newer version?")
     for name, hint in types.items():
-        if name not in state and (hint in (Any, object) or not _fits(None, hint)):
+        if name not in state and (hint is Any or not _fits(None, hint)):
             raise ValueError(f"{name} is missing.")
         if not _fits(state.get(name), hint):
             raise ValueError(f"{name} cannot be {_described(state[name])}.")
@@ -172,14 +172,12 @@ def _described(value: Any) -> str:
 
 def _fits(value: Any, hint: Any) -> bool:
     """Whether a value has a type; the elements of tuples, lists and dictionaries count as well."""
-    if isinstance(hint, tuple):
-        return any(_fits(value, part) for part in hint)
     origin, arguments = get_origin(hint) or hint, get_args(hint)
     if origin is Annotated:
         return _fits(value, arguments[0])
     if origin in (Union, UnionType):
         return any(_fits(value, argument) for argument in arguments)
-    if origin in (Any, object):
+    if origin is Any:
         return True
     if origin in (None, type(None)):
         return value is None

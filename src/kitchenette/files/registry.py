@@ -155,17 +155,8 @@ def constructed(cls: type[Made], parameters: dict[str, Any]) -> Made:
 def stored_parameters(estimator: Any, fitted: Any = None) -> dict[str, Any]:
     """The parameters of an estimator, with seeds in place of generators of random numbers.
 
-    Parameters
-    ----------
-    estimator : estimator
-        Its parameters are not changed.
-    fitted : object, optional
-        The fitted counterpart of the estimator, by default itself, whose ``seed_`` replaces a
-        generator. For a nested estimator it is the attribute with a trailing underscore.
-
-    Returns
-    -------
-    parameters : dict
+    The fitted counterpart of a nested estimator, the attribute with a trailing underscore, has
+    the ``seed_`` of its generator; that of the estimator is itself.
     """
     fitted = estimator if fitted is None else fitted
     parameters: dict[str, Any] = estimator.get_params(deep=False)
@@ -190,15 +181,9 @@ _STAND_INS: dict[type, Callable[[Any, Any], Any]] = {}
 
 
 def store_parameters_as(cls: type, stand_in: Callable[[Any, Any], Any]) -> None:
-    """Store parameters of a class that is not storable as another object.
+    """Store parameters of a class that is not storable as another object, its stand-in.
 
-    Parameters
-    ----------
-    cls : type
-        The class; its subclasses are not included.
-    stand_in : callable
-        Returns the storable object for an object of the class and its fitted counterpart, which is
-        None before fitting.
+    That is made of the object and of its fitted counterpart, which is None before fitting.
     """
     _STAND_INS[cls] = stand_in
 

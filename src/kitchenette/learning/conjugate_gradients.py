@@ -77,11 +77,11 @@ from kitchenette.resources import SMALL_ORDER, one_blas_thread
 from kitchenette.sketching.random import Stream
 
 Array = NDArray[np.float64]
-COARSE_FEATURES = 2048
+COARSE_FEATURES = 2048  # whose statistics take about as long as a few steps with all features
 ROWS_PER_FEATURE = 16  # distinct rows for a feature, at least: fewer want too small a penalty
 EXPONENTS = np.arange(-9.0, 1.0, 0.5)  # of ten, for penalties relative to the trace
 PROBES = 16  # vectors of signs
-LEAST_STEPS = 4
+LEAST_STEPS = 4  # fewer nodes of a quadrature may agree by chance
 STEADY_STEPS = 2  # consecutive steps with small changes, after which the method stops
 STEADY_PENALTY = 0.03  # a small change of log(alpha)
 STEADY_VALUE = 1e-4  # a small change of the criterion, per observation and target

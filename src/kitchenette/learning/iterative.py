@@ -41,7 +41,7 @@ from kitchenette.learning.preconditioner import (
 from kitchenette.maps.protocol import FittedMap
 
 Array = NDArray[np.float64]
-COMPARED_ROWS = 8
+COMPARED_ROWS = 8  # maps that agree on all features of so many rows are equal
 EXACT_FEATURES = 8192  # up to which the first penalty is chosen in float64
 PILOT_ROWS = 2048  # rows from which the first penalty is chosen
 RATIO = 4.0  # between neighboring penalties

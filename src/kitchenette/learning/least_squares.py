@@ -45,7 +45,7 @@ MARGIN = 0.5  # the part of the removed squares that must be there
 # relative to the means, which may be far larger than what the features vary by.
 TOLERANCE = {"float32": 1e-5, "float64": 1e-10}
 MEAN_TOLERANCE = 1e-12
-WEIGHT_TOLERANCE = 1e-6  # relative rounding error of the weight of all rows, if all are removed
+WEIGHT_TOLERANCE = 1e-6  # relative rounding error of sums of weights
 NOT_ADDED = (
     "Cannot remove {n} rows: they are not all among those that were added, because {why}. Remove "
     "rows as they were added, with the same targets and weights."

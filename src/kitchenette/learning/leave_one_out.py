@@ -41,6 +41,7 @@ from kitchenette.data.rows import slices
 from kitchenette.files.fields import Shape
 from kitchenette.files.registry import storable
 from kitchenette.learning.gram import Array
+from kitchenette.learning.least_squares import WEIGHT_TOLERANCE
 from kitchenette.learning.penalty import (
     DECADE,
     LARGEST_PENALTY,
@@ -52,7 +53,6 @@ from kitchenette.learning.penalty import (
 from kitchenette.learning.solution import ShiftedCholesky, Solution
 from kitchenette.resources import one_blas_thread
 
-WEIGHT_TOLERANCE = 1e-6  # relative rounding error of sums of weights
 LEAST_ROWS = 20  # the errors of fewer rows say nothing
 PER_DECADE = 4  # penalties whose evidence is computed
 SPARSER = 2  # errors on the sampled rows are computed for every second one of these
@@ -62,7 +62,7 @@ MOST = 3.0  # standard errors by which the share of rows that are predicted bett
 CONTRADICTED = 2.0, 0.05  # standard errors, and part of the error, that are worth a warning
 FURTHEST = 8  # decades from the penalty of the largest evidence that are searched
 MANY_FEATURES = 16_384  # above which rows are taken some at a time
-SOME_ROWS = 128
+SOME_ROWS = 128  # enough for fast products; with 2^20 features they have a gigabyte
 SCREENING_ROWS = 500  # a quarter of the default sample: standard errors are twice as large
 SCREENING_PENALTY = 1e-6  # of the trace; a factor in float32 has leverages of two digits there
 LARGEST_FLOAT32 = 1e30  # penalties beyond this may overflow float32 together with the matrix

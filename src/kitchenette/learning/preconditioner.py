@@ -44,7 +44,7 @@ from kitchenette.learning.passes import FeatureRows
 from kitchenette.resources import SMALL_ORDER, one_blas_thread
 
 Array = NDArray[np.float64]
-SCORE_FEATURES = 256
+SCORE_FEATURES = 256  # a random part of them, which costs little and orders the rows alike
 SCORE_ROWS = 4096  # of the first sample
 PENALTY = 1e-6  # lambda, relative to the trace
 LEAST_TRACE = LEAST_SHARE = 1e-290  # smaller numbers have lost digits
