@@ -36,8 +36,8 @@ from kitchenette.sketching.operators import Operator
 
 Array = NDArray[np.float64]
 Wanted = Callable[[NDArray[Any]], NDArray[Any]]  # makes what a loss compares outputs with
-PASS_ROWS = 1 << 13  # rows whose outputs are held at a time
-LARGEST_TARGET = 1e140  # the sum of 10^28 squares of such numbers does not overflow
+PASS_ROWS = 1 << 13  # rows whose outputs are held at a time, so that all threads have some
+LARGEST_TARGET = 1e140  # whose squares, summed over all rows, stay below the largest float64
 
 
 @dataclass(frozen=True)

@@ -31,8 +31,8 @@ from kitchenette.learning.output_codes import OutputCode
 from kitchenette.learning.solution import Solution
 
 Array = NDArray[np.float64]
-COVERAGE = 0.95  # of the intervals by which standard deviations are scaled
-LEAST_FOR_SPREAD = 50  # rows for a quantile of this level
+COVERAGE = 0.95  # of the intervals by which standard deviations are scaled, as users expect
+LEAST_FOR_SPREAD = 50  # rows, of which a quantile of this level leaves out two or three
 
 
 class TargetCoding:
