@@ -233,3 +233,8 @@ def test_nobody_asks_whether_rows_are_a_source_behind_the_border():
 
 def names_of(classes: ast.AST) -> set[str]:
     return {node.id for node in ast.walk(classes) if isinstance(node, ast.Name)}
+
+
+def test_attributes_are_assigned_by_name():
+    wrong = [path.name for path in MODULES if "__dict__.update(" in path.read_text("utf-8")]
+    assert not wrong

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -113,7 +114,7 @@ def evaluate_rows(
 class _Classes:
     def __init__(self, model: Any):
         self._model = model
-        self._counts: dict[tuple[Any, Any], int] = {}
+        self._counts: Counter[tuple[Any, Any]] = Counter()
         self._log_loss = 0.0
         self._probabilities = model.validation_rows > 0 or LOSSES[model.loss_].link == "softmax"
 
@@ -140,14 +141,11 @@ class _Classes:
             self._log_loss -= float(np.log(np.maximum(of_truth, LEAST_PROBABILITY)).sum())
         else:
             predicted = self._model.predict(X)
-        for pair in zip(y.tolist(), predicted.tolist(), strict=True):
-            self._counts[pair] = self._counts.get(pair, 0) + 1
+        self._counts.update(zip(y.tolist(), predicted.tolist(), strict=True))
 
     def found(self, n_rows: int) -> Evaluation:
         labels = sorted({*self._model.classes_.tolist(), *(true for true, _ in self._counts)})
-        confusion = tuple(
-            tuple(self._counts.get((true, guess), 0) for guess in labels) for true in labels
-        )
+        confusion = tuple(tuple(self._counts[true, guess] for guess in labels) for true in labels)
         right = sum(confusion[i][i] for i in range(len(labels)))
         frequent = max(sum(row) for row in confusion)
         return Evaluation(

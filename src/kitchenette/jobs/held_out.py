@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.impute import SimpleImputer
+from sklearn.model_selection import PredefinedSplit, cross_val_predict
 from sklearn.pipeline import Pipeline
 
 from kitchenette.baselines import CHANCE, error_of, is_better, linear, relative_errors, trivial
@@ -118,7 +119,8 @@ def errors_on_test_rows(model: Any, sample: Block, tested: Block) -> Errors:
     columns = _columns(prepared, prepared.checked(some.X))
     new = _columns(prepared, prepared.checked(tested.X))
     for name, other in _simple_models(task, columns).items():
-        predicted[name] = _fitted(other, columns, some.y, some.weight).predict(new)
+        other.fit(columns, some.y, **_fit_parameters(other, some.weight))
+        predicted[name] = other.predict(new)
     return _compared(predicted, tested.y, task)
 
 
@@ -234,31 +236,26 @@ def _simple_models(task: str, X: Any) -> dict[str, Any]:
     return found
 
 
-def _fitted(model: Any, X: Any, y: Any, weights: Array | None) -> Any:
+def _fit_parameters(model: Any, weights: Array | None) -> dict[str, Array]:
+    """The weights as keywords of `fit`."""
     if weights is None:
-        return model.fit(X, y)
-    if isinstance(model, Pipeline):
-        return model.fit(X, y, **{f"{model.steps[-1][0]}__sample_weight": weights})
-    return model.fit(X, y, weights)
+        return {}
+    step = f"{model.steps[-1][0]}__" if isinstance(model, Pipeline) else ""
+    return {f"{step}sample_weight": weights}
 
 
 def _predicted_by_simple_models(
     task: str, X: Any, y: NDArray[Any], weights: Array | None, keys: NDArray[np.uint64]
 ) -> dict[str, NDArray[Any]]:
-    """Predictions of all rows, a third of them at a time from the others."""
-    # Equal rows are in the same fold; keys are random, and so are the folds.
-    fold = np.unique(keys, return_inverse=True)[1] % N_FOLDS
-    found: dict[str, NDArray[Any]] = {}
+    """Cross-validated predictions of all rows, in which equal rows are in the same fold."""
+    fold = np.unique(keys, return_inverse=True)[1] % N_FOLDS  # keys are random
     if np.unique(fold).size < N_FOLDS:
-        return found
-    for name, model in _simple_models(task, X).items():
-        found[name] = np.empty(y.shape, y.dtype if task == "classification" else np.float64)
-        for number in range(N_FOLDS):
-            learned, left_out = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
-            some = None if weights is None else weights[learned]
-            fitted = _fitted(model, X[learned], y[learned], some)
-            found[name][left_out] = fitted.predict(X[left_out])
-    return found
+        return {}
+    split = PredefinedSplit(fold)
+    return {
+        name: cross_val_predict(model, X, y, cv=split, params=_fit_parameters(model, weights))
+        for name, model in _simple_models(task, X).items()
+    }
 
 
 def _compared(

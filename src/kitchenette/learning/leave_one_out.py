@@ -40,7 +40,7 @@ from kitchenette.data.observations import folds
 from kitchenette.data.rows import slices
 from kitchenette.files.fields import Shape
 from kitchenette.files.registry import storable
-from kitchenette.learning.gram import Array
+from kitchenette.learning.gram import LARGEST_FLOAT32, Array
 from kitchenette.learning.least_squares import WEIGHT_TOLERANCE
 from kitchenette.learning.penalty import (
     DECADE,
@@ -64,7 +64,6 @@ FURTHEST = 8  # decades from the penalty of the largest evidence, as many as flo
 MANY_FEATURES, SOME_ROWS = 16_384, 128  # above which so many rows are taken at a time: 16 MB
 SCREENING_ROWS = 500  # a quarter of the default sample: standard errors are twice as large
 SCREENING_PENALTY = 1e-6  # of the trace; a factor in float32 has leverages of two digits there
-LARGEST_FLOAT32 = 1e30  # penalties beyond this may overflow float32 together with the matrix
 ALL = slice(None)
 N_FOLDS, LARGEST_FOLD = 3, 1000  # parts of the sample, and the most rows of one
 SMALL_FOLD = 0.02  # leaving out a smaller part of all observations is like leaving out one

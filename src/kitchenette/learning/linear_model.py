@@ -72,7 +72,8 @@ class LinearFunction(ABC):
         return field_values(self)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
+        for name, value in state.items():
+            object.__setattr__(self, name, value)
 
 
 @storable

@@ -37,7 +37,12 @@ from numpy.typing import DTypeLike, NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, cholesky, solve_triangular
 
 from kitchenette.data.rows import slices
-from kitchenette.learning.gram import FACTOR_RESOLUTION, CholeskyFactor, PackedSymmetric
+from kitchenette.learning.gram import (
+    FACTOR_RESOLUTION,
+    LARGEST_FLOAT32,
+    CholeskyFactor,
+    PackedSymmetric,
+)
 from kitchenette.learning.losses import Loss
 from kitchenette.learning.partial import StatisticsBuilder
 from kitchenette.learning.passes import FeatureRows
@@ -64,7 +69,6 @@ ROUNDING = 1e-10  # the smallest penalty relative to the mean of the diagonal
 ROUNDING_UNITS = 10  # the error of a centered feature, in units of the last place of the mean
 SMALLEST = float(np.finfo(np.float32).tiny)
 FLOAT32_SHIFT = 1e-6  # above this multiple of the trace, a factor in float32 suffices
-LARGEST_FLOAT32 = 1e30  # numbers beyond this, or below its inverse, need float64
 TOO_LARGE = (
     "The features are too large for an iterative solver: the matrix of their products is not "
     "finite. Scale the data."

@@ -17,7 +17,7 @@ from kitchenette.maps.prepared import PreparedSpecification
 from kitchenette.maps.prepared_map import PreparedMap
 from kitchenette.maps.protocol import fit_map, specification_of, thawed
 from kitchenette.maps.registry import make_map
-from kitchenette.parameters import check_count
+from kitchenette.parameters import check_count, shallow_copy
 from kitchenette.sketching.random import Stream
 from kitchenette.sketching.specification import Specification
 
@@ -63,9 +63,9 @@ class CompactMap(RowMap):
                 f"n_components must be at most {specification.n_components}; got "
                 f"{self.n_components}."
             )
-        self.__dict__[f"{self.inner_name}_"] = inner
+        setattr(self, f"{self.inner_name}_", inner)
         all_rows = X if everything is None else everything
-        self.__dict__.update(self.specify(specification, seed, all_rows, sample))
+        self.specification_ = self.specify(specification, seed, all_rows, sample)
         self.fitted().operator(sample.dtype)
 
     def has_row_checks(self) -> bool:
@@ -82,12 +82,12 @@ class CompactMap(RowMap):
     ) -> Specification:
         """The specification of a map fitted on the sample alone."""
         inner = fit_map(self._unfitted_inner(seed), sample, None, sample_weight)
-        specified = self.specify(specification_of(inner, sample), seed, sample, sample)
-        return specified["specification_"]
+        draft = shallow_copy(self)  # this map may be fitted, and stays as it is
+        return draft.specify(specification_of(inner, sample), seed, sample, sample)
 
     @abstractmethod
-    def specify(self, inner: Specification, seed: int, X: Any, sample: Any) -> dict[str, Any]:
-        """The fitted attributes, given the specification of the inner map.
+    def specify(self, inner: Specification, seed: int, X: Any, sample: Any) -> Specification:
+        """The specification, given that of the inner map; other fitted attributes are set.
 
         ``X`` is all rows: a table of them, or a `Reducible`. ``sample`` are checked rows.
         """

@@ -167,11 +167,11 @@ class CRAFTMap(CompactMap):
         made.specification_, made.n_features_in_ = specification, specification.n_columns
         return made
 
-    def specify(self, inner: Specification, seed: int, X: Any, sample: Any) -> dict[str, Any]:
+    def specify(self, inner: Specification, seed: int, X: Any, sample: Any) -> Specification:
         # The projection is independent of the wide map even if that was given the same seed.
         down_seed = int(Stream(seed, "down").words(1, 1)[0, 0])
         down = self._projection(inner.n_components, down_seed, sample.dtype)
-        return {"specification_": self.specified(sample, seed, up=inner, down=down)}
+        return self.specified(sample, seed, up=inner, down=down)
 
     def _checked_down(self) -> Any:
         """The projection, if it is an object with the right parameters that ignores the data."""

@@ -225,7 +225,7 @@ class TEFM(CompactMap):
         self.range_ = RangeOf(self, own.base, own.seed, own.n_components).added(self.range_, X)
         return self
 
-    def specify(self, inner: Specification, seed: int, X: Any, sample: Any) -> dict[str, Any]:
+    def specify(self, inner: Specification, seed: int, X: Any, sample: Any) -> Specification:
         rows: Reducible = X if hasattr(X, "reduced") else RowsInMemory(X)
         found = rows.reduced(RangeOf(self, inner, seed, int(self.n_components)))
         basis = _orthonormal_basis(found.sums)
@@ -233,8 +233,8 @@ class TEFM(CompactMap):
             sums = rows.reduced(PowerOf(self, inner, basis))
             found = replace(found, sums=sums)
             basis = _orthonormal_basis(sums)
-        specification = self.specified(sample, seed, base=inner, basis=basis)
-        return {"specification_": specification, "range_": found, "_basis_of": found}
+        self.range_ = self._basis_of = found
+        return self.specified(sample, seed, base=inner, basis=basis)
 
     def check_parameters(self) -> None:
         super().check_parameters()
@@ -254,7 +254,8 @@ class TEFM(CompactMap):
         found = self.range_
         if found is not None and self._basis_of is not found:
             specification = replace(specification, basis=_orthonormal_basis(found.sums))
-            self.__dict__.update(specification_=specification, _basis_of=found)
+            # In this order, another thread at most computes the same basis again.
+            self.specification_, self._basis_of = specification, found
         return specification
 
     @property
@@ -294,7 +295,7 @@ class TEFM(CompactMap):
         """A copy without the sums to which `partial_fit` adds rows."""
         self.fitted()
         copied = copy(self)
-        copied.__dict__.update(range_=None, _basis_of=None)
+        copied.range_ = copied._basis_of = None
         return copied
 
     def __getstate__(self) -> Any:

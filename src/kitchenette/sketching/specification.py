@@ -71,7 +71,8 @@ class FrozenValue(ABC):
         return field_values(self)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
+        for name, value in state.items():
+            object.__setattr__(self, name, value)
 
     def check(self) -> None:
         """Refuse values that do not belong together; `checked` calls it after those of fields."""
