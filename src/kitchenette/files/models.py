@@ -84,11 +84,10 @@ def save(model: Any, path: str | os.PathLike[str], *, statistics: bool = True) -
     """
     if not statistics:
         model = _for_inference(model)
+    # Statistics, which grow in place, are locked against other threads.
+    lock = nullcontext if isinstance(model, type) else getattr(model, "unchanged", nullcontext)
     try:
-        # Statistics, which grow in place, are locked against other threads.
-        with (
-            nullcontext() if isinstance(model, type) else getattr(model, "unchanged", nullcontext)()
-        ):
+        with lock():
             document, arrays = encode(model)
             with container.replacement(path) as file:
                 container.write(file, document, arrays)
