@@ -29,9 +29,10 @@ from kitchenette.resources import one_blas_thread
 
 Array = NDArray[np.float64]
 PRIOR_SLOPE = 4.0  # the slope of a sigmoid that follows scores between 0 and 1
-# The standard deviation of the normal prior of a bias, for scores with an intercept and without.
+# The standard deviation of the normal prior of a bias, for scores with an intercept and without:
+# with one, least squares knows how frequent the classes are (`python -m benchmarks.calibration`).
 BIAS_SPREAD, BIAS_SPREAD_WITHOUT = 1 / 8, 1.0
-LEAST_OF_CLASS = 20  # rows in and out of a class for its isotonic regression
+LEAST_OF_CLASS = 20  # rows in and out of a class for the steps of its isotonic regression
 
 
 @storable

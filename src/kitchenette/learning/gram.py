@@ -65,6 +65,7 @@ FLOAT32_FEATURES, FLOAT32_ROWS = 10, 20_000
 STORED_RESOLUTION = 3e-8  # of one addition to a Gram matrix in float32, times sqrt(n_features)
 FACTOR_RESOLUTION = 3e-8  # smaller penalties, relative to the trace, need a factor in float64
 FULL_ORDER = 256  # up to this order a full decomposition is as fast
+LARGEST_FLOAT32 = 1e30  # sums of larger numbers may overflow, and their inverses lose digits
 LARGE_PART = 0.1  # if more than this part of the eigenvectors is wanted, it is also as fast
 MISSED = 1e-6  # the relative excess by which an eigenvalue counts as missed
 

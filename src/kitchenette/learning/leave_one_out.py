@@ -40,7 +40,7 @@ from kitchenette.data.observations import folds
 from kitchenette.data.rows import slices
 from kitchenette.files.fields import Shape
 from kitchenette.files.registry import storable
-from kitchenette.learning.gram import Array
+from kitchenette.learning.gram import LARGEST_FLOAT32, Array
 from kitchenette.learning.least_squares import WEIGHT_TOLERANCE
 from kitchenette.learning.penalty import (
     DECADE,
@@ -53,19 +53,17 @@ from kitchenette.learning.penalty import (
 from kitchenette.learning.solution import ShiftedCholesky, Solution
 from kitchenette.resources import one_blas_thread
 
-LEAST_ROWS = 20  # the errors of fewer rows say nothing
-PER_DECADE = 4  # penalties whose evidence is computed
+LEAST_ROWS = 20  # the error of fewer rows is known to a third at best
+PER_DECADE = 4  # penalties whose evidence is computed: its maximum is wider
 SPARSER = 2  # errors on the sampled rows are computed for every second one of these
 CONVINCING = 2.0  # standard errors by which another penalty must be better than the evidence's
 MUCH = 0.25  # if the error falls by this fraction, half as many standard errors suffice
 MOST = 3.0  # standard errors by which the share of rows that are predicted better is above a half
 CONTRADICTED = 2.0, 0.05  # standard errors, and part of the error, that are worth a warning
-FURTHEST = 8  # decades from the penalty of the largest evidence that are searched
-MANY_FEATURES = 16_384  # above which rows are taken some at a time
-SOME_ROWS = 128  # enough for fast products; with 2^20 features they have a gigabyte
+FURTHEST = 8  # decades from the penalty of the largest evidence, as many as float32 has digits
+MANY_FEATURES, SOME_ROWS = 16_384, 128  # above which so many rows are taken at a time: 16 MB
 SCREENING_ROWS = 500  # a quarter of the default sample: standard errors are twice as large
 SCREENING_PENALTY = 1e-6  # of the trace; a factor in float32 has leverages of two digits there
-LARGEST_FLOAT32 = 1e30  # penalties beyond this may overflow float32 together with the matrix
 ALL = slice(None)
 N_FOLDS, LARGEST_FOLD = 3, 1000  # parts of the sample, and the most rows of one
 SMALL_FOLD = 0.02  # leaving out a smaller part of all observations is like leaving out one

@@ -28,10 +28,10 @@ from kitchenette.sketching.operators import Operator
 
 STEPS = 10  # the largest number of printed lines
 Array = NDArray[np.float64]
-LEARNED_NUMBERS = 1 << 22  # the size of a block of features, within these numbers of rows
-LEAST_ROWS = 256  # fewer make products of matrices slow
-MOST_ROWS = 4096  # more do not make them faster
-CONVERTED_NUMBERS = 1 << 21  # entries of a table that become numbers at a time
+# The size of a block of features, 16 MB in float32, within these numbers of rows: fewer make
+# products inefficient, and more leave the cache.
+LEARNED_NUMBERS, LEAST_ROWS, MOST_ROWS = 1 << 22, 256, 4096
+CONVERTED_NUMBERS = 1 << 21  # entries of a table that become numbers at a time, 16 MB
 Parts = list[LeastSquares | None]  # the statistics of each class; None for one without rows
 SAFE_SIZE = 1e100  # the sums of squares of smaller numbers do not overflow
 

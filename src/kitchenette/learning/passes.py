@@ -36,29 +36,19 @@ from kitchenette.sketching.operators import Operator
 
 Array = NDArray[np.float64]
 Wanted = Callable[[NDArray[Any]], NDArray[Any]]  # makes what a loss compares outputs with
-PASS_ROWS = 1 << 13  # rows whose outputs are held at a time
-LARGEST_TARGET = 1e140  # the sum of 10^28 squares of such numbers does not overflow
+PASS_ROWS = 1 << 13  # rows whose outputs are held at a time, so that all threads have some
+LARGEST_TARGET = 1e140  # whose squares, summed over all rows, stay below the largest float64
 
 
 @dataclass(frozen=True)
 class Gradient:
-    """The result of a pass over all rows.
+    """The result of a pass over all rows."""
 
-    Attributes
-    ----------
-    loss : float
-        The weighted sum of the losses.
-    weights : ndarray of shape (n_features, n_outputs)
-        The derivative of this sum in the weights.
-    intercept : ndarray of shape (n_outputs,)
-        The derivative in the intercept.
-    watched : dict of ndarrays of shape (n_watched, n_outputs)
-        The outputs of the rows that are watched, by the first row of their block.
-    """
-
-    loss: float
-    weights: Array
-    intercept: Array
+    loss: float  # the weighted sum of the losses
+    weights: Array  # the derivative of this sum in the weights; shape (n_features, n_outputs)
+    intercept: Array  # the derivative in the intercept; shape (n_outputs,)
+    # the outputs of the rows that are watched, by the first row of their block; shape (n_watched,
+    # n_outputs)
     watched: dict[int, Array]
 
     @property
@@ -79,27 +69,14 @@ class Gradient:
 
 @dataclass(frozen=True)
 class Moments:
-    """Sums over weighted rows.
+    """Sums over weighted rows."""
 
-    Attributes
-    ----------
-    count : float
-        The sum of the weights.
-    mean : ndarray of shape (n_features,)
-        The mean of the features.
-    target_mean : ndarray of shape (n_targets,)
-        The mean of the target columns.
-    cross : ndarray of shape (n_features, n_targets)
-        The sum of products of centered features and centered targets.
-    target_squares : ndarray of shape (n_targets,)
-        The sum of squares of the centered targets.
-    """
-
-    count: float
-    mean: Array
-    target_mean: Array
+    count: float  # the sum of the weights
+    mean: Array  # the mean of the features; shape (n_features,)
+    target_mean: Array  # the mean of the target columns; shape (n_targets,)
+    # the sum of products of centered features and centered targets; shape (n_features, n_targets)
     cross: Array
-    target_squares: Array
+    target_squares: Array  # the sum of squares of the centered targets; shape (n_targets,)
 
     def combined(self, other: Moments) -> Moments:
         """The moments of the rows of both (Chan, Golub and LeVeque)."""
@@ -425,24 +402,12 @@ class SourceRows(FeatureRows):
 
 @dataclass(frozen=True)
 class OfBlock:
-    """The result of a method of `FeatureRows` for the rows of a source, as a reduction.
+    """The result of a method of `FeatureRows` for the rows of a source, as a reduction."""
 
-    Attributes
-    ----------
-    fitted : FittedMap
-        The map.
-    coding : TargetCoding
-        Converts encoded targets to columns of numbers.
-    method : str
-        The method, whose results can be combined or are kept apart by `ByStart`.
-    arguments : tuple
-        Its arguments.
-    """
-
-    fitted: FittedMap
-    coding: TargetCoding
-    method: str
-    arguments: tuple[Any, ...]
+    fitted: FittedMap  # the map
+    coding: TargetCoding  # converts encoded targets to columns of numbers
+    method: str  # the method, whose results can be combined or are kept apart by `ByStart`
+    arguments: tuple[Any, ...]  # its arguments
 
     def of(self, block: Block, *more: Any) -> Any:
         rows = FeatureRows(self.fitted, block.X, block.y, self.coding, block.weight)  # type: ignore[arg-type]
@@ -454,15 +419,9 @@ class OfBlock:
 
 @dataclass(frozen=True)
 class GradientOfBlock(OfBlock):
-    """The gradient of the rows of a source, as a reduction.
+    """The gradient of the rows of a source, as a reduction."""
 
-    Attributes
-    ----------
-    watched : ndarray of int
-        The indices of the rows whose outputs are wanted, increasing.
-    """
-
-    watched: NDArray[np.intp]
+    watched: NDArray[np.intp]  # the indices of the rows whose outputs are wanted, increasing
     numbered = True
 
     def of(self, block: Block, *more: Any) -> Gradient:
