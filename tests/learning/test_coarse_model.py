@@ -54,7 +54,7 @@ def test_the_first_penalty_is_near_the_best_where_few_rows_choose_a_far_larger_o
 def test_a_coarse_model_is_ridge_regression_of_some_features(few_features, fit_intercept):
     X, y = wavy_data(1000)
     rows = feature_rows(X, y + 1, np.random.default_rng(2).random(1000))
-    which = conjugate_gradients.drawn_features(512, 3000)
+    which = conjugate_gradients.sampled_features(512, 3000)
     held = feature_rows(*wavy_data(200))
     model = conjugate_gradients.coarse_model(
         rows.statistics(which), which, held, fit_intercept=fit_intercept
@@ -67,11 +67,11 @@ def test_a_coarse_model_is_ridge_regression_of_some_features(few_features, fit_i
 
 
 def test_few_features_or_rows_and_constant_features_have_no_coarse_model(few_features):
-    assert conjugate_gradients.drawn_features(255, 10_000) is None
-    assert conjugate_gradients.drawn_features(256, 2047) is None
+    assert conjugate_gradients.sampled_features(255, 10_000) is None
+    assert conjugate_gradients.sampled_features(256, 2047) is None
     X, y = wavy_data(1000)
     rows = feature_rows(np.ones_like(X), y)
-    which = conjugate_gradients.drawn_features(512, 3000)
+    which = conjugate_gradients.sampled_features(512, 3000)
     statistics = rows.statistics(which)
     assert conjugate_gradients.coarse_model(statistics, which, rows, fit_intercept=True) is None
 

@@ -350,7 +350,7 @@ def test_verbose_shows_residual_and_error(capsys):
         text = capsys.readouterr().out
         assert "KernelClassifier, step 1: alpha" in text
         assert "residual" in text
-        assert "error on held-out rows" in text
+        assert "validation error" in text
 
 
 @pytest.mark.parametrize("validation_rows", [0, 2000])

@@ -15,8 +15,8 @@ from kitchenette.learning.losses import Squared
 from kitchenette.learning.passes import FeatureRows, SourceRows
 from kitchenette.learning.preconditioner import (
     Preconditioner,
-    chances,
     leverage_scores,
+    probabilities,
     systematic_sample,
 )
 from kitchenette.learning.target_coding import NumberCoding
@@ -115,21 +115,21 @@ def test_chances_add_up_and_none_is_above_one():
     rng = np.random.default_rng(0)
     scores, weights = rng.pareto(0.7, size=1000), rng.random(1000) + 0.1
     for count in (1, 10, 500, 999):
-        found = chances(scores, weights, count)
+        found = probabilities(scores, weights, count)
         assert found.sum() == pytest.approx(count)
         assert found.min() > 0
         assert found.max() <= 1
     light = np.where(np.arange(1000) < 3, 1.0, 1e-322)
     for scores in (np.ones(1000), np.arange(1000) ** 9.0):
-        found = chances(scores, light, 10)
+        found = probabilities(scores, light, 10)
         assert found.sum() == pytest.approx(10)
         assert systematic_sample(found).size == 10
-    few = chances(np.ones(1000), weights, 10)
+    few = probabilities(np.ones(1000), weights, 10)
     assert np.allclose(few, 10 * weights / weights.sum())
 
 
 def test_equal_scores_of_many_rows_are_no_reason_to_loop():
-    found = chances(np.array([1e300, 1e300, 1.0, 1.0]), np.ones(4), 3)
+    found = probabilities(np.array([1e300, 1e300, 1.0, 1.0]), np.ones(4), 3)
     assert found == pytest.approx([1, 1, 0.5, 0.5])
 
 
@@ -140,7 +140,7 @@ def test_systematic_samples_have_the_size_and_the_chances_that_are_wanted():
     one that draws all rows alike is off by more than 10 deviations for most rows.
     """
     rng, n, samples = np.random.default_rng(0), 40, 3000
-    wanted = chances(rng.pareto(1.0, size=n) + 0.1, np.ones(n), 12)
+    wanted = probabilities(rng.pareto(1.0, size=n) + 0.1, np.ones(n), 12)
     drawn = np.zeros(n)
     for _ in range(samples):
         order = rng.permutation(n)

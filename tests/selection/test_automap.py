@@ -15,7 +15,6 @@ import kitchenette
 from kitchenette import AutoMap, KernelClassifier, KernelRegressor
 from kitchenette.kernels import Gaussian, Laplacian
 from kitchenette.maps.protocol import fit_map
-from kitchenette.selection.columns import prepared_rows
 
 
 def planted(n_rows: int = 1200, n_columns: int = 30, seed: int = 0):
@@ -292,9 +291,7 @@ def test_length_scales_of_transformed_columns_are_those_inside_the_data(scales):
     X = rng.normal(size=(300, 2)) * [1, 100]
     auto = AutoMap(32, scales=scales, random_state=0).fit(X, np.sin(X[:, 0]))
     ends = np.array([X.min(axis=0), X.max(axis=0)])
-    run, rise = (
-        np.ptp(e, axis=0) for e in (ends, prepared_rows(auto.specification_.preparation, ends))
-    )
+    run, rise = (np.ptp(e, axis=0) for e in (ends, auto.specification_.preparation.prepared(ends)))
     np.testing.assert_allclose(auto.length_scale_, run / rise, rtol=1e-5)
 
 

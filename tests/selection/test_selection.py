@@ -15,7 +15,6 @@ from kitchenette.selection.candidates import weighted_candidate
 from kitchenette.selection.columns import (
     column_scales,
     find_placeholders,
-    prepared_rows,
     robust_spread,
 )
 from kitchenette.selection.importance import gradient_outer_product, squared_derivatives
@@ -88,7 +87,7 @@ def test_a_placeholder_is_far_from_all_others_and_frequent():
     np.testing.assert_array_equal(found.values, [100.0, 100.0, -999.0])
     others = X[X[:, 0] < 100.0, 0]
     assert (found.low[0], found.high[0]) == (others.min(), others.max())
-    below, above = (prepared_rows(moved, X) for moved in found.moved())
+    below, above = (moved.prepared(X) for moved in found.moved())
     missing = X[:, 0] == 100.0
     assert (below[missing, 0] < others.min()).all()
     assert (above[missing, 0] > others.max()).all()
@@ -190,12 +189,12 @@ def test_transformed_columns_end_with_the_data_but_for_standard_deviations(name,
         def distances(numbers, dtype=dtype, preparation=preparation.beyond(), ends=ends):
             """Of prepared numbers from the prepared ends of the data."""
             both = np.array([*numbers, *ends], dtype=dtype)[:, None]
-            prepared = prepared_rows(preparation, both)[:, 0].astype(float)
+            prepared = preparation.prepared(both)[:, 0].astype(float)
             return (prepared[:2] - prepared[2:]) * [-1, 1]
 
         assert (distances([-largest, largest], preparation=preparation) == 0).all()
         np.testing.assert_array_equal(
-            prepared_rows(preparation, rows), prepared_rows(preparation.beyond(), rows)
+            preparation.prepared(rows), preparation.beyond().prepared(rows)
         )
 
         a_little, far = 0.08 * np.maximum(reach, spread), np.maximum(reach, 10 * spread)

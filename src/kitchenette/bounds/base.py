@@ -109,37 +109,30 @@ class PairBound(Bound):
     """
 
     def error(self, n_components: int, *, delta: float = 0.05, n_rows: int | None = None) -> float:
-        """The error that this number of features does not exceed with probability 1 - delta.
+        """The error at one pair, or the largest error at all pairs of ``n_rows`` rows.
 
         Parameters
         ----------
-        n_components : int
-            The number of features.
-        delta : float, default=0.05
-            The probability of a larger error is at most this.
+        n_components, delta
+            As in `Bound.error`.
         n_rows : int, optional
-            Bound the largest error over all pairs of this many rows; by default the error at one
-            pair.
+            The number of rows; by default there is one pair.
 
         Returns
         -------
         error : float
-            Infinite if the theorem does not hold for so few features.
         """
         return super().error(n_components, delta=shared(delta, n_rows))
 
     def n_components(self, error: float, *, delta: float = 0.05, n_rows: int | None = None) -> int:
-        """The smallest number of features whose error is at most this, by the theorem.
+        """The smallest number of features with such an error at one pair, or at all pairs.
 
         Parameters
         ----------
-        error : float
-            The largest error that is accepted.
-        delta : float, default=0.05
-            The probability of a larger error is at most this.
+        error, delta
+            As in `Bound.n_components`.
         n_rows : int, optional
-            Bound the largest error over all pairs of this many rows; by default the error at one
-            pair.
+            The number of rows; by default there is one pair.
 
         Returns
         -------

@@ -11,7 +11,7 @@ from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
 from kitchenette.kernels import Composition, Gaussian
 from kitchenette.maps import SRHT, RandomKitchenSinks, RandomMaclaurin, TensorSketch
-from kitchenette.maps.degrees import Series, geometric_probabilities
+from kitchenette.maps.degrees import geometric_probabilities
 from kitchenette.sketching.structured import padded_block
 
 Array = NDArray[np.float64]
@@ -109,7 +109,8 @@ def _of_maclaurin(feature_map: Any, X: Any, Y: Any) -> Array:
         p = geometric_probabilities(series.degrees, specification.base)
         terms = zip(series.degrees, series.terms, p, strict=True)
         second = sum(a**2 * m**n / share for n, a, share in terms)
-        return (second - _sum(series, t) ** 2) / n_features
+        kernel = _total((a * t**n for n, a in zip(series.degrees, series.terms, strict=True)), t)
+        return (second - kernel**2) / n_features
     counts = _whole_counts(specification)
     terms = zip(series.degrees, series.terms, counts, strict=True)
     return _total((a**2 * (m**n - t ** (2 * n)) / c for n, a, c in terms), t)
@@ -181,11 +182,6 @@ def _squared(X: Any) -> Any:
 
 def _scaled(X: Any, scales: Array) -> Any:
     return X.multiply(scales).tocsr() if hasattr(X, "multiply") else X * scales
-
-
-def _sum(series: Series, t: Array) -> Array:
-    terms = zip(series.degrees, series.terms, strict=True)
-    return _total((a * t**n for n, a in terms), t)
 
 
 def _total(parts: Any, like: Array) -> Array:

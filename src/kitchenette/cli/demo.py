@@ -1,8 +1,7 @@
-"""The demonstration: a stream of rows that the exact kernel machine cannot follow.
+"""`kitchenette demo`: a stream of rows that is too long for an exact kernel machine.
 
-One thing has one figure in it: memory is that of learning the stream alone, because models that are
-fitted later find memory that earlier ones have freed; and the page compares maps of the size that
-the stream was learned with.
+Memory is measured for the stream alone, because later fits reuse memory that earlier ones have
+freed. The page compares maps of the same size as that of the stream.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.svm import SVC
 
 from kitchenette.baselines import error_of
-from kitchenette.cli.comparing import write_page
+from kitchenette.cli.comparing import print_measurements, write_page
 from kitchenette.cli.terminal import Terminal, Watch, checked_output
 from kitchenette.estimators import KernelClassifier, KernelRegressor
 from kitchenette.quantities import of_bytes, of_seconds
@@ -43,7 +42,7 @@ CLASSES = np.array(["low", "middle", "high"])
 
 
 class Rows(NamedTuple):
-    """Rows, their labels, and the numbers that the labels come from."""
+    """Rows, their labels, and the values of which the labels are ranges."""
 
     X: NDArray[np.float32]
     labels: NDArray[Any]
@@ -51,7 +50,7 @@ class Rows(NamedTuple):
 
 
 def generated(number: int, n_rows: int, seed: int) -> Rows:
-    """A block of the stream: smooth and far from linear in a few of the columns, with noise."""
+    """A block of the stream: a smooth nonlinear function of a few columns, with noise."""
     rng = np.random.default_rng([seed, number])
     X = rng.normal(size=(n_rows, N_COLUMNS)).astype(np.float32)
     a, b, c, d = X[:, :N_RELEVANT].astype(np.float64).T
@@ -60,30 +59,27 @@ def generated(number: int, n_rows: int, seed: int) -> Rows:
 
 
 def stream(n_rows: int, seed: int) -> Iterator[Rows]:
-    """Blocks that exist one at a time."""
+    """The blocks of the stream, one at a time."""
     for number, start in enumerate(range(0, n_rows, BLOCK_ROWS)):
         yield generated(number + 1, min(BLOCK_ROWS, n_rows - start), seed)
 
 
 def run_demo(n_rows: int, n_components: int, seed: int, path: Path, terminal: Terminal) -> None:
-    """Stream, merge, predict, compare, and print what came of it."""
+    """Fit the stream, merge, predict, compare, and print the results."""
     checked_output(path)
     begin = perf_counter()
     test = generated(0, TEST_ROWS, seed)
     terminal.line(
-        f"A stream of {n_rows:,} rows with {N_COLUMNS} columns, of which {N_RELEVANT} matter, to "
-        f"be told apart into {CLASSES.size} classes."
+        f"A stream of {n_rows:,} rows with {N_COLUMNS} columns, of which {N_RELEVANT} matter, and "
+        f"{CLASSES.size} classes."
     )
     classifier, regressor, cost = streamed(n_rows, n_components, seed, terminal)
     ours = measured("Kitchenette", "AutoMap", classifier, cost, n_rows, test)
     ours = replace(ours, n_components=n_components, fit_bytes=cost.n_bytes)
     trees = boosted_trees(n_rows, test, seed, terminal)
     rows = [ours, trees, *exact_machine(n_rows, test, seed, terminal)]
-    terminal.table(
-        ("model", "rows", "error", "training", "a prediction", "file"),
-        [_cells(row) for row in rows],
-    )
-    described = told(classifier, regressor, test)
+    print_measurements(rows, "classification", terminal)
+    described = calibration_of(classifier, regressor, test)
     for sentence in (verdict(ours, trees), *described.pop("sentences")):
         terminal.line(sentence)
     terminal.line(f"Comparing maps of {n_components} features with other models ...")
@@ -112,7 +108,7 @@ def run_demo(n_rows: int, n_components: int, seed: int, path: Path, terminal: Te
 
 
 def verdict(ours: Measurement, trees: Measurement) -> str:
-    """How the two models of all rows compare, and what the exact machine would need."""
+    """The comparison of both models of all rows, and the cost of the exact machine."""
     assert ours.error is not None
     assert trees.error is not None
     noise = max(ours.standard_error or 0.0, trees.standard_error or 0.0)
@@ -123,30 +119,26 @@ def verdict(ours: Measurement, trees: Measurement) -> str:
         compared = f"{better.name} has a lower error than {other.name}"
     return (
         f"{compared}, on the same rows, which {trees.name} had in memory all at once. The last "
-        f"line continues the growth from {EXACT_ROWS[0]:,} to {EXACT_ROWS[-1]:,} rows; nobody "
-        f"waited for it, and a kernel matrix of {ours.n_rows:,} rows has "
-        f"{of_bytes(8.0 * ours.n_rows**2)}."
+        f"line is extrapolated from {EXACT_ROWS[0]:,} to {EXACT_ROWS[-1]:,} rows; a kernel matrix "
+        f"of {ours.n_rows:,} rows has {of_bytes(8.0 * ours.n_rows**2)}."
     )
 
 
 def about_page(found: Comparison, path: Path, ours: Measurement) -> str:
-    """What the page is, and why its errors are larger than those of all rows."""
+    """The content of the page, and why its errors are larger than those of all rows."""
     best = next(row for row in found.measurements if row.name == found.recommended)
     return (
         f"{path} is the page of that comparison, on {found.n_rows:,} rows of the stream and the "
         f"same test rows. The best map there is {best.name}, with an error of "
-        f"{of_error(best, found.task)}; all {ours.n_rows:,} rows brought AutoMap with "
-        f"{ours.n_components} features to {of_error(ours, found.task)}."
+        f"{of_error(best, found.task)}; that of AutoMap with {ours.n_components} "
+        f"features on all {ours.n_rows:,} rows is {of_error(ours, found.task)}."
     )
 
 
 def streamed(
     n_rows: int, n_components: int, seed: int, terminal: Terminal
 ) -> tuple[KernelClassifier, KernelRegressor, Cost]:
-    """A classifier of all rows, learned in two halves that are merged, and its cost.
-
-    The regressor, of the first block alone, does not count.
-    """
+    """A classifier of all rows, merged from two halves, its cost, and a regressor of one block."""
     first_block = generated(1, min(BLOCK_ROWS, n_rows), seed)
     halves: list[KernelClassifier] = []
     cost = cost_of(lambda: halves.extend(learned_halves(n_rows, n_components, seed, terminal)))
@@ -154,8 +146,8 @@ def streamed(
     regressor = KernelRegressor(classifier.feature_map, random_state=seed)
     regressor.fit(first_block.X, first_block.values)
     terminal.line(
-        f"Two models learned every other block of {BLOCK_ROWS:,} rows, which were never in memory "
-        f"together, and were merged into one of {n_rows:,} rows: {of_seconds(cost.seconds)}, "
+        f"Two models were fitted to every other block of {BLOCK_ROWS:,} rows, which were never in "
+        f"memory together, and merged into one of {n_rows:,} rows: {of_seconds(cost.seconds)}, "
         f"{n_rows / cost.seconds:,.0f} rows/s"
         + (f", {of_bytes(cost.n_bytes)} of memory." if cost.n_bytes else ".")
     )
@@ -165,7 +157,7 @@ def streamed(
 def learned_halves(
     n_rows: int, n_components: int, seed: int, terminal: Terminal
 ) -> list[KernelClassifier]:
-    """Models of every other block, the second merged into the first."""
+    """Models of every other block; the second is merged into the first."""
     sample = generated(1, min(PREPARED_ROWS, n_rows), seed)
     chosen = AutoMap(n_components, random_state=seed).fit(sample.X, sample.labels)
     terminal.line(f"Chosen on {len(sample.X):,} rows: {chosen.choice_.sentence}")
@@ -205,7 +197,7 @@ def measured(
 def boosted_trees(n_rows: int, test: Rows, seed: int, terminal: Terminal) -> Measurement:
     """Gradient-boosted trees on the same rows, all in memory at once, with all of their rounds."""
     library = installed()[0]
-    terminal.line(f"{library} learns the same rows: {ROUNDS} rounds of trees ...")
+    terminal.line(f"{library} is fitted to the same rows: {ROUNDS} rounds of trees ...")
     blocks = list(stream(n_rows, seed))
     X, labels = (np.concatenate(parts) for parts in list(zip(*blocks, strict=True))[:2])
     del blocks
@@ -217,20 +209,24 @@ def boosted_trees(n_rows: int, test: Rows, seed: int, terminal: Terminal) -> Mea
 
 
 def exact_machine(n_rows: int, test: Rows, seed: int, terminal: Terminal) -> list[Measurement]:
-    """The exact kernel machine on few rows, and what it would take for all of them."""
+    """The exact kernel machine on few rows, and its extrapolated cost for all of them."""
     found = []
     for size in EXACT_ROWS:
-        terminal.line(f"The exact kernel machine, scikit-learn's SVC, learns {size:,} rows ...")
+        terminal.line(
+            f"The exact kernel machine, scikit-learn's SVC, is fitted to {size:,} rows ..."
+        )
         some = generated(1, size, seed)
         # A cache for the whole kernel matrix, without which it would take longer.
         machine = SVC(C=10.0, gamma=1 / N_COLUMNS, cache_size=8e-6 * size**2 + 200)
         cost = cost_of(partial(machine.fit, some.X, some.labels))
         found.append(measured("exact SVC", "exact kernel", machine, cost, size, test))
-    return [found[-1], extrapolation(found, n_rows, "exact SVC, extrapolated")]
+    return [found[-1], extrapolation(found, n_rows, "exact SVC")]
 
 
-def told(classifier: KernelClassifier, regressor: KernelRegressor, test: Rows) -> dict[str, Any]:
-    """What probabilities and standard deviations are worth on the test rows."""
+def calibration_of(
+    classifier: KernelClassifier, regressor: KernelRegressor, test: Rows
+) -> dict[str, Any]:
+    """How well probabilities and standard deviations are calibrated on the test rows."""
     probabilities = classifier.predict_proba(test.X)
     sure = probabilities.max(axis=1) > 0.9
     right = classifier.classes_[probabilities.argmax(axis=1)] == test.labels
@@ -242,20 +238,9 @@ def told(classifier: KernelClassifier, regressor: KernelRegressor, test: Rows) -
         "sure_right": reached,
         "coverage": coverage,
         "sentences": [
-            f"Probabilities: of the {share:.0%} of test rows that it is more than 90% sure of, "
-            f"{reached:.1%} are right.",
+            f"Probabilities: of the {share:.0%} of test rows with a probability of more than 90%, "
+            f"{reached:.1%} are predicted correctly.",
             f"Uncertainty: a regression of {BLOCK_ROWS:,} rows gives intervals of 95%, which "
             f"contain {coverage:.1%} of the test rows.",
         ],
     }
-
-
-def _cells(row: Measurement) -> list[str]:
-    return [
-        row.name,
-        f"{row.n_rows:,}",
-        "-" if row.error is None else f"{row.error:.1%}",
-        of_seconds(row.fit_seconds),
-        of_seconds(row.predict_seconds),
-        of_bytes(row.model_bytes),
-    ]

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kitchenette.data.schema import DataError
-from kitchenette.data.tables import numbers_of, stored_kind, text_of, words_of
+from kitchenette.data.tables import categories_of, numbers_of, stored_kind, text_of
 from kitchenette.files.fields import Interval, Options, field_values
 from kitchenette.files.registry import storable
 
@@ -65,7 +65,7 @@ class Vocabulary(Coding):
         return UNKNOWN_WORD
 
     def of_table(self, values: Any, name: str = "") -> NDArray[np.float64]:
-        codes, words = words_of(values)
+        codes, words = categories_of(values)
         known = [self._table.get(word, UNKNOWN_WORD) for word in words]
         return np.array([*known, np.nan])[codes]  # -1, a missing word, is the last one
 
@@ -124,7 +124,7 @@ class Texts(Coding):
         return self._coded(text)
 
     def of_table(self, values: Any, name: str = "") -> NDArray[np.float64]:
-        codes, words = words_of(values)
+        codes, words = categories_of(values)
         if stored_kind(values.type) not in VALUES[self.values] and (codes >= 0).any():
             raise DataError(
                 f"The column {name!r} has values of the type {values.type}, and the model has "

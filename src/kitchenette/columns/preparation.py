@@ -58,6 +58,14 @@ class Preparation(FrozenValue):
         """The prepared rows of a CSR matrix as another one, with the bits of `operator`."""
         raise ValueError(f"{type(self).__name__} takes dense rows only.")
 
+    def prepared(self, rows: Any) -> Any:
+        """The prepared rows, as a CSR matrix where rows are one and zeros stay zeros."""
+        if sp.issparse(rows) and self.keeps_zeros:
+            return self.sparse_rows(rows)
+        out = np.empty((rows.shape[0], self.n_outputs), dtype=rows.dtype)
+        self.operator(rows.dtype).write(rows, out)
+        return out
+
     def beyond(self) -> Preparation:
         """The same for rows beyond the data, which it does not bring near the data."""
         return self

@@ -39,18 +39,11 @@ class NotTranslatedError(Exception):
 
 @dataclass(slots=True)
 class Column:
-    """A column on its way through the steps.
+    """A column on its way through the steps."""
 
-    Attributes
-    ----------
-    raw : bool
-        Whether it is as in the data, where it may be of strings.
-    words : dict or None
-        The codes of the known strings of a column of strings. A column whose missing values were
-        replaced shares them.
-    """
-
-    raw: bool = False
+    raw: bool = False  # whether it is as in the data, where it may be of strings
+    # The codes of the known strings of a column of strings; one whose missing values were replaced
+    # shares them
     words: dict[str, float] | None = None
 
     def code(self, value: Any) -> float:

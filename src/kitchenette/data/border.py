@@ -1,7 +1,7 @@
-"""The border where rows of any kind become a `Source`; behind it nobody asks what they are.
+"""The border where rows of any kind become a `Source`; behind it no code asks what they are.
 
 A backend registers the library whose collections it knows, by name, so that nothing is imported
-before somebody passes such a collection.
+before such a collection is passed.
 """
 
 from __future__ import annotations

@@ -154,7 +154,7 @@ class Csv(TableFormat):
 
 
 def _null_values() -> frozenset[str]:
-    """The texts that Arrow takes for missing values in CSV files."""
+    """The strings that Arrow takes for missing values in CSV files."""
     from pyarrow import csv
 
     return frozenset(csv.ConvertOptions().null_values)

@@ -42,7 +42,7 @@ class TableFormat(ABC):
     def tables(
         self, file: StoredFile, names: Sequence[str], size: int, wanted: Any
     ) -> Iterator[tuple[int, int, Any]]:
-        """Parts of a file: the numbers of the first row and of the row after the last, and a table.
+        """Parts of a file: the indices of the first row and of the row after the last, and a table.
 
         ``wanted(start, stop)`` says whether some of these rows are needed; parts of others have
         None instead of a table.

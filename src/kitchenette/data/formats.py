@@ -16,7 +16,7 @@ COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")  # further endings, as in rows.csv.
 class ReadOptions:
     """The parameters of `kitchenette.data.source` that concern the reading of files."""
 
-    kinds: Mapping[str, str] = field(default_factory=dict)  # of columns, that are told
+    kinds: Mapping[str, str] = field(default_factory=dict)  # of columns, as given
     known: Mapping[str, str] = field(default_factory=dict)  # kinds of columns in a fitted model
     labels: Sequence[str] = ()  # columns that may be labels, whose whole numbers stay whole
     precision: str | None = None

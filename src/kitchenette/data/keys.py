@@ -17,12 +17,12 @@ from kitchenette import _core
 from kitchenette.data.rows import FLOATS, has_missing, is_table
 from kitchenette.data.schema import Schema
 from kitchenette.data.tables import (
+    categories_of,
     is_frame,
     matrix_of,
     numbers_of,
     schema_of,
     table_of,
-    words_of,
 )
 from kitchenette.sketching.random import Stream
 from kitchenette.sketching.rows import native_rows
@@ -120,7 +120,7 @@ def _numbers_of_table(table: Any, schema: Schema | None) -> Array:
     for column in schema:
         values = table.column(column.name)
         if column.kind == "category":
-            codes, words = words_of(values)
+            codes, words = categories_of(values)
             columns.append(np.array([*map(number_of, words), np.nan])[codes])
         else:
             columns.append(numbers_of(values, column.kind, column.name))

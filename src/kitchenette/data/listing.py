@@ -35,7 +35,7 @@ class StoredFile:
         """Name, size, time of change, and a digest of both ends."""
         info = self.system.get_file_info(self.path)
         if info.type != arrow().fs.FileType.File:
-            raise DataError(f"{self.path} is not there any more.")
+            raise DataError(f"{self.path} does not exist any more.")
         found = blake2b(digest_size=16)
         with self.system.open_input_file(self.path) as file:
             found.update(file.read(ENDS))

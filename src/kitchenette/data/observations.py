@@ -180,7 +180,7 @@ def _chances_to_agree(rows: Any, counts: Array) -> Array:
     all_pairs = max(1.0, n * (n - 1) / 2)
     if sp.issparse(rows):
         if rows.shape[0] * rows.shape[1] > DENSE_NUMBERS:
-            # Columns agree more often where only zeros are told from other numbers.
+            # Columns agree more often where only zeros are distinguished from other numbers.
             nonzero = sp.csr_matrix(rows != 0).T @ counts
             return (nonzero * (nonzero - 1) + (n - nonzero) * (n - nonzero - 1)) / 2 / all_pairs
         rows = rows.toarray()

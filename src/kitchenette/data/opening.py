@@ -79,7 +79,7 @@ def source(
     delimiter : str, optional
         The delimiter of CSV files; by default the most frequent one of the first line.
     decimal : str, default="."
-        The sign before fractions in CSV files.
+        The decimal separator of CSV files.
     header : bool, default=True
         Whether the first line of CSV files has the names of the columns.
     newlines : bool, default=False
@@ -87,7 +87,7 @@ def source(
     like : KernelRegressor, KernelClassifier or KernelPCA, optional
         A fitted model. Columns that it knows are read as it has them: "00501" and "NA" as
         strings, if it has learned strings. Its methods read any source in that way; this is for
-        CSV files that cannot be opened otherwise, such as numbers with a few words among them.
+        CSV files that cannot be opened otherwise, such as numbers with a few strings among them.
 
     Returns
     -------
@@ -143,7 +143,7 @@ def source(
 
 
 def _check_contradictions(kinds: Mapping[str, str], known: Mapping[str, KnownColumn]) -> None:
-    """Refuse kinds that are told and are not those of a model."""
+    """Refuse given kinds that are not those of a model."""
     for name, kind in kinds.items():
         theirs = known[name].kind if name in known else kind
         if theirs != kind and {theirs, kind} != {"number", "boolean"}:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kitchenette.data.schema import Column, Schema
-from kitchenette.data.tables import arrow, numbers_of, stored_kind, words_of
+from kitchenette.data.tables import arrow, categories_of, numbers_of, stored_kind
 
 Counts = NDArray[np.int64]
 MOST_WORDS = 1 << 20  # of a column that are counted
@@ -48,7 +48,7 @@ class ColumnProfile:
                 continue
             if not arrow().types.is_null(values.type):
                 self.stored[column.name] = stored_kind(values.type)
-            codes, words = words_of(values)
+            codes, words = categories_of(values)
             self.n_missing[column.name] += int(np.count_nonzero(codes < 0))
             known_codes = codes >= 0
             each = None if copies is None else copies[known_codes]
@@ -79,10 +79,10 @@ class ColumnProfile:
                     self._numbered.add(column.name)
 
     def is_identifier(self, column: Column) -> bool:
-        """Whether a column only tells rows apart: names, texts, or numbers of rows.
+        """Whether a column only tells rows apart: names, texts, or row numbers.
 
         These are categories of which nearly all are there once, and whole numbers that are all
-        different in a column that is named like an identifier. What was told to be of some kind is
+        different in a column that is named like an identifier. What was given a kind is
         no identifier.
         """
         if column.is_told:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from kitchenette.data.schema import KnownColumn, Schema
 
 Indices = NDArray[np.int64]
-Part = tuple[int, Any]  # the number of the first row, and rows
+Part = tuple[int, Any]  # the index of the first row, and rows
 
 
 class Reader(ABC):
@@ -49,7 +49,7 @@ class Reader(ABC):
 
     @abstractmethod
     def fingerprint(self) -> str:
-        """A text that changes if the rows change."""
+        """A digest that changes if the rows change."""
 
 
 def without_unwanted(start: int, stop: int, wanted: Indices | None) -> bool:

@@ -23,13 +23,13 @@ class Reduction(Protocol):
 
 @dataclass(frozen=True)
 class ByStart:
-    """The results for blocks without combining them, by the number of the first row of each."""
+    """The results for blocks without combining them, by the index of the first row of each."""
 
-    reduction: Any
-    numbered = True  # it needs the numbers of rows
+    compute: Callable[[Any], Any]  # a function of a block, which can be pickled
+    numbered = True  # it needs row indices
 
     def of(self, block: Any) -> dict[int, Any]:
-        return {block.start: self.reduction.of(block)}
+        return {block.start: self.compute(block)}
 
     def combined(self, a: dict[int, Any], b: dict[int, Any]) -> dict[int, Any]:
         return {**a, **b}
@@ -51,7 +51,7 @@ class Converted:
 
     @property
     def numbered(self) -> bool:
-        """Whether the reduction needs the numbers of rows."""
+        """Whether the reduction needs row indices."""
         return needs_numbers(self.reduction)
 
     def of(self, block: Any) -> Any:

@@ -179,24 +179,29 @@ def counting_rows(X: Any, weights: Any) -> tuple[Any, Any]:
 
 
 def checked_rows(owner: Any, X: Any) -> Any:
-    """Rows for a fitted estimator: finite float32 or float64, dense or canonical CSR.
-
-    A float matrix takes a fast path, because scikit-learn's general checks take longer than the
-    features of a few rows.
-    """
-    if (
-        type(X) is np.ndarray
-        and X.ndim == 2
-        and X.shape[0] > 0
-        and X.shape[1] == vars(owner).get("n_features_in_")
-        and X.dtype in FLOATS
-        and "feature_names_in_" not in vars(owner)
-    ):
-        with np.errstate(over="ignore", invalid="ignore"):
-            if np.isfinite(X.sum()):
-                return X
+    """Rows for a fitted estimator: finite float32 or float64, dense or canonical CSR."""
+    if is_finite_matrix(owner, X):
+        return X
     check_is_fitted(owner)
     return validated(owner, X, reset=False)
+
+
+def is_finite_matrix(owner: Any, X: Any) -> bool:
+    """Whether rows are a finite float matrix for a fitted estimator without names of columns.
+
+    They need no other checks. Those of scikit-learn take longer than the features of a few rows.
+    """
+    if (
+        type(X) is not np.ndarray
+        or X.ndim != 2
+        or X.shape[0] == 0
+        or X.shape[1] != vars(owner).get("n_features_in_")
+        or X.dtype not in FLOATS
+        or "feature_names_in_" in vars(owner)
+    ):
+        return False
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(X.sum()))
 
 
 def validated(owner: Any, X: Any, *, reset: bool) -> Any:

@@ -12,7 +12,7 @@ KEYED_ROWS = 1 << 16  # rows whose keys are drawn together
 
 
 def _keys(first: int, n_rows: int, seed: int) -> NDArray[np.uint64]:
-    """Random keys of consecutive rows, a function of the seed and the number of the row."""
+    """Random keys of consecutive rows, a function of the seed and the row index."""
     stream, block = Stream(seed, "rows of a source"), first // KEYED_ROWS
     n_blocks = (first + n_rows - 1) // KEYED_ROWS - block + 1
     keys = stream.words(n_blocks, KEYED_ROWS, first=block).ravel()
@@ -45,7 +45,7 @@ class SmallestKeys:
 
 
 def sampled_rows(n_rows: int, size: int, seed: int) -> Indices:
-    """The numbers of the rows in a sample of so many rows.
+    """The row indices of a sample of so many rows.
 
     Parameters
     ----------

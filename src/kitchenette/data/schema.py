@@ -43,7 +43,7 @@ class Column:
     is_index : bool
         Whether it is the index of a data frame of pandas, which is no column to predict from.
     is_told : bool
-        Whether its kind was told, and does not follow from its type.
+        Whether its kind was given, and does not follow from its type.
 
     Examples
     --------

@@ -43,7 +43,7 @@ class Block:
     weight : ndarray of shape (n_rows,) or None
         The weights.
     start : int
-        The number of the first row in the source, counted from zero.
+        The index of the first row in the source, counted from zero.
     copies : ndarray of shape (n_rows,) or None
         In a sample of the distinct rows, how often each of them was there.
     population : int or None
@@ -83,7 +83,7 @@ class Block:
 
     @property
     def stop(self) -> int:
-        """The number of the row after the last one, from which reading can be resumed."""
+        """The index of the row after the last one, from which reading can be resumed."""
         return self.start + self.n_rows
 
 
@@ -95,14 +95,14 @@ def block_of(drawn: DrawnRows) -> Block:
 
 @dataclass(frozen=True)
 class Watch:
-    """Who watches a computation on all rows, and where it goes on."""
+    """Observers of a computation on all rows, and where it goes on."""
 
     # Called after each block with the result so far and the number of rows done
     after: Callable[[Any, int], None] = lambda found, stop: None
     # Called with the number of rows done, also where results come in no order
     progress: Callable[[int], None] | None = None
     before: Any = None  # the result for the rows before ``start``; None if there are none
-    start: int = 0  # the number of the row to begin with
+    start: int = 0  # the index of the row to begin with
 
 
 @dataclass(frozen=True)
@@ -183,7 +183,7 @@ class Source:
         taken by their values, for which all of them are read; 3 if categories and missing values
         are looked up in all rows as well, and not only in the sample.
     n_rows : int or None
-        The number of rows; None until somebody has read them, if the format does not tell.
+        The number of rows; None until they have been read, if the format does not tell.
 
     Examples
     --------
@@ -436,7 +436,7 @@ class Source:
     # ------------------------------------------------------------ blocks
 
     def block_rows(self) -> int:
-        """The number of rows of a block, if it is not told."""
+        """The default number of rows of a block."""
         return max(LEAST_ROWS, min(BLOCK_ROWS, BLOCK_NUMBERS // max(1, len(self.features))))
 
     def blocks(self, size: int | None = None, *, start: int = 0) -> Iterator[Block]:
@@ -448,7 +448,7 @@ class Source:
             The number of rows of each block but the last one; by default as many as take some
             megabytes.
         start : int, default=0
-            The number of the row to begin with, such as the ``stop`` of the last block that was
+            The index of the row to begin with, such as the ``stop`` of the last block that was
             used.
 
         Yields
@@ -479,7 +479,7 @@ class Source:
         return fold(reduction, self.blocks())
 
     def watched(self, reduction: Reduction, watch: Watch) -> Any:
-        """`reduced`, while somebody watches, from where an earlier computation ended."""
+        """`reduced` with observers, from where an earlier computation ended."""
         found, progress = watch.before, watch.progress or (lambda stop: None)
         progress(watch.start)
         for block in self.blocks(start=watch.start):
@@ -498,7 +498,7 @@ class Source:
         Parameters
         ----------
         rows : array-like of int
-            Numbers of rows, different and ascending.
+            Row indices, different and ascending.
 
         Returns
         -------
@@ -507,14 +507,14 @@ class Source:
         """
         wanted = np.asarray(rows, dtype=np.int64)
         if wanted.size and (wanted[0] < 0 or np.any(np.diff(wanted) <= 0)):
-            raise ValueError("rows must be different numbers of rows, ascending.")
+            raise ValueError("rows must be different row indices, ascending.")
         found = []
         for first, part in self._reader.parts(self._needed(), 0, self.block_rows(), wanted):
             low, high = np.searchsorted(wanted, [first, first + part.shape[0]])
             if high > low:
                 found.append(take(part, wanted[low:high] - first))
         if not found or sum(part.shape[0] for part in found) != wanted.size:
-            raise ValueError("rows must be numbers of rows that there are, at least one.")
+            raise ValueError("rows must be indices of existing rows, at least one.")
         return self._block(joined(found), 0, wanted)
 
     def sample(self, n_rows: int | None = None, seed: int = 0) -> Block:
@@ -608,7 +608,7 @@ class Source:
         return Drawing(sample_size(len(self.features)), seed, schema)
 
     def fingerprint(self) -> str:
-        """A text that changes if the rows or the meaning of their columns change.
+        """A digest that changes if the rows or the meaning of their columns change.
 
         For files it contains names, sizes, times of change, and the bytes at both ends.
         """
@@ -662,7 +662,7 @@ class Source:
         return found
 
     def _values(self, part: Any, name: str, place: Any) -> NDArray[Any]:
-        """The values of a column that is no feature; ``place`` has the numbers of the rows."""
+        """The values of a column that is no feature; ``place`` has the row indices."""
         if not is_table(part):
             values = part[:, self._needed().index(name)]
             return np.asarray(values.todense()).ravel() if sp.issparse(values) else values

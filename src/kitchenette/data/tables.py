@@ -60,7 +60,11 @@ def table_of(frame: Any) -> Any:
     elif isinstance(frame, pa.RecordBatch):
         table = pa.Table.from_batches([frame])
     elif isinstance(frame, Mapping):
-        table = pa.table(dict(frame))
+        # Among Python objects, NaN is a missing value, as in a data frame.
+        objects = {n for n, v in frame.items() if isinstance(v, np.ndarray) and v.dtype.kind == "O"}
+        table = pa.table(
+            {n: pa.array(v, from_pandas=True) if n in objects else v for n, v in frame.items()}
+        )
     else:
         table = _eager(frame)
     refuse_repeated_names(table.column_names)
@@ -394,7 +398,7 @@ def values_of(values: Any, name: str, kind: str | None = None, place: Any = None
         row = int(np.flatnonzero(values.is_null().to_numpy())[0])
         raise _missing_in(name, place, row)
     if kind == "category":
-        codes, words = words_of(values)
+        codes, words = categories_of(values)
         return np.array(words, dtype=object)[codes]
     if kind == "boolean":
         return np.asarray(values.cast(arrow().bool_()).to_numpy())
@@ -404,7 +408,7 @@ def values_of(values: Any, name: str, kind: str | None = None, place: Any = None
 def finite(values: NDArray[Any], name: str, place: Any) -> NDArray[Any]:
     """The values of a column of targets or weights, refused if some are NaN or infinite.
 
-    ``place`` has the numbers of the rows, a slice or an array, for the error message.
+    ``place`` has the row indices, a slice or an array, for the error message.
     """
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         row = int(np.argmin(np.isfinite(values)))
@@ -446,7 +450,7 @@ def _days_of(values: Any, dtype: Any) -> NDArray[np.float64]:
     return np.asarray(numbers.to_numpy()) / DAY
 
 
-def words_of(values: Any) -> tuple[NDArray[np.int64], list[str]]:
+def categories_of(values: Any) -> tuple[NDArray[np.int64], list[str]]:
     """The categories of a column as texts, and for each row which one it is, or -1 if missing."""
     pa = arrow()
     if pa.types.is_dictionary(values.type):

@@ -91,7 +91,7 @@ def is_missing(value: Any) -> bool:
 
 
 def refuse_lazy_frames(rows: Any, what: str) -> None:
-    """Refuse a lazy frame of polars, whose rows are not there yet."""
+    """Refuse a lazy frame of polars, whose rows do not exist yet."""
     if type(rows).__module__.startswith("polars") and type(rows).__name__ == "LazyFrame":
         raise DataError(
             f"{what} is a LazyFrame, which has no rows before it is run: pass {what}.collect(), "
@@ -120,7 +120,7 @@ def refuse_names(X: Any, y: Any) -> None:
 
 
 def _rows_where(wrong: NDArray[np.bool_]) -> str:
-    """The rows in which something is wrong, in words."""
+    """A phrase that names the rows in which something is wrong."""
     rows = np.flatnonzero(wrong.reshape(wrong.shape[0], -1).any(axis=1))
     named = ", ".join(map(str, rows[:NAMED_ROWS].tolist()))
     more = f" and {rows.size - NAMED_ROWS} more" if rows.size > NAMED_ROWS else ""

@@ -134,15 +134,13 @@ class Exponential(DotProductKernel):
     array([[2.7183]])
     """
 
+    last_degree = None
+
     def __init__(self, scale: float = 1.0):
         self.scale = scale
 
     def check_parameters(self, n_columns: int) -> None:
         check_number(self, "scale")
-
-    @property
-    def last_degree(self) -> None:
-        return None
 
     def log_coefficients(self, n: NDArray[np.int64]) -> NDArray[np.float64]:
         return -special.gammaln(n + 1) - 2 * n * np.log(self.scale)
@@ -199,14 +197,11 @@ class VovkInfinite(DotProductKernel):
     array([[2.]])
     """
 
+    last_degree = None
     radius = 1.0
 
     def check_parameters(self, n_columns: int) -> None:
         pass
-
-    @property
-    def last_degree(self) -> None:
-        return None
 
     def log_coefficients(self, n: NDArray[np.int64]) -> NDArray[np.float64]:
         return np.zeros(n.shape)

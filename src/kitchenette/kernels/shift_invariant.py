@@ -54,12 +54,7 @@ class ShiftInvariantKernel(Kernel):
     length_scale: LengthScale
 
     def check_parameters(self, n_columns: int) -> None:
-        if isinstance(self.length_scale, str):
-            if self.length_scale != "median":
-                raise ValueError(
-                    "length_scale must be a positive number, one per column, or 'median'; "
-                    f"got {self.length_scale!r}."
-                )
+        if self.needs_sample():
             return
         scale = np.asarray(self.length_scale)
         if scale.dtype.kind not in "iuf" or not np.all(np.isfinite(scale) & (scale > 0)):

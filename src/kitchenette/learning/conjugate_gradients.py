@@ -31,7 +31,7 @@ among the copies, so that the quadratures do not change.
 
 A guess of the penalty is solved for first, beginning with a model of some of the features if there
 are many rows. The neighbors of this penalty begin with its solution, both in the same passes, and
-end as soon as they do not predict held-out rows better. So most passes are for one penalty: with
+end as soon as they do not predict validation rows better. So most passes are for one penalty: with
 ten classes, products with the weights for three take longer than the features.
 
 References
@@ -77,40 +77,34 @@ from kitchenette.resources import SMALL_ORDER, one_blas_thread
 from kitchenette.sketching.random import Stream
 
 Array = NDArray[np.float64]
-COARSE_FEATURES = 2048  # whose statistics take about as long as a few steps with all features
+COARSE_FEATURES = 2048  # whose statistics and eigenvectors take two or three passes (docs/scale.md)
 ROWS_PER_FEATURE = 16  # distinct rows for a feature, at least: fewer want too small a penalty
-EXPONENTS = np.arange(-9.0, 1.0, 0.5)  # of ten, for penalties relative to the trace
-PROBES = 16  # vectors of signs
-LEAST_STEPS = 4  # fewer nodes of a quadrature may agree by chance
+EXPONENTS = np.arange(-9.0, 1.0, 0.5)  # of ten, for penalties relative to the trace: all of float32
+PROBES = 16  # random vectors: the trace has a relative standard error of sqrt(2 / (16 edf))
+LEAST_STEPS = 4  # before which a criterion may stand still by chance
 STEADY_STEPS = 2  # consecutive steps with small changes, after which the method stops
-STEADY_PENALTY = 0.03  # a small change of log(alpha)
+STEADY_PENALTY = 0.03  # a small change of log(alpha), which the validation error does not show
 STEADY_VALUE = 1e-4  # a small change of the criterion, per observation and target
 BREAKDOWN = 1e-12  # a vector of smaller relative length consists of rounding errors
-PENALTIES = 3  # the largest number that are solved for in the same passes
+PENALTIES = 3  # in the same passes: the best one and both neighbors
 FINAL_STEPS = 5  # at least, for all rows; fewer if they reach the residual of the chosen model
-# The residual of a solution that will not change much any more. Above it, held-out rows do not end
-# the steps for the first penalty: the first steps may predict them worse than a constant does.
+# The residual of a solution that will not change much any more. Above it, validation rows do not
+# end the steps for the first penalty: these may predict worse than a constant does.
 SETTLED = 0.02
-COLUMNS = 64  # the largest number of targets times penalties in the same passes
+COLUMNS = 64  # targets times penalties in the same passes: then products outweigh the features
 
 
 @dataclass(frozen=True)
 class CoarseModel:
-    """The best model of some of the features for rows that were held out.
+    """The best model of some of the features for validation rows."""
 
-    Attributes
-    ----------
-    alpha : float
-        The penalty of all features that corresponds to that of these.
-    coef : ndarray of shape (n_features, n_targets)
-        The weights of all features; zero for those that the model does not have.
-    """
-
-    alpha: float
+    alpha: float  # the penalty of all features that corresponds to that of these
+    # the weights of all features; zero for those that the model does not have; shape (n_features,
+    # n_targets)
     coef: Array
 
 
-def drawn_features(n_features: int, n_distinct: int) -> NDArray[np.intp] | None:
+def sampled_features(n_features: int, n_distinct: int) -> NDArray[np.intp] | None:
     """The features of a coarse model; None if there are too few features or rows for one."""
     if n_features < 2 * COARSE_FEATURES or n_distinct < ROWS_PER_FEATURE * COARSE_FEATURES:
         return None
@@ -121,18 +115,18 @@ def drawn_features(n_features: int, n_distinct: int) -> NDArray[np.intp] | None:
 
 def coarse_bytes(n_features: int, n_rows: int) -> int:
     """The memory that a coarse model takes: its statistics, all entries of them, eigenvectors."""
-    which = drawn_features(n_features, n_rows)
+    which = sampled_features(n_features, n_rows)
     return 0 if which is None else 28 * which.size**2
 
 
 def coarse_model(
     statistics: LeastSquares,
     which: NDArray[np.intp],
-    held_rows: FeatureRows,
+    validation: FeatureRows,
     *,
     fit_intercept: bool,
 ) -> CoarseModel | None:
-    """The model with the penalty of the least squared error on held-out rows.
+    """The model with the penalty of the least squared validation error.
 
     Parameters
     ----------
@@ -140,8 +134,8 @@ def coarse_model(
         The statistics of some features of the rows that are learned.
     which : ndarray of int
         These features.
-    held_rows : FeatureRows
-        The rows that were held out.
+    validation : FeatureRows
+        The validation rows.
     fit_intercept : bool
         Whether there is an intercept.
 
@@ -160,15 +154,15 @@ def coarse_model(
         coefs = path.coefs(alphas)
     squares, errors = np.diagonal(statistics.target_gram), np.zeros(alphas.size)
     shares = 1 / np.where(squares > 0, squares, 1)
-    for part, Z in held_rows.some_features(which):
+    for part, Z in validation.some_features(which):
         outputs = np.matmul(Z - equations.feature_mean, coefs) + equations.target_mean
-        targets = held_rows.coding.columns(held_rows.targets[part])
+        targets = validation.coding.columns(validation.targets[part])
         squared = np.square(outputs - targets)
-        errors += np.einsum("pnt,n,t->p", squared, held_rows.weights[part], shares)
+        errors += np.einsum("pnt,n,t->p", squared, validation.weights[part], shares)
     best = int(errors.argmin())
-    coef = np.zeros((held_rows.n_features, coefs.shape[2]))
+    coef = np.zeros((validation.n_features, coefs.shape[2]))
     coef[which] = coefs[best]
-    return CoarseModel(float(alphas[best]) * held_rows.n_features / which.size, coef)
+    return CoarseModel(float(alphas[best]) * validation.n_features / which.size, coef)
 
 
 class Lanczos:
@@ -225,20 +219,12 @@ class Lanczos:
 
 @dataclass(frozen=True)
 class Evidence:
-    """The marginal likelihood of some rows as a function of the penalty.
+    """The marginal likelihood of some rows as a function of the penalty."""
 
-    Attributes
-    ----------
-    equations : NormalEquations
-        The equations of these rows, without their Gram matrix.
-    size : float
-        The weight of the rows times the squared norm of the mean that was subtracted.
-    nodes, weights : ndarrays of shape (n_targets + n_probes, n_steps)
-        Quadratures of the right-hand sides, and of random vectors after them.
-    """
-
-    equations: NormalEquations
-    size: float
+    equations: NormalEquations  # the equations of these rows, without their Gram matrix
+    size: float  # the weight of the rows times the squared norm of the mean that was subtracted
+    # quadratures of the right-hand sides, and of random vectors after them; shapes (n_targets +
+    # n_probes, n_steps)
     nodes: Array
     weights: Array
 
@@ -361,10 +347,7 @@ class SquaredSolver(IterativeSolver):
 
         def report(step: int, alpha: float) -> None:
             self.n_steps += 1
-            if self.settings.report is not None:
-                self.settings.report(
-                    f"step {step} of Lanczos: alpha {self.weight_unit * alpha:.3g}"
-                )
+            self.settings.report(f"step {step} of Lanczos: alpha {self.weight_unit * alpha:.3g}")
 
         return choose_by_evidence(
             self.rows,
@@ -378,7 +361,7 @@ class SquaredSolver(IterativeSolver):
     def _learned(self) -> SolverResult:
         moments = self._moments(self.training)
         sample = self.sampled_rows(moments.mean)
-        if self.held_rows is None:
+        if self.validation is None:
             coef = np.zeros_like(moments.cross) if self.start is None else self.start[0]
             given = self.settings.alpha is not None
             alpha = self.only_penalty() if given else self.first_guess()[0]
@@ -387,7 +370,7 @@ class SquaredSolver(IterativeSolver):
             return self._solve(moments, sample, start, self.settings.max_iter, goal)
         chosen = self._chosen(moments, sample)
         self.best = chosen
-        moments = moments.combined(self._moments(self.held_rows))
+        moments = moments.combined(self._moments(self.validation))
         goal = max(chosen.residual, self.settings.tol, ROUNDED)
         return self._solve(moments, sample, chosen, max(chosen.n_iter, FINAL_STEPS), goal)
 
@@ -396,7 +379,7 @@ class SquaredSolver(IterativeSolver):
         return moments if self.settings.fit_intercept else moments.uncentered()
 
     def _chosen(self, moments: Moments, sample: SampledRows) -> SolverResult:
-        """The best model of the held-out rows, among all penalties and steps."""
+        """The best model of the validation rows, among all penalties and steps."""
         errors: dict[float, float] = {}
         together = max(1, min(PENALTIES, COLUMNS // moments.cross.shape[1]))
         waiting, found = self._first_penalties(), None
@@ -425,10 +408,10 @@ class SquaredSolver(IterativeSolver):
 
         Also the least errors of all steps for every penalty, and whether the steps have converged.
         """
-        assert self.held_rows is not None
+        assert self.validation is not None
         start = found.coef if found is not None else None if self.start is None else self.start[0]
-        solver = self._solver(self.training, moments, sample, alphas, start, self.is_held_out)
-        targets, weights = self.held_rows.columns(), self.held_rows.weights
+        solver = self._solver(self.training, moments, sample, alphas, start, self.is_validation)
+        targets, weights = self.validation.columns(), self.validation.weights
         spreads = np.where(moments.target_squares > 0, moments.target_squares / moments.count, 1.0)
         least = dict.fromkeys(alphas, np.inf)
         best, patience = None, EarlyStopping(min(others.values(), default=np.inf))
@@ -453,7 +436,7 @@ class SquaredSolver(IterativeSolver):
                     alphas[winner],
                     self.n_steps,
                     residual,
-                    held_out=self.held_out,
+                    validation_index=self.validation_index,
                     outputs=outputs[winner].copy(),
                 )
             self.report(residual, float(errors[winner]), alphas[winner])
@@ -528,20 +511,19 @@ class SquaredSolver(IterativeSolver):
 
     def _coarse_guess(self) -> float | None:
         """The penalty of a model of some features, which becomes the start if there is none."""
-        assert self.held_rows is not None
-        which = drawn_features(self.rows.n_features, self.distinct.size)
+        assert self.validation is not None
+        which = sampled_features(self.rows.n_features, self.distinct.size)
         if which is None:
             return None
         statistics = self.training.statistics(which)
         fit_intercept = self.settings.fit_intercept
-        model = coarse_model(statistics, which, self.held_rows, fit_intercept=fit_intercept)
+        model = coarse_model(statistics, which, self.validation, fit_intercept=fit_intercept)
         if model is None:
             return None
         if self.start is None:
             self.start = model.coef, None
-        if self.settings.report is not None:
-            alpha = self.weight_unit * model.alpha
-            self.settings.report(f"a model of {which.size} of the features: alpha {alpha:.3g}")
+        alpha = self.weight_unit * model.alpha
+        self.settings.report(f"a model of {which.size} of the features: alpha {alpha:.3g}")
         return model.alpha
 
 

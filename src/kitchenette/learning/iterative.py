@@ -31,50 +31,41 @@ from kitchenette.learning.preconditioner import (
     SCORE_ROWS,
     TOO_LARGE,
     SampledRows,
-    chances,
     gram_of_rows,
     leverage_scores,
     most_rows,
+    probabilities,
     sample_size,
     systematic_sample,
 )
 from kitchenette.maps.protocol import FittedMap
 
 Array = NDArray[np.float64]
-COMPARED_ROWS = 8  # maps that agree on all features of so many rows are equal
-EXACT_FEATURES = 8192  # up to which the first penalty is chosen in float64
-PILOT_ROWS = 2048  # rows from which the first penalty is chosen
-RATIO = 4.0  # between neighboring penalties
-PATIENCE = 2  # steps without improvement on held-out rows
+COMPARED_ROWS = 8  # maps that agree on these rows are the same: other seeds differ in every row
+EXACT_FEATURES = 8192  # up to which the first penalty is chosen in float64, which costs little
+# Constants of the search for a penalty, and of early stopping; see docs/scale.md, whose figures
+# (`python -m benchmarks.scale`) are those of these values.
+PILOT_ROWS = 2048  # whose eigendecomposition takes a few seconds
+RATIO = 4.0  # between neighboring penalties: the error hardly changes within a factor of two
+PATIENCE = 2  # steps without improvement of the validation error
 SLOW_PATIENCE = 5  # steps over which improvements are averaged where the model changes slowly
-IMPROVEMENT = 2e-3  # the relative decrease of an error that counts as an improvement
-HELD_OUT_PART = 5  # at most every fifth row is held out
-LEAST_HELD_OUT = 20  # with fewer rows to hold out, none is
-MOST_PENALTIES = 12  # that are tried
-NEARLY_ALL = 1.5  # times the size of a sample, up to which all rows are taken
+IMPROVEMENT = 2e-3  # the relative decrease of an error that is worth another pass
+MOST_PENALTIES = 12  # of a ratio of 4 are seven decades, beyond which nothing is learned
+VALIDATION_PART = 5  # at most every fifth row, as in five-fold cross-validation
+LEAST_VALIDATION = 20  # the error of fewer rows is known to a third at best
+NEARLY_ALL = 1.5  # times the size of a sample: up to this, the exact inverse costs less than a pass
 
 
 @dataclass(frozen=True)
 class Earlier:
-    """A fitted model whose weights may be the start of another one.
+    """A fitted model whose weights may be the start of another one."""
 
-    Attributes
-    ----------
-    fitted : FittedMap
-        Its map.
-    n_columns : int
-        The number of columns of its data.
-    coef, intercept : ndarrays of shape (n_features, n_outputs) and (n_outputs,)
-        Its weights, as the solver has them.
-    loss : str
-        The loss that they minimize.
-    """
-
-    fitted: FittedMap
-    n_columns: int
+    fitted: FittedMap  # its map
+    n_columns: int  # the number of columns of its data
+    # its weights, as the solver has them; shapes (n_features, n_outputs) and (n_outputs,)
     coef: Array
     intercept: Array
-    loss: str
+    loss: str  # the loss that they minimize
 
     def start(
         self, fitted: FittedMap, rows: Any, loss: str, n_outputs: int
@@ -101,82 +92,49 @@ class Earlier:
         return start, self.intercept
 
 
+def silent(line: str) -> None:
+    """Report nothing."""
+
+
 @dataclass(frozen=True)
 class Settings:
-    """How to learn.
+    """Options of the solvers."""
 
-    Attributes
-    ----------
-    alpha : float, ndarray, "evidence" or None
-        The penalty; several, of which the held-out rows choose one; the one of the largest marginal
-        likelihood, for the squared loss; or None to find one.
-    fit_intercept : bool
-        Whether there is an intercept.
-    max_iter : int
-        The largest number of steps, for the held-out rows and for all rows each.
-    tol : float
-        The residual, relative to the right-hand side, at which the solver stops.
-    validation_rows : int
-        How many observations are held out.
-    rule : {"weights", "rows", "pairs"}
-        What repeated rows and weights count for; see `kitchenette.data.observations`.
-    counted : ndarray or None
-        The weights that count as observations, if others than those of the rows.
-    report : callable or None
-        Called with a line of text after each step.
-    """
-
+    # the penalty; several, of which the validation rows choose one; the one of the largest marginal
+    # likelihood, for the squared loss; or None to find one
     alpha: Any
-    fit_intercept: bool
-    max_iter: int
-    tol: float
-    validation_rows: int
+    fit_intercept: bool  # whether there is an intercept
+    max_iter: int  # the largest number of steps, for the validation rows and for all rows each
+    tol: float  # the residual, relative to the right-hand side, at which the solver stops
+    validation_rows: int  # the number of validation observations
+    # what repeated rows and weights count for; see `kitchenette.data.observations`
     rule: str = RULES[0]
+    # the weights that count as observations, if others than those of the rows
     counted: Array | None = None
-    report: Callable[[str], None] | None = None
+    report: Callable[[str], None] = silent  # called with a line of text after each step
 
 
 @dataclass
 class SolverResult:
-    """A linear model of features, and how it was found.
+    """A linear model of features, and what the solver says of it."""
 
-    Attributes
-    ----------
-    coef, intercept : ndarrays of shape (n_features, n_outputs) and (n_outputs,)
-        The model.
-    alpha : float
-        The penalty.
-    n_iter : int
-        The number of steps, each of which is a pass over the rows.
-    residual : float
-        The residual that was reached.
-    exhausted : bool
-        Whether the solver came to the largest number of steps.
-    interrupted : bool
-        Whether somebody interrupted the solver.
-    held_out : ndarray of int
-        The rows that were held out.
-    held_counts : ndarray
-        The number of observations of each of these rows that were held out.
-    held_weights : ndarray
-        The weights of these observations.
-    outputs : ndarray of shape (n_held_out, n_outputs)
-        Their outputs in a model that has not seen them.
-    log_marginal_likelihood : float
-        The log density of the targets, if the penalty was chosen by it.
-    """
-
+    # the model; shapes (n_features, n_outputs) and (n_outputs,)
     coef: Array
     intercept: Array
-    alpha: float
-    n_iter: int = 0
-    residual: float = np.inf
-    exhausted: bool = False
-    interrupted: bool = False
-    held_out: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, np.intp))
-    held_counts: Array = field(default_factory=lambda: np.empty(0))
-    held_weights: Array = field(default_factory=lambda: np.empty(0))
+    alpha: float  # the penalty
+    n_iter: int = 0  # the number of steps, each of which is a pass over the rows
+    residual: float = np.inf  # the residual that was reached
+    exhausted: bool = False  # whether the solver came to the largest number of steps
+    interrupted: bool = False  # whether somebody interrupted the solver
+    # the validation rows
+    validation_index: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, np.intp))
+    # the number of observations of each of these validation rows
+    validation_counts: Array = field(default_factory=lambda: np.empty(0))
+    # the weights of these observations
+    validation_weights: Array = field(default_factory=lambda: np.empty(0))
+    # their outputs in a model that has not seen them; shape (n_validation, n_outputs)
     outputs: Array = field(default_factory=lambda: np.empty((0, 0)))
+    # the log density of the targets, if the penalty was chosen by it
     log_marginal_likelihood: float = np.nan
 
 
@@ -194,16 +152,16 @@ class IterativeSolver(ABC):
         self.rows, self.loss, self.settings, self.start = rows, loss, settings, start
         self.n_steps = 0
         self._split()
-        self.is_held_out = np.zeros(rows.n_rows, dtype=bool)
-        self.is_held_out[self.held_out] = True
-        self.held_rows = self.rows_held_out() if self.held_out.size else None
+        self.is_validation = np.zeros(rows.n_rows, dtype=bool)
+        self.is_validation[self.validation_index] = True
+        self.validation = self.rows_for_validation() if self.validation_index.size else None
 
     def _split(self) -> None:
-        """Find observations to be held out, and distinct rows to be learned in a random order.
+        """Choose validation observations, and distinct training rows in a random order.
 
         Both are found by the keys of the rows, so they do not depend on the order in which the rows
-        came. Of equal rows with equal targets the first one stands for all those held out, and the
-        others are learned with smaller weights.
+        came. Of equal rows with equal targets the first one stands for all validation observations,
+        and the others are learned with smaller weights.
         """
         counting = np.flatnonzero(self.rows.weights > 0)
         keys, first, which, copies = np.unique(
@@ -215,18 +173,20 @@ class IterativeSolver(ABC):
             counted = np.bincount(which, self.settings.counted[counting]).astype(np.float64)
         counts = observation_counts(counted, copies, self.settings.rule)
         self.n_observations = float(counts.sum())
-        n_held_out = min(self.settings.validation_rows, int(self.n_observations) // HELD_OUT_PART)
-        n_held_out = n_held_out if n_held_out >= LEAST_HELD_OUT else 0
+        n_validation = min(
+            self.settings.validation_rows, int(self.n_observations) // VALIDATION_PART
+        )
+        n_validation = n_validation if n_validation >= LEAST_VALIDATION else 0
         # Keys are hash values, so that their order is random.
         places = (np.arange(keys.size) + 0.5) / max(1, keys.size)
-        left_out = divided(counts, n_held_out / max(1.0, self.n_observations), places)
+        left_out = divided(counts, n_validation / max(1.0, self.n_observations), places)
         kept = 1 - left_out / counts
 
         held = np.flatnonzero(left_out > 0)
         held = held[np.argsort(first[held])]
-        self.held_out = counting[first[held]]
-        self.held_counts = left_out[held]
-        self.held_weights = (weights * (1 - kept))[held]
+        self.validation_index = counting[first[held]]
+        self.validation_counts = left_out[held]
+        self.validation_weights = (weights * (1 - kept))[held]
         learned = np.flatnonzero(left_out < counts)
         self.distinct = counting[first[learned]]
         self.distinct_weights = (weights * kept)[learned]
@@ -235,9 +195,9 @@ class IterativeSolver(ABC):
         training[counting] = self.rows.weights[counting] * kept[which]
         self.training = self.rows.weighted(training)
 
-    def rows_held_out(self) -> FeatureRows:
-        """The rows that are held out."""
-        return self.rows.some(self.held_out).weighted(self.held_weights)
+    def rows_for_validation(self) -> FeatureRows:
+        """The validation rows."""
+        return self.rows.some(self.validation_index).weighted(self.validation_weights)
 
     def _first_distinct(self, count: int) -> FeatureRows:
         """Some of the distinct rows to be learned."""
@@ -247,9 +207,11 @@ class IterativeSolver(ABC):
     def run(self) -> SolverResult:
         """The model with its penalty in the unit of the given weights."""
         found = self._learned_or_best()
-        if found.held_out.size:
-            weights = self.held_weights * self.weight_unit
-            found = replace(found, held_counts=self.held_counts, held_weights=weights)
+        if found.validation_index.size:
+            weights = self.validation_weights * self.weight_unit
+            found = replace(
+                found, validation_counts=self.validation_counts, validation_weights=weights
+            )
         return replace(found, alpha=found.alpha * self.weight_unit)
 
     def _learned_or_best(self) -> SolverResult:
@@ -270,12 +232,11 @@ class IterativeSolver(ABC):
         """The model of all rows, with the penalty in the unit of the scaled weights."""
 
     def report(self, residual: float, error: float | None, alpha: float) -> None:
-        if self.settings.report is not None:
-            held_out = "" if error is None else f", error on held-out rows {error:.5g}"
-            self.settings.report(
-                f"step {self.n_steps}: alpha {self.weight_unit * alpha:.3g}, "
-                f"residual {residual:.2g}{held_out}"
-            )
+        suffix = "" if error is None else f", validation error {error:.5g}"
+        self.settings.report(
+            f"step {self.n_steps}: alpha {self.weight_unit * alpha:.3g}, "
+            f"residual {residual:.2g}{suffix}"
+        )
 
     def only_penalty(self) -> float:
         """The given penalty, where there are no rows to choose one of several."""
@@ -299,7 +260,7 @@ class IterativeSolver(ABC):
             scores = leverage_scores(self.rows, first, mean)
         if scores is None:
             return SampledRows(self._first_distinct(count), mean, total)
-        drawn_with = chances(scores[self.distinct], self.distinct_weights, count)
+        drawn_with = probabilities(scores[self.distinct], self.distinct_weights, count)
         drawn = systematic_sample(drawn_with)
         rows = self.training.some(self.distinct[drawn]).weighted(self.distinct_weights[drawn])
         return SampledRows(rows, mean, total, drawn_with[drawn])

@@ -39,7 +39,7 @@ from kitchenette.parameters import check_choice, check_count
 from kitchenette.resources import BLAS, check_memory, one_blas_thread
 
 LARGEST_ORDER = 1024  # of a matrix whose factor takes a few hundredths of a second
-MARGIN = 0.5  # the part of the removed squares that must be there
+MARGIN = 0.5  # the part of the removed squares that must exist; the rest is for rounding errors
 # Rounding errors of sums of squares, relative to the largest sums that there ever were, are at most
 # 1e-6 with float32 features (`LeastSquares`, Notes) and some 1e-14 with float64. Those of means are
 # relative to the means, which may be far larger than what the features vary by.

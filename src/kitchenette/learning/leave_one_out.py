@@ -53,16 +53,15 @@ from kitchenette.learning.penalty import (
 from kitchenette.learning.solution import ShiftedCholesky, Solution
 from kitchenette.resources import one_blas_thread
 
-LEAST_ROWS = 20  # the errors of fewer rows say nothing
-PER_DECADE = 4  # penalties whose evidence is computed
+LEAST_ROWS = 20  # the error of fewer rows is known to a third at best
+PER_DECADE = 4  # penalties whose evidence is computed: its maximum is wider
 SPARSER = 2  # errors on the sampled rows are computed for every second one of these
 CONVINCING = 2.0  # standard errors by which another penalty must be better than the evidence's
 MUCH = 0.25  # if the error falls by this fraction, half as many standard errors suffice
 MOST = 3.0  # standard errors by which the share of rows that are predicted better is above a half
 CONTRADICTED = 2.0, 0.05  # standard errors, and part of the error, that are worth a warning
-FURTHEST = 8  # decades from the penalty of the largest evidence that are searched
-MANY_FEATURES = 16_384  # above which rows are taken some at a time
-SOME_ROWS = 128  # enough for fast products; with 2^20 features they have a gigabyte
+FURTHEST = 8  # decades from the penalty of the largest evidence, as many as float32 has digits
+MANY_FEATURES, SOME_ROWS = 16_384, 128  # above which so many rows are taken at a time: 16 MB
 SCREENING_ROWS = 500  # a quarter of the default sample: standard errors are twice as large
 SCREENING_PENALTY = 1e-6  # of the trace; a factor in float32 has leverages of two digits there
 ALL = slice(None)
@@ -73,17 +72,11 @@ SMALL_FOLD = 0.02  # leaving out a smaller part of all observations is like leav
 @storable
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RowSample(BottomK):
-    """The features of the distinct rows with the smallest keys; immutable.
+    """The features of the distinct rows with the smallest keys; immutable."""
 
-    Attributes
-    ----------
-    features : ndarray of shape (n_sampled, n_features)
-        The features of the rows.
-    targets : ndarray of shape (n_sampled, n_targets)
-        The target columns.
-    """
-
+    # the features of the rows; shape (n_sampled, n_features)
     features: Annotated[NDArray[np.float32] | NDArray[np.float64], Shape("keys", None)]
+    # the target columns; shape (n_sampled, n_targets)
     targets: Annotated[Array, Shape("keys", None)]
     row_attributes: ClassVar[tuple[str, ...]] = (*BottomK.row_attributes, "features", "targets")
 

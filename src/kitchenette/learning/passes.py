@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Self
 
 import numpy as np
@@ -36,29 +36,19 @@ from kitchenette.sketching.operators import Operator
 
 Array = NDArray[np.float64]
 Wanted = Callable[[NDArray[Any]], NDArray[Any]]  # makes what a loss compares outputs with
-PASS_ROWS = 1 << 13  # rows whose outputs are held at a time
-LARGEST_TARGET = 1e140  # the sum of 10^28 squares of such numbers does not overflow
+PASS_ROWS = 1 << 13  # rows whose outputs are held at a time, so that all threads have some
+LARGEST_TARGET = 1e140  # whose squares, summed over all rows, stay below the largest float64
 
 
 @dataclass(frozen=True)
 class Gradient:
-    """The result of a pass over all rows.
+    """The result of a pass over all rows."""
 
-    Attributes
-    ----------
-    loss : float
-        The weighted sum of the losses.
-    weights : ndarray of shape (n_features, n_outputs)
-        The derivative of this sum in the weights.
-    intercept : ndarray of shape (n_outputs,)
-        The derivative in the intercept.
-    watched : dict of ndarrays of shape (n_watched, n_outputs)
-        The outputs of the rows that are watched, by the first row of their block.
-    """
-
-    loss: float
-    weights: Array
-    intercept: Array
+    loss: float  # the weighted sum of the losses
+    weights: Array  # the derivative of this sum in the weights; shape (n_features, n_outputs)
+    intercept: Array  # the derivative in the intercept; shape (n_outputs,)
+    # the outputs of the rows that are watched, by the first row of their block; shape (n_watched,
+    # n_outputs)
     watched: dict[int, Array]
 
     @property
@@ -79,27 +69,14 @@ class Gradient:
 
 @dataclass(frozen=True)
 class Moments:
-    """Sums over weighted rows.
+    """Sums over weighted rows."""
 
-    Attributes
-    ----------
-    count : float
-        The sum of the weights.
-    mean : ndarray of shape (n_features,)
-        The mean of the features.
-    target_mean : ndarray of shape (n_targets,)
-        The mean of the target columns.
-    cross : ndarray of shape (n_features, n_targets)
-        The sum of products of centered features and centered targets.
-    target_squares : ndarray of shape (n_targets,)
-        The sum of squares of the centered targets.
-    """
-
-    count: float
-    mean: Array
-    target_mean: Array
+    count: float  # the sum of the weights
+    mean: Array  # the mean of the features; shape (n_features,)
+    target_mean: Array  # the mean of the target columns; shape (n_targets,)
+    # the sum of products of centered features and centered targets; shape (n_features, n_targets)
     cross: Array
-    target_squares: Array
+    target_squares: Array  # the sum of squares of the centered targets; shape (n_targets,)
 
     def combined(self, other: Moments) -> Moments:
         """The moments of the rows of both (Chan, Golub and LeVeque)."""
@@ -140,56 +117,39 @@ def _centered_and_one(coding: TargetCoding, mean: Array, targets: NDArray[Any]) 
     return np.hstack([centered, np.ones((centered.shape[0], 1))])
 
 
+@dataclass(frozen=True, eq=False)
 class FeatureRows:
-    """Rows with targets and weights, of which the features are computed in every pass.
+    """Rows with targets and weights, of which the features are computed in every pass."""
 
-    Parameters
-    ----------
-    fitted : FittedMap
-        The map.
-    X : table of rows
-        Rows in memory: an array, a CSR matrix or a data frame; see `SourceRows` for others.
-    targets : ndarray of shape (n_rows, ...)
-        Encoded targets.
-    coding : TargetCoding
-        Converts encoded targets to columns of numbers.
-    weights : ndarray of shape (n_rows,)
-        The weights of the rows.
-    """
+    fitted: FittedMap
+    X: Any  # rows in memory: an array, a CSR matrix or a data frame; see `SourceRows` for others
+    targets: NDArray[Any]  # encoded targets; shape (n_rows, ...)
+    coding: TargetCoding  # converts encoded targets to columns of numbers
+    weights: Array  # the weights of the rows; shape (n_rows,)
 
-    def __init__(
-        self, fitted: FittedMap, X: Any, targets: NDArray[Any], coding: TargetCoding, weights: Array
-    ):
-        self._fitted = fitted
-        self._X = X
-        self.targets = targets
-        self.coding = coding
-        self.weights = weights
-        self.n_rows = X.shape[0]
-        self.n_features = fitted.n_features_out_
+    @property
+    def n_rows(self) -> int:
+        """The number of rows."""
+        return int(self.X.shape[0])
+
+    @property
+    def n_features(self) -> int:
+        """The number of features."""
+        return self.fitted.n_features_out_
 
     @property
     def n_targets(self) -> int:
         """The number of target columns."""
         return self.coding.columns(self.targets[:1]).shape[1]
 
-    def some(self, which: NDArray[np.intp]) -> Self:
+    def some(self, which: NDArray[np.intp]) -> FeatureRows:
         """These rows alone."""
-        return type(self)(
-            self._fitted,
-            take(self._X, which),
-            self.targets[which],
-            self.coding,
-            self.weights[which],
-        )
+        X, targets, weights = take(self.X, which), self.targets[which], self.weights[which]
+        return replace(self, X=X, targets=targets, weights=weights)
 
     def weighted(self, weights: Array) -> Self:
         """The same rows with other weights."""
-        return type(self)(self._fitted, self._X, self.targets, self.coding, weights)
-
-    def with_targets(self, coding: TargetCoding) -> Self:
-        """The same rows with targets that are converted in another way."""
-        return type(self)(self._fitted, self._X, self.targets, coding, self.weights)
+        return replace(self, weights=weights)
 
     def columns(self) -> Array:
         """The targets of all rows as columns of numbers."""
@@ -206,25 +166,25 @@ class FeatureRows:
 
     def features(self) -> NDArray[Any]:
         """The features of all rows, which must be few."""
-        return features(self._fitted, self._X)
+        return features(self.fitted, self.X)
 
     def keys(self) -> Keys:
         """A hash value of each row and its target."""
         keys = np.empty(self.n_rows, dtype=np.uint64)
         for part in slices(self.n_rows, PASS_ROWS):
-            X = take(self._X, part)
-            rows = self._fitted.rows(X)
-            hashed = rows if can_be_hashed(rows) else features(self._fitted, X)
+            X = take(self.X, part)
+            rows = self.fitted.rows(X)
+            hashed = rows if can_be_hashed(rows) else features(self.fitted, X)
             keys[part] = row_keys(hashed, self.coding.target_numbers(self.targets[part]))
         return keys
 
     def _blocks(self) -> Iterator[tuple[slice, Operator, Any]]:
         for part in slices(self.n_rows, PASS_ROWS):
-            rows = self._fitted.rows(take(self._X, part))
-            yield part, self._fitted.operator(rows), rows
+            rows = self.fitted.rows(take(self.X, part))
+            yield part, self.fitted.operator(rows), rows
 
     def _overflow(self, rows: Any) -> ValueError:
-        return ValueError(self._fitted.overflow(rows))
+        return ValueError(self.fitted.overflow(rows))
 
     # ------------------------------------------------------------ products
 
@@ -268,7 +228,7 @@ class FeatureRows:
         size = min(max(LEARNED_NUMBERS // self.n_features, LEAST_ROWS), MOST_ROWS)
         memory = None
         for part in slices(self.n_rows, size):
-            memory = features(self._fitted, take(self._X, part), memory)
+            memory = features(self.fitted, take(self.X, part), memory)
             yield part, np.take(memory, which, axis=1)
 
     def statistics(self, which: NDArray[np.intp]) -> LeastSquares:
@@ -372,29 +332,16 @@ class SourceRows(FeatureRows):
     A pass is a reduction of the source: the gradients of blocks are added, wherever blocks are.
     """
 
-    def __init__(
-        self,
-        fitted: FittedMap,
-        X: Any,
-        targets: NDArray[Any],
-        coding: TargetCoding,
-        weights: Array,
-    ):
-        super().__init__(fitted, X, targets, coding, weights)
-        self._source = X.with_targets(targets).with_weights(weights)
+    @cached_property
+    def _source(self) -> Source:
+        source: Source = self.X.with_targets(self.targets).with_weights(self.weights)
+        return source
 
-    def some(self, which: NDArray[np.intp]) -> Any:
+    def some(self, which: NDArray[np.intp]) -> FeatureRows:
         """These rows alone, in memory."""
         wanted, places = np.unique(which, return_inverse=True)
-        rows = take(self._X.without_targets().take(wanted).X, places)
-        return FeatureRows(
-            self._fitted, rows, self.targets[which], self.coding, self.weights[which]
-        )
-
-    def with_targets(self, coding: TargetCoding) -> Self:
-        made = super().with_targets(coding)
-        made._source = self._source
-        return made
+        rows = take(self.X.without_targets().take(wanted).X, places)
+        return FeatureRows(self.fitted, rows, self.targets[which], self.coding, self.weights[which])
 
     def keys(self) -> Keys:
         return self._by_block("keys")
@@ -404,11 +351,11 @@ class SourceRows(FeatureRows):
 
     def _by_block(self, method: str, *arguments: Any) -> NDArray[Any]:
         """The results of a method for each row."""
-        computed = OfBlock(self._fitted, self.coding, method, arguments)
-        return np.concatenate(in_order(self._source.reduced(ByStart(computed))))
+        computed = OfBlock(self.fitted, self.coding, method, arguments)
+        return np.concatenate(in_order(self._source.reduced(ByStart(computed.of))))
 
     def statistics(self, which: NDArray[np.intp]) -> LeastSquares:
-        computed = OfBlock(self._fitted, self.coding, "statistics", (which,))
+        computed = OfBlock(self.fitted, self.coding, "statistics", (which,))
         found: LeastSquares = self._source.reduced(computed)
         return found
 
@@ -418,31 +365,19 @@ class SourceRows(FeatureRows):
         numbers = np.empty(0, np.intp) if watched is None else np.flatnonzero(watched)
         arguments = replace(loss), W, intercept, wanted
         found: Gradient = self._source.reduced(
-            GradientOfBlock(self._fitted, self.coding, "_pass", arguments, numbers)
+            GradientOfBlock(self.fitted, self.coding, "_pass", arguments, numbers)
         )
         return found
 
 
 @dataclass(frozen=True)
 class OfBlock:
-    """The result of a method of `FeatureRows` for the rows of a source, as a reduction.
+    """The result of a method of `FeatureRows` for the rows of a source, as a reduction."""
 
-    Attributes
-    ----------
-    fitted : FittedMap
-        The map.
-    coding : TargetCoding
-        Converts encoded targets to columns of numbers.
-    method : str
-        The method, whose results can be combined or are kept apart by `ByStart`.
-    arguments : tuple
-        Its arguments.
-    """
-
-    fitted: FittedMap
-    coding: TargetCoding
-    method: str
-    arguments: tuple[Any, ...]
+    fitted: FittedMap  # the map
+    coding: TargetCoding  # converts encoded targets to columns of numbers
+    method: str  # the method, whose results can be combined or are kept apart by `ByStart`
+    arguments: tuple[Any, ...]  # its arguments
 
     def of(self, block: Block, *more: Any) -> Any:
         rows = FeatureRows(self.fitted, block.X, block.y, self.coding, block.weight)  # type: ignore[arg-type]
@@ -454,15 +389,9 @@ class OfBlock:
 
 @dataclass(frozen=True)
 class GradientOfBlock(OfBlock):
-    """The gradient of the rows of a source, as a reduction.
+    """The gradient of the rows of a source, as a reduction."""
 
-    Attributes
-    ----------
-    watched : ndarray of int
-        The indices of the rows whose outputs are wanted, increasing.
-    """
-
-    watched: NDArray[np.intp]
+    watched: NDArray[np.intp]  # the indices of the rows whose outputs are wanted, increasing
     numbered = True
 
     def of(self, block: Block, *more: Any) -> Gradient:

@@ -303,18 +303,10 @@ class PenaltyPath:
 
 @dataclass(frozen=True)
 class RotatedRows:
-    """Rows in the coordinates of eigenvectors, in which a penalty takes a product by a diagonal.
+    """Rows in the coordinates of eigenvectors, in which a penalty takes a product by a diagonal."""
 
-    Attributes
-    ----------
-    rows : ndarray of shape (n_rows, order)
-        Centered rows times eigenvectors.
-    cross : ndarray of shape (order, n_targets)
-        The right-hand sides in the same coordinates.
-    """
-
-    rows: Array
-    cross: Array
+    rows: Array  # centered rows times eigenvectors; shape (n_rows, order)
+    cross: Array  # the right-hand sides in the same coordinates; shape (order, n_targets)
 
     def fitted(self, diagonals: Array) -> Iterator[tuple[Array, Array]]:
         """Predictions and squared lengths for each penalty, by few products of large matrices."""
@@ -479,30 +471,15 @@ class Attempt:
 
 @dataclass(frozen=True)
 class RidgeOfRows:
-    """Kernel ridge regression on a few rows, to guess a penalty.
+    """Kernel ridge regression on a few rows, to guess a penalty."""
 
-    Attributes
-    ----------
-    gram : ndarray of shape (n_rows, n_rows)
-        Inner products of features after some vector was subtracted from them.
-    columns : ndarray of shape (n_rows, n_targets)
-        Target columns.
-    weights : ndarray of shape (n_rows,)
-        The weights of the rows, all positive.
-    counts : ndarray of shape (n_rows,)
-        The number of observations that each row stands for.
-    size : float
-        The squared norm of the vector that was subtracted.
-    fit_intercept : bool
-        Whether features and targets are centered.
-    """
-
+    # inner products of features after some vector was subtracted from them; shape (n_rows, n_rows)
     gram: Array
-    columns: Array
-    weights: Array
-    counts: Array
-    size: float
-    fit_intercept: bool
+    columns: Array  # target columns; shape (n_rows, n_targets)
+    weights: Array  # the weights of the rows, all positive; shape (n_rows,)
+    counts: Array  # the number of observations that each row stands for; shape (n_rows,)
+    size: float  # the squared norm of the vector that was subtracted
+    fit_intercept: bool  # whether features and targets are centered
 
     def part(self, rows: slice) -> RidgeOfRows:
         """Some of the rows."""

@@ -13,8 +13,8 @@ The matrix and its factors are stored; products with S compute the features of t
 Leverage scores choose a sample that misses no direction of the features. The leverage of a row of
 centered features c and weight v is v c' (C' V C + lambda I)^-1 c, with the features C and weights V
 of all rows: how much of a direction belongs to this row alone. Where some directions have few rows,
-such as those of a rare category, an even sample hardly sees them. If rows are drawn with chances
-proportional to their leverages instead, and count as many times as their chances are small, the
+such as those of a rare category, a uniform sample hardly sees them. If rows are sampled with
+probabilities proportional to their leverages instead, and weighted by the inverse, the
 matrix of the sample is close to that of all rows in every direction (Rudi et al.). Rough scores
 suffice, so they come from a few of the features, and from a first, even sample of the rows: a
 direction that this one lacks has high scores.
@@ -49,21 +49,21 @@ from kitchenette.learning.passes import FeatureRows
 from kitchenette.resources import SMALL_ORDER, one_blas_thread
 
 Array = NDArray[np.float64]
-SCORE_FEATURES = 256  # a random part of them, which costs little and orders the rows alike
-SCORE_ROWS = 4096  # of the first sample
-PENALTY = 1e-6  # lambda, relative to the trace
+# Rough scores suffice (docs/scale.md, `python -m benchmarks.scale --part steps`).
+SCORE_FEATURES, SCORE_ROWS = 256, 4096  # and the rows of the first sample
+PENALTY = 1e-6  # lambda, relative to the trace, above the rounding errors of float32 features
 LEAST_TRACE = LEAST_SHARE = 1e-290  # smaller numbers have lost digits
-EVEN = 0.1  # the part of the chances that does not depend on the leverages
+EVEN = 0.1  # the uniform part of the probabilities, so that no row counts more than ten times
 FEATURE_BYTES = 1 << 28  # the size of a block of features while the Gram matrix is computed
 ROWS_PER_FEATURE = 2  # in the sample, if the matrix of the features is factored
-LARGEST_ORDER = 4096  # of a matrix that is factored
+LARGEST_ORDER = 4096  # of a matrix that is factored, in the time of a few steps
 MANY_ROWS = 1 << 18  # from which a step costs so much that twice this order is worth its time
 # If the matrix of the features is computed once, it may take as long as about eight steps, which it
 # does with D^2 = KEPT_COST * n.
 KEPT_ORDER, KEPT_COST = 16_384, 700
-FLOAT64_ORDER = 8192  # larger matrices of features are in float32
-EXACT_ORDER = 1024  # up to which everything is computed in float64
-BLOCK_ROWS = 2048
+FLOAT64_ORDER = 8192  # larger matrices of features are in float32, to halve their memory
+EXACT_ORDER = 1024  # up to which everything is computed in float64, which costs little
+BLOCK_ROWS = 2048  # of features that are added to a matrix, which read it once
 LEAST_ROWS, MOST_FEATURES = 64, 1 << 30  # of a sample, if there are very many features
 ROUNDING = 1e-10  # the smallest penalty relative to the mean of the diagonal
 ROUNDING_UNITS = 10  # the error of a centered feature, in units of the last place of the mean
@@ -113,7 +113,7 @@ def leverage_scores(rows: FeatureRows, first: FeatureRows, mean: Array) -> Array
         return scores if 0 < scores.sum() < np.inf else None
 
 
-def chances(scores: Array, weights: Array, count: int) -> Array:
+def probabilities(scores: Array, weights: Array, count: int) -> Array:
     """Chances of rows to be drawn, none above one, whose sum is ``count``.
 
     Parameters
@@ -138,9 +138,9 @@ def chances(scores: Array, weights: Array, count: int) -> Array:
         certain |= more
 
 
-def systematic_sample(chances: Array) -> NDArray[np.intp]:
-    """Rows drawn with these chances from rows in random order, as many as the chances add up to."""
-    sums = np.cumsum(chances)
+def systematic_sample(probabilities: Array) -> NDArray[np.intp]:
+    """Rows sampled with these probabilities, from rows in random order."""
+    sums = np.cumsum(probabilities)
     return np.unique(np.searchsorted(sums, np.arange(0.5, sums[-1])))
 
 
@@ -180,15 +180,17 @@ class SampledRows:
         The mean of the features of all rows.
     total : float
         The weight of all rows.
-    chances : ndarray of shape (n_rows,), optional
-        With which chances the rows of the sample were drawn; all the same by default.
+    probabilities : ndarray of shape (n_rows,), optional
+        With which probabilities the rows of the sample were drawn; all the same by default.
     """
 
-    def __init__(self, rows: FeatureRows, mean: Array, total: float, chances: Array | None = None):
+    def __init__(
+        self, rows: FeatureRows, mean: Array, total: float, probabilities: Array | None = None
+    ):
         self._rows = rows
         self._mean = mean
         self._total = total
-        weights = rows.weights if chances is None else rows.weights / chances
+        weights = rows.weights if probabilities is None else rows.weights / probabilities
         self._weights = weights / float(weights.sum()) * total
         self._factors = np.sqrt(self._weights)
         self.n_rows, self.n_features = rows.n_rows, rows.n_features

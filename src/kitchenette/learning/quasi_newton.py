@@ -36,84 +36,53 @@ from kitchenette.learning.target_coding import TargetCoding
 from kitchenette.resources import SMALL_ORDER, one_blas_thread
 
 Array = NDArray[np.float64]
-MEMORY = 10  # pairs of steps and changes of the gradient
-SUFFICIENT = 1e-4  # the part of the decrease promised by the slope that a step must achieve
-HALVINGS = 30  # of a step, after which the solver gives up
-REFRESHED_STEPS = 5  # steps after which the preconditioner is computed for the present model
-# If the model of the rows that are not held out was stopped early, the model of all rows, which
-# starts from it, stops at this residual or after this number of steps.
+MEMORY = 10  # pairs of steps and changes of the gradient; Nocedal and Wright advise 3 to 20
+SUFFICIENT = 1e-4  # the share of the expected decrease that suffices (Nocedal and Wright, 3.1)
+HALVINGS = 30  # of a step, after which it is below the rounding errors of the model
+REFRESHED_STEPS = 5  # after which the preconditioner is computed for the curvature of the model
+# If the model of the training rows was stopped early, the model of all rows, which starts from it,
+# stops at this residual or after this number of steps.
 COARSE, FINAL_STEPS = 0.01, 20
 ROUNDING = 1e-12  # smaller errors, relative to the targets, are rounding errors
-RELATIVE_SLOPE = 1e-8  # smaller gradients, relative to the largest one, are rounding errors
-LEAST_CURVATURE = 1e-3  # of the largest one, for a row of the preconditioner
+RELATIVE_GRADIENT = 1e-8  # smaller gradients, relative to the largest one, are rounding errors
+LEAST_CURVATURE = 1e-3  # of the largest one: rows without curvature would leave directions free
 ROBUST = 1.4826  # the standard deviation of a normal distribution by its median absolute value
 
 
+@dataclass(eq=False)
 class QuasiNewton:
     """A model that improves with every step.
 
-    Its outputs are (z - mean)' W + c; the penalty is alpha / 2 |W|^2.
-
-    Parameters
-    ----------
-    rows : FeatureRows
-        The rows.
-    mean : ndarray of shape (n_features,)
-        The weighted mean of the features.
-    loss : Loss
-        What is minimized.
-    alpha : float
-        The penalty.
-    inverse : callable
-        The preconditioner: approximately the inverse of the matrix of second derivatives.
-    flatness : float
-        The inverse of the second derivative in the intercept; 0 to keep it as it is.
-    coef, intercept : ndarrays of shape (n_features, n_outputs) and (n_outputs,)
-        Where to start.
-    watched : ndarray of shape (n_rows,), optional
-        Which rows are to be predicted after each step.
-    scale : float, optional
-        The norm of a gradient of which others are fractions; by default that of the first one.
-
-    Attributes
-    ----------
-    coef, intercept : ndarrays
-        The model.
-    objective : float
-        The loss plus the penalty.
-    residual : float
-        The norm of the gradient as a fraction of ``scale``.
-    outputs : ndarray of shape (n_watched, n_outputs)
-        The outputs of the watched rows.
+    Its outputs are (z - mean)' W + c; the penalty is alpha / 2 |W|^2. After each step ``objective``
+    is the loss plus the penalty, and ``outputs`` has the outputs of the watched rows.
     """
 
-    def __init__(
-        self,
-        rows: FeatureRows,
-        mean: Array,
-        loss: Loss,
-        alpha: float,
-        inverse: Callable[[Array], Array],
-        flatness: float,
-        coef: Array,
-        intercept: Array,
-        watched: NDArray[np.bool_] | None = None,
-        scale: float | None = None,
-    ):
-        self._rows, self._mean, self._loss, self._alpha = rows, mean, loss, alpha
-        self._inverse, self._flatness, self._watched = inverse, flatness, watched
+    rows: FeatureRows
+    mean: Array  # the weighted mean of the features
+    loss: Loss
+    alpha: float  # the penalty
+    # the preconditioner: approximately the inverse of the matrix of second derivatives
+    inverse: Callable[[Array], Array]
+    # the inverse of the second derivative in the intercept; 0 to keep it as it is
+    inverse_curvature: float
+    point: Array  # the weights W and, in the last row, the intercept c
+    watched: NDArray[np.bool_] | None = None  # the rows that are predicted after each step
+    # the norm of a gradient of which residuals are fractions; by default that of the first one
+    unit: float | None = None
+
+    def __post_init__(self) -> None:
         self._pairs: deque[tuple[Array, Array, float]] = deque(maxlen=MEMORY)
         self._factor = 1.0
-        self._adopt(np.vstack([coef, intercept]), *self._at(np.vstack([coef, intercept])))
-        self.scale = float(np.linalg.norm(self._gradient)) if scale is None else scale
+        self._adopt(self.point, *self._at(self.point))
+        self.scale = float(np.linalg.norm(self._gradient)) if self.unit is None else self.unit
 
     @property
     def coef(self) -> Array:
-        return self._point[:-1]
+        return self.point[:-1]
 
     @property
     def intercept(self) -> Array:
-        return self._point[-1]
+        return self.point[-1]
 
     @property
     def residual(self) -> float:
@@ -131,14 +100,14 @@ class QuasiNewton:
             return False
         length = 1.0
         for _ in range(HALVINGS):
-            point = self._point + length * direction
+            point = self.point + length * direction
             objective, gradient, outputs = self._at(point)
             if objective <= self.objective + SUFFICIENT * length * slope:
                 break
             length /= 2
         else:
             return False
-        step, change = point - self._point, gradient - self._gradient
+        step, change = point - self.point, gradient - self._gradient
         curvature = float(np.vdot(step, change))
         if curvature > 1e-12 * float(np.linalg.norm(step) * np.linalg.norm(change)):
             self._pairs.append((step, change, 1 / curvature))
@@ -149,17 +118,17 @@ class QuasiNewton:
         return True
 
     def _adopt(self, point: Array, objective: float, gradient: Array, outputs: Array) -> None:
-        self._point, self.objective, self._gradient = point, objective, gradient
+        self.point, self.objective, self._gradient = point, objective, gradient
         self.outputs = outputs
 
     def _at(self, point: Array) -> tuple[float, Array, Array]:
         """The objective, its gradient, and the outputs of the watched rows."""
         W, c = point[:-1], point[-1]
-        found = self._rows.gradient(self._loss, W, c - self._mean @ W, self._watched)
+        found = self.rows.gradient(self.loss, W, c - self.mean @ W, self.watched)
         gradient = np.empty_like(point)
-        gradient[:-1] = found.weights - np.outer(self._mean, found.intercept) + self._alpha * W
-        gradient[-1] = found.intercept if self._flatness > 0 else 0.0
-        objective = found.loss + self._alpha / 2 * float(np.vdot(W, W))
+        gradient[:-1] = found.weights - np.outer(self.mean, found.intercept) + self.alpha * W
+        gradient[-1] = found.intercept if self.inverse_curvature > 0 else 0.0
+        objective = found.loss + self.alpha / 2 * float(np.vdot(W, W))
         return objective, gradient, found.outputs
 
     def _inverse_hessian(self, gradient: Array) -> Array:
@@ -176,8 +145,8 @@ class QuasiNewton:
 
     def _preconditioned(self, gradient: Array) -> Array:
         found = np.empty_like(gradient)
-        found[:-1] = self._inverse(np.ascontiguousarray(gradient[:-1]))
-        found[-1] = self._flatness * gradient[-1]
+        found[:-1] = self.inverse(np.ascontiguousarray(gradient[:-1]))
+        found[-1] = self.inverse_curvature * gradient[-1]
         return found
 
 
@@ -212,13 +181,15 @@ class SmoothSolver(IterativeSolver):
         self.scale: float | None = None
         # A smaller gradient than this consists of rounding errors, because the features are
         # constant. Residuals are not measured in units of it.
-        self.least_scale = RELATIVE_SLOPE * moments.count * (1 + float(np.linalg.norm(self.mean)))
+        self.least_scale = (
+            RELATIVE_GRADIENT * moments.count * (1 + float(np.linalg.norm(self.mean)))
+        )
         if self.start is not None:
-            self.scale = max(self._slope(start), self.least_scale)
+            self.scale = max(self._gradient_norm(start), self.least_scale)
             coef, intercept = self.start
             start = replace(start, coef=coef / self.units, intercept=intercept / self.units)
         guess *= self.loss.typical_curvature
-        if self.held_rows is None:
+        if self.validation is None:
             one = guess if alpha is None else self.only_penalty()
             return self._in_units(self._solve(self.rows, one, start, None, self.settings.tol)[0])
         if alpha is None:
@@ -243,10 +214,10 @@ class SmoothSolver(IterativeSolver):
         largest = np.abs(self._first_distinct(PILOT_ROWS).columns()).max(axis=0)
         typical = np.where(typical > ROUNDING * largest, typical, np.where(largest > 0, largest, 1))
         scales = np.where(scales > 1e-3 * typical, scales, typical)
-        self.rows = self.rows.with_targets(ScaledTargets(self.rows.coding, scales))
+        self.rows = replace(self.rows, coding=ScaledTargets(self.rows.coding, scales))
         self.training = self.rows.weighted(self.training.weights)
-        if self.held_rows is not None:
-            self.held_rows = self.rows_held_out()
+        if self.validation is not None:
+            self.validation = self.rows_for_validation()
         return scales
 
     def _in_units(self, found: SolverResult) -> SolverResult:
@@ -265,7 +236,7 @@ class SmoothSolver(IterativeSolver):
         nothing = np.zeros((self.rows.n_features, constant.size))
         return SolverResult(nothing, constant, 0.0, outputs=nothing[:0])
 
-    def _slope(self, model: SolverResult) -> float:
+    def _gradient_norm(self, model: SolverResult) -> float:
         """The norm of the gradient of the loss at a model."""
         found = self.training.gradient(self.loss, model.coef, model.intercept)
         weights = found.weights - np.outer(self.mean, found.intercept)
@@ -278,28 +249,28 @@ class SmoothSolver(IterativeSolver):
         """The best of some penalties, each beginning with the model of the next larger one."""
         best, least = start, np.inf
         for alpha in sorted(alphas.tolist(), reverse=True):
-            start, error = self._held_out_best(alpha, start)
+            start, error = self._validated(alpha, start)
             if error < least:
                 best, least = start, error
         return best
 
     def _along_the_path(self, alpha: float, start: SolverResult) -> SolverResult:
         """Smaller penalties while they are better; larger ones if the first is not."""
-        best, least = self._held_out_best(alpha * RATIO, start)
-        other, error = self._held_out_best(alpha, best)
+        best, least = self._validated(alpha * RATIO, start)
+        other, error = self._validated(alpha, best)
         step, direction = 1, 1
         if error < least:
             best, least, step, direction = other, error, 0, -1
         for _ in range(MOST_PENALTIES):
             step += direction
-            other, error = self._held_out_best(alpha * RATIO**step, best)
+            other, error = self._validated(alpha * RATIO**step, best)
             if not error < (1 - IMPROVEMENT) * least:
                 break
             best, least = other, error
         return best
 
-    def _held_out_best(self, alpha: float, start: SolverResult) -> tuple[SolverResult, float]:
-        return self._solve(self.training, alpha, start, self.is_held_out, self.settings.tol)
+    def _validated(self, alpha: float, start: SolverResult) -> tuple[SolverResult, float]:
+        return self._solve(self.training, alpha, start, self.is_validation, self.settings.tol)
 
     # ------------------------------------------------------------ steps
 
@@ -320,14 +291,14 @@ class SmoothSolver(IterativeSolver):
             going = solver.step()
             n_steps += 1
             self.n_steps += 1
-            error = None if watched is None else self._held_out_error(solver.outputs)
+            error = None if watched is None else self._validation_error(solver.outputs)
             if error is None or patience.improved(error):
                 best = self._model_of(solver, alpha, start)
                 self._keep(best, error)
             self.report(solver.residual, error, alpha)
             if solver.residual <= goal or (error is not None and patience.ended):
                 going = False
-            # If held-out rows stopped the training early, the final model of all rows need not be
+            # If validation rows stopped the training early, the final model of all rows need not be
             # solved to the tolerance either.
             if watched is None and n_steps >= FINAL_STEPS and np.isfinite(start.residual):
                 going = False
@@ -337,7 +308,7 @@ class SmoothSolver(IterativeSolver):
         return best, patience.least
 
     def _keep(self, model: SolverResult, error: float | None) -> None:
-        """Remember a model for an interrupt, if it predicts the held-out rows best so far."""
+        """Remember a model for an interrupt, if it predicts the validation rows best so far."""
         if error is None or error < self.least:
             self.best = self._in_units(model)
             self.least = np.inf if error is None else error
@@ -347,7 +318,7 @@ class SmoothSolver(IterativeSolver):
         return model.intercept + self.mean @ model.coef
 
     def _model_of(self, solver: QuasiNewton, alpha: float, start: SolverResult) -> SolverResult:
-        """The model of a solver, with outputs for held-out rows that it has not seen."""
+        """The model of a solver, with outputs for validation rows that it has not seen."""
         watches = solver.outputs.shape[0] > 0
         return SolverResult(
             solver.coef.copy(),
@@ -355,12 +326,12 @@ class SmoothSolver(IterativeSolver):
             alpha,
             self.n_steps,
             solver.residual,
-            held_out=self.held_out,
+            validation_index=self.validation_index,
             outputs=solver.outputs if watches else start.outputs,
         )
 
-    def _held_out_error(self, outputs: Array) -> float:
-        rows = self.held_rows
+    def _validation_error(self, outputs: Array) -> float:
+        rows = self.validation
         assert rows is not None
         targets = rows.targets.astype(np.int32) if self.loss.of_labels else rows.columns()
         return self.loss.mean(outputs, targets, rows.weights)
@@ -378,7 +349,7 @@ class SmoothSolver(IterativeSolver):
         largest = float(curvatures.max(initial=0)) or 1.0
         curvatures = np.maximum(curvatures, LEAST_CURVATURE * largest)
         count = float(rows.weights.sum())
-        flatness = (
+        inverse_curvature = (
             1 / (count * self.sample.mean(curvatures)) if self.settings.fit_intercept else 0.0
         )
         solver = QuasiNewton(
@@ -387,9 +358,8 @@ class SmoothSolver(IterativeSolver):
             self.loss,
             alpha,
             Preconditioner(self.sample, alpha, curvatures),
-            flatness,
-            coef,
-            centered_intercept,
+            inverse_curvature,
+            np.vstack([coef, centered_intercept]),
             watched,
             self.scale,
         )

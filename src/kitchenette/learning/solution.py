@@ -36,8 +36,8 @@ VARIANCE_ROWS, VARIANCE_NUMBERS = 256, 1 << 17  # at least so many rows, or so m
 LEAST_PENALTY = 1e-9  # part of the trace; all penalties that are tried are larger
 DECADES = 6  # by which alpha may be raised before a matrix counts as indefinite
 EXACT = 1e-9  # the norm of a residual, relative to that of the right-hand side
-POOR = 1e-4  # a larger one is worth a warning
-STEPS = 30
+POOR = 1e-4  # a larger one is worth a warning, as predictions show it
+STEPS = 30  # far more than the few that are needed unless alpha is too small
 
 
 @dataclass(frozen=True)

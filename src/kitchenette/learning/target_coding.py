@@ -31,8 +31,8 @@ from kitchenette.learning.output_codes import OutputCode
 from kitchenette.learning.solution import Solution
 
 Array = NDArray[np.float64]
-COVERAGE = 0.95  # of the intervals by which standard deviations are scaled
-LEAST_FOR_SPREAD = 50  # rows for a quantile of this level
+COVERAGE = 0.95  # of the intervals by which standard deviations are scaled, as users expect
+LEAST_FOR_SPREAD = 50  # rows, of which a quantile of this level leaves out two or three
 
 
 class TargetCoding:
@@ -110,18 +110,11 @@ class NoTargets(TargetCoding):
 @storable
 @dataclass(frozen=True)
 class NumberCoding(TargetCoding):
-    """Targets that are numbers.
+    """Targets that are numbers."""
 
-    Attributes
-    ----------
-    ndim : int
-        The number of axes of the targets: 1, or 2 for several targets.
-    dtype : str
-        The precision of the targets.
-    """
-
+    # the number of axes of the targets: 1, or 2 for several targets
     ndim: Annotated[int, Interval(1, 2)]
-    dtype: Annotated[str, Options("float32", "float64")] = "float32"
+    dtype: Annotated[str, Options("float32", "float64")] = "float32"  # the precision of the targets
     classes: ClassVar[None] = None
     codewords: ClassVar[None] = None
 
@@ -216,21 +209,11 @@ def _spread(held_out: LeaveOneOut, solution: Solution, errors: Array) -> Array |
 
 @dataclass(frozen=True)
 class CodeRule:
-    """Which output code classes have, whatever their number.
+    """Which output code classes have, whatever their number."""
 
-    Attributes
-    ----------
-    code : {"onehot", "ecoc", "hadamard"} or ndarray of shape (n_classes, n_bits)
-        The kind of code, or its codewords.
-    length : int or None
-        The number of bits of an error-correcting code.
-    seed : int
-        The seed of a random code.
-    """
-
-    code: Any = "onehot"
-    length: int | None = None
-    seed: int = 0
+    code: Any = "onehot"  # the kind of code, or its codewords; shape (n_classes, n_bits)
+    length: int | None = None  # the number of bits of an error-correcting code
+    seed: int = 0  # the seed of a random code
 
     def codewords(self, n_classes: int) -> NDArray[np.int8] | None:
         """The codewords of so many classes; None for "onehot"."""
@@ -249,20 +232,11 @@ class CodeRule:
 @storable
 @dataclass(frozen=True, eq=False)
 class ClassCoding(TargetCoding):
-    """Targets that are labels of classes, encoded as the positions of the labels.
+    """Targets that are labels of classes, encoded as the positions of the labels."""
 
-    Attributes
-    ----------
-    classes : ndarray of shape (n_classes,)
-        The labels, sorted.
-    rule : CodeRule
-        The output code.
-    codewords : ndarray of shape (n_classes, n_bits) or None
-        The codewords; None for "onehot".
-    """
-
-    classes: NDArray[Any]
-    rule: Any
+    classes: NDArray[Any]  # the labels, sorted; shape (n_classes,)
+    rule: Any  # the output code
+    # the codewords; None for "onehot"; shape (n_classes, n_bits)
     codewords: NDArray[np.int8] | None
     dtype: ClassVar[str] = "float32"
     ndim: ClassVar[int] = 1
@@ -401,24 +375,12 @@ def _accuracy(scores: Array, targets: NDArray[Any], weights: Array) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """Converts predicted indicators of the classes to scores, and to labels.
+    """Converts predicted indicators of the classes to scores, and to labels."""
 
-    Attributes
-    ----------
-    classes : ndarray of shape (n_classes,)
-        The labels.
-    code : ndarray of shape (n_classes, n_bits) or None
-        The codewords.
-    decoding : {"soft", "hamming"}
-        Their decoding.
-    plain : bool
-        Whether the outputs are the scores already.
-    """
-
-    classes: NDArray[Any]
-    code: NDArray[np.int8] | None
-    decoding: str
-    plain: bool = False
+    classes: NDArray[Any]  # the labels; shape (n_classes,)
+    code: NDArray[np.int8] | None  # the codewords; shape (n_classes, n_bits)
+    decoding: str  # their decoding
+    plain: bool = False  # whether the outputs are the scores already
 
     def __call__(self, outputs: Array) -> NDArray[Any]:
         """Scores; for two classes one score, which is positive for the second class."""

@@ -28,7 +28,7 @@ from kitchenette.data.rows import (
     without_missing,
 )
 from kitchenette.data.schema import KnownColumn
-from kitchenette.data.source import Block, Source
+from kitchenette.data.source import Block, RowsInMemory, Source
 from kitchenette.data.tables import plain_rows
 from kitchenette.files.budget import Budget
 from kitchenette.files.fields import Shape, checked_state, validate
@@ -116,8 +116,8 @@ class RowMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParameters,
         sample = validated(self, sample, reset=True)
         observed = None
         if self.observes:
-            rows = everything
-            observed = self.observed(X) if rows is None else rows.reduced(Observed(self))
+            all_rows = RowsInMemory(X) if everything is None else everything
+            observed = all_rows.reduced(Observed(self))
         self.specification_ = self.choose(sample, seed, weights, observed)
         # The operator is drawn now, so that errors are raised by `fit`.
         self.specification_.operator(sample.dtype)
@@ -145,12 +145,6 @@ class RowMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParameters,
             if named:
                 draft.feature_names_in_ = np.array(source.features, dtype=object)
         return self
-
-    def observed(self, X: Any) -> Any:
-        """The largest value that `observe` returns for blocks of rows."""
-        size = max(1, OBSERVED_NUMBERS // self.n_features_in_)
-        blocks = (take(X, rows) for rows in slices(X.shape[0], size))
-        return max(self.observe(validated(self, block, reset=False)) for block in blocks)
 
     @abstractmethod
     def choose(
@@ -327,13 +321,18 @@ class RowMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParameters,
 
 @dataclass(frozen=True)
 class Observed:
-    """What a map observes in all rows of a source, as a reduction."""
+    """The largest value of a map's `observe` for blocks of rows, as a reduction."""
 
     observer: RowMap
 
     def of(self, block: Block) -> Any:
-        rows = block.counting()
-        return self.observer.observed(rows.X) if rows.n_rows else None
+        X, observer = block.counting().X, self.observer
+        size = max(1, OBSERVED_NUMBERS // observer.n_features_in_)
+        parts = (take(X, rows) for rows in slices(X.shape[0], size))
+        return max(
+            (observer.observe(validated(observer, part, reset=False)) for part in parts),
+            default=None,
+        )
 
     def combined(self, a: Any, b: Any) -> Any:
         return max(a, b)

@@ -375,7 +375,8 @@ class Fastfood(FourierMap):
         n_columns, n = sample.shape[1], int(self.n_components)
         counts = expected = spread = None
         if isinstance(kernel, DotProductKernel | SphericalPolynomial):
-            self._check_norms(kernel, sample)
+            if needs_unit_rows(kernel):
+                check_unit_rows(kernel, sample)
             rows = sample[Stream(seed, "pairs").sample(sample.shape[0], PAIR_ROWS)]
             block = padded_block(sphere(kernel, n_columns))
             counts, expected = choose_counts(kernel, n, block, rows, seed)
@@ -394,15 +395,11 @@ class Fastfood(FourierMap):
         )
 
     def has_row_checks(self) -> bool:
-        return isinstance(self.fitted().kernel, DotProductKernel)
+        return needs_unit_rows(self.fitted().kernel)
 
     def check_rows(self, rows: Any) -> None:
-        self._check_norms(self.fitted().kernel, rows)
-
-    @staticmethod
-    def _check_norms(kernel: Kernel, rows: Any) -> None:
-        if isinstance(kernel, DotProductKernel) and needs_unit_rows(kernel):
-            check_unit_rows(kernel, rows)
+        if self.has_row_checks():
+            check_unit_rows(self.fitted().kernel, rows)
 
 
 def check_options(kernel: Kernel, projection: str, features: str) -> None:

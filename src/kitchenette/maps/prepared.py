@@ -80,11 +80,8 @@ class PreparedSpecification(Specification):
 
         None if the ranges are not known, or the kernel is not one of distances.
         """
-        if sp.issparse(rows) and self.preparation.keeps_zeros:
-            prepared = self.preparation.sparse_rows(rows).toarray()
-        else:
-            prepared = np.empty((rows.shape[0], self.preparation.n_outputs), dtype=rows.dtype)
-            self.preparation.operator(rows.dtype).write(rows, prepared)
+        prepared = self.preparation.prepared(rows)
+        prepared = prepared.toarray() if sp.issparse(prepared) else prepared
         if isinstance(self.inner, PreparedSpecification):
             return self.inner.distances(prepared)
         kernel = getattr(self.inner, "kernel", None)
@@ -166,9 +163,12 @@ def prepared_operator(preparation: Preparation, first: Operator, second: Operato
 class _Prepared(Operator):
     """What the two chains below have in common."""
 
-    preparation: Preparation
     first: Any
     second: Any
+
+    def __init__(self, preparation: Preparation, first: Operator, second: Operator):
+        super().__init__(first, second)  # type: ignore[call-arg]  # of a chain
+        self.preparation = preparation
 
     def write(self, rows: Any, out: NDArray[Any]) -> bool:
         if sp.issparse(rows) and self.preparation.keeps_zeros:
@@ -202,17 +202,9 @@ class _Prepared(Operator):
 class NativePreparedChain(_Prepared, NativeChain):
     """A preparation and a map, both in native code."""
 
-    def __init__(self, preparation: Preparation, first: NativeOperator, second: NativeOperator):
-        NativeChain.__init__(self, first, second)
-        self.preparation, self.second = preparation, second
-
 
 class PreparedChain(_Prepared, Chain):
     """A preparation and a map that is not native."""
-
-    def __init__(self, preparation: Preparation, first: Operator, second: Operator):
-        Chain.__init__(self, first, second)
-        self.preparation = preparation
 
 
 class PreparedLinear(Linear):

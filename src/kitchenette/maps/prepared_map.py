@@ -10,7 +10,13 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_array, validate_data
 
 from kitchenette.columns.table_columns import known_columns
-from kitchenette.data.rows import FLOATS, is_table, refuse_what_is_not_numbers, without_missing
+from kitchenette.data.rows import (
+    FLOATS,
+    is_finite_matrix,
+    is_table,
+    refuse_what_is_not_numbers,
+    without_missing,
+)
 from kitchenette.data.schema import KnownColumn
 from kitchenette.data.tables import plain_rows
 from kitchenette.files.registry import storable
@@ -98,7 +104,7 @@ class PreparedMap(RowMap):
         fills.
         """
         specification: PreparedSpecification = self.fitted()
-        if not self._is_plain(X):
+        if specification.vocabularies or not is_finite_matrix(self, X):
             X = self._converted(X)
             if "medians_" in vars(self):
                 X = without_missing(self, X)
@@ -114,7 +120,7 @@ class PreparedMap(RowMap):
     def prepared_rows(self, X: Any) -> NDArray[Any]:
         """The prepared columns of rows, which the inner map takes."""
         rows = self.rows(X)
-        prepared: NDArray[Any] = self._prepared(rows)
+        prepared = self.specification_.preparation.prepared(rows)
         if not np.isfinite(prepared).all():
             raise ValueError(self.overflow(rows))
         return prepared
@@ -124,30 +130,7 @@ class PreparedMap(RowMap):
 
     def check_rows(self, rows: Any) -> None:
         if self.map_ is not None and self.map_.has_row_checks():
-            self.map_.check_rows(self._prepared(rows))
-
-    def _prepared(self, rows: Any) -> Any:
-        preparation = self.specification_.preparation
-        if sp.issparse(rows) and preparation.keeps_zeros:
-            return preparation.sparse_rows(rows)
-        out = np.empty((rows.shape[0], preparation.n_outputs), dtype=rows.dtype)
-        preparation.operator(rows.dtype).write(rows, out)
-        return out
-
-    def _is_plain(self, X: Any) -> bool:
-        """Whether rows need no conversion: a finite float matrix without names."""
-        if (
-            type(X) is not np.ndarray
-            or X.ndim != 2
-            or X.shape[0] == 0
-            or X.shape[1] != self.n_features_in_
-            or X.dtype not in FLOATS
-            or "feature_names_in_" in vars(self)
-            or self.specification_.vocabularies
-        ):
-            return False
-        with np.errstate(over="ignore", invalid="ignore"):
-            return bool(np.isfinite(X.sum()))
+            self.map_.check_rows(self.specification_.preparation.prepared(rows))
 
     def _converted(self, X: Any) -> Any:
         refuse_what_is_not_numbers(X)
@@ -237,7 +220,7 @@ class PreparedMap(RowMap):
 
     def _lost(self, rows: Any) -> NDArray[np.bool_]:
         """Which prepared numbers are missing."""
-        prepared = self._prepared(rows)
+        prepared = self.specification_.preparation.prepared(rows)
         return np.isnan(prepared.data if sp.issparse(prepared) else prepared)
 
     # ------------------------------------------------------------ files

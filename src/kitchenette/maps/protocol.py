@@ -92,10 +92,7 @@ class TransformerMap:
         with missing_values_explained(estimator):
             one = _dense(estimator.transform(take(X, slice(0, 1))))
         if one.ndim != 2 or one.shape[0] != 1:
-            raise ValueError(
-                "feature_map must give a row of features for each row of data; "
-                f"{type(estimator).__name__} gave an array of shape {one.shape} for one row."
-            )
+            raise ValueError(_shape_message(estimator, f"{one.shape} for one row"))
         self.n_features_out_ = one.shape[1]
         self._operator = TransformerOperator(estimator, one.shape[1], one.dtype)
 
@@ -140,13 +137,16 @@ class TransformerOperator(Operator):
         with missing_values_explained(self._estimator):
             Z = _dense(self._estimator.transform(rows))
         if Z.shape != out.shape:
-            raise ValueError(
-                "feature_map must give a row of features for each row of data; "
-                f"{type(self._estimator).__name__} gave an array of shape {Z.shape} instead of "
-                f"{out.shape}."
-            )
+            raise ValueError(_shape_message(self._estimator, f"{Z.shape} instead of {out.shape}"))
         out[:] = Z
         return bool(np.isfinite(out).all())
+
+
+def _shape_message(estimator: Any, shape: str) -> str:
+    return (
+        "feature_map must give a row of features for each row of data; "
+        f"{type(estimator).__name__} gave an array of shape {shape}."
+    )
 
 
 def _frame(rows: NDArray[Any], names: Any) -> Any:

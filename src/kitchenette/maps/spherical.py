@@ -68,7 +68,7 @@ class PolynomialFeatures:
 
 def needs_unit_rows(kernel: Any) -> bool:
     """Whether the features are valid for rows on the unit sphere only."""
-    return not isinstance(kernel, Polynomial | SphericalPolynomial)
+    return isinstance(kernel, DotProductKernel) and not isinstance(kernel, Polynomial)
 
 
 def check_unit_rows(kernel: Any, X: Any) -> None:
@@ -181,7 +181,7 @@ def _power_moments(
     coefficients = np.asarray(kernel.coefficients, dtype=np.float64)
     present = np.flatnonzero(coefficients > 0)
     degrees: list[int] = present.tolist()
-    correction = _length_corrections(degrees, dimension, sample.shape[1])
+    correction = _length_corrections(present, dimension, sample.shape[1])
     rows = sample.astype(np.float64)
     dots = safe_sparse_dot(rows, rows.T, dense_output=True)
     norms = np.sqrt(np.outer(np.diag(dots), np.diag(dots)))
@@ -211,7 +211,7 @@ def _powers(
     coefficients = np.asarray(kernel.coefficients, dtype=np.float64)
     present = np.flatnonzero(coefficients > 0)
     picks = _descending(counts, present.size)
-    correction = _length_corrections(present.tolist(), dimension, n_columns)
+    correction = _length_corrections(present, dimension, n_columns)
     # Projections are of order 1 / sqrt(dimension); the scaling keeps their powers near one.
     size = np.sqrt(dimension)
     weights = np.sqrt(coefficients[present] * correction / expected) / size**present
@@ -224,15 +224,10 @@ def _powers(
     )
 
 
-def _length_corrections(degrees: list[int], dimension: int, n_columns: int) -> Array:
-    """`_length_correction` of each degree."""
-    return np.array([_length_correction(p, dimension, n_columns) for p in degrees])
-
-
-def _length_correction(p: int, dimension: int, n_columns: int) -> float:
+def _length_corrections(degrees: NDArray[np.intp], dimension: int, n_columns: int) -> Array:
     """1 / E |u|^(2p), where u is a uniform unit vector restricted to n_columns coordinates."""
-    steps = 2.0 * np.arange(p)
-    return float(np.prod((dimension + steps) / (n_columns + steps)))
+    steps = [2.0 * np.arange(p) for p in degrees]
+    return np.array([np.prod((dimension + s) / (n_columns + s)) for s in steps])
 
 
 # ---------------------------------------------------------------- polynomials

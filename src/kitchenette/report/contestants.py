@@ -114,8 +114,7 @@ def map_error(feature_map: Any, X: NDArray[Any]) -> float | None:
         if not isinstance(specification, PreparedSpecification):
             return None
         kernel = feature_map.kernel_
-        rows = np.empty((X.shape[0], specification.preparation.n_outputs), X.dtype)
-        specification.preparation.operator(X.dtype).write(np.ascontiguousarray(X), rows)
+        rows = specification.preparation.prepared(X)
     if kernel is None:
         return None
     features = np.asarray(feature_map.transform(X), dtype=np.float64)

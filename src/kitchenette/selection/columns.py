@@ -95,19 +95,12 @@ def column_scales(name: str, rows: Any, before: Substitute | None = None) -> Col
     """
     if sp.issparse(rows):
         scales = _sparse_scales(name, rows)
-        preparation = scales.preparation(np.ones(rows.shape[1]))
-        return replace(scales, rows=preparation.sparse_rows(rows).astype(np.float32))
-    plain = rows if before is None else prepared_rows(before, rows)
+        scaled = scales.preparation(np.ones(rows.shape[1])).prepared(rows)
+        return replace(scales, rows=scaled.astype(np.float32))
+    plain = rows if before is None else before.prepared(rows)
     scales = replace(_dense_scales(name, plain), before=before)
-    scaled = prepared_rows(scales.preparation(np.ones(rows.shape[1])), rows)
+    scaled = scales.preparation(np.ones(rows.shape[1])).prepared(rows)
     return replace(scales, rows=scaled.astype(np.float32))
-
-
-def prepared_rows(preparation: Preparation, rows: NDArray[Any]) -> NDArray[Any]:
-    """Dense rows after a preparation."""
-    prepared = np.empty((rows.shape[0], preparation.n_outputs), dtype=rows.dtype)
-    preparation.operator(rows.dtype).write(np.ascontiguousarray(rows), prepared)
-    return prepared
 
 
 def _dense_scales(name: str, rows: Any) -> ColumnScales:

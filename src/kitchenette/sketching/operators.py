@@ -207,7 +207,7 @@ class NativeChain(NativeOperator):
         self, first: NativeOperator, second: NativeOperator, matrix: NDArray[Any] | None = None
     ):
         super().__init__(_core.chain(first.native, second.native))  # type: ignore[arg-type]
-        self.first, self.matrix = first, matrix
+        self.first, self.second, self.matrix = first, second, matrix
 
     def collapse(self, weights: NDArray[Any]) -> tuple[Operator, NDArray[Any]]:
         return _collapsed(self, self.first, self.matrix, weights)

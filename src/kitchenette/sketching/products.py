@@ -37,18 +37,14 @@ class SignedProducts(ABC):
         """The same products with weights in this precision."""
         return replace(self, weights=self.weights.astype(dtype, copy=False))
 
-    def _column_scales(self) -> NDArray[Any] | None:
-        if self.input_scale == 1:
-            return None
-        return np.full(self.n_columns, self.input_scale, dtype=self.weights.dtype)
-
     def operator(self) -> NativeOperator:
         """The operator that computes the features."""
+        scales = np.full(self.n_columns, self.input_scale, dtype=self.weights.dtype)
         native = self._native(
             n_columns=self.n_columns,
             n_features=self.degrees.size,
             weights=self.weights,
-            column_scales=self._column_scales(),
+            column_scales=None if self.input_scale == 1 else scales,
         )
         return NativeOperator(native)
 

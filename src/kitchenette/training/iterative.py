@@ -132,9 +132,9 @@ def _in_passes(
     validation = coding.validated_by(
         loss,
         coding.expanded(found.outputs),
-        targets[found.held_out],
-        found.held_weights,
-        found.held_counts,
+        targets[found.validation_index],
+        found.validation_weights,
+        found.validation_counts,
         problem,
     )
     first = rows.rows.without_targets().take(np.arange(1)).X
