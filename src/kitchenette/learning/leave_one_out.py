@@ -72,17 +72,11 @@ SMALL_FOLD = 0.02  # leaving out a smaller part of all observations is like leav
 @storable
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RowSample(BottomK):
-    """The features of the distinct rows with the smallest keys; immutable.
+    """The features of the distinct rows with the smallest keys; immutable."""
 
-    Attributes
-    ----------
-    features : ndarray of shape (n_sampled, n_features)
-        The features of the rows.
-    targets : ndarray of shape (n_sampled, n_targets)
-        The target columns.
-    """
-
+    # the features of the rows; shape (n_sampled, n_features)
     features: Annotated[NDArray[np.float32] | NDArray[np.float64], Shape("keys", None)]
+    # the target columns; shape (n_sampled, n_targets)
     targets: Annotated[Array, Shape("keys", None)]
     row_attributes: ClassVar[tuple[str, ...]] = (*BottomK.row_attributes, "features", "targets")
 

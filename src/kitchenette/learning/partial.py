@@ -135,36 +135,6 @@ def written(
 
 def batch(
     fitted: FittedMap,
-    X: Any,
-    targets: NDArray[Any],
-    coding: TargetCoding,
-    weights: Array | None,
-    *,
-    with_keys: bool,
-) -> Batch:
-    """The features of a block of rows and what belongs to them.
-
-    Parameters
-    ----------
-    fitted : FittedMap
-        The map.
-    X : table of rows
-        Rows.
-    targets : ndarray of shape (n_rows, ...)
-        Encoded targets.
-    coding : TargetCoding
-        Converts targets to numbers.
-    weights : ndarray of shape (n_rows,) or None
-        Weights of the rows.
-    with_keys : bool
-        Whether keys for a `RowSample` are needed.
-    """
-    rows = fitted.rows(X)
-    return _batch_of(fitted, rows, targets, coding, weights, with_keys=with_keys)
-
-
-def _batch_of(
-    fitted: FittedMap,
     rows: Any,
     targets: NDArray[Any],
     coding: TargetCoding,
@@ -173,7 +143,25 @@ def _batch_of(
     with_keys: bool,
     memory: NDArray[Any] | None = None,
 ) -> Batch:
-    """What `batch` returns for checked rows; features are written to ``memory`` if they fit."""
+    """The features of a block of rows and what belongs to them.
+
+    Parameters
+    ----------
+    fitted : FittedMap
+        The map.
+    rows : ndarray or CSR matrix
+        Rows that the map has checked.
+    targets : ndarray of shape (n_rows, ...)
+        Encoded targets.
+    coding : TargetCoding
+        Converts targets to numbers.
+    weights : ndarray of shape (n_rows,) or None
+        Weights of the rows.
+    with_keys : bool
+        Whether keys for a `RowSample` are needed.
+    memory : ndarray, optional
+        Where features are written if they fit.
+    """
     Z = written(fitted, rows, fitted.operator(rows), memory)
     keys = None
     if with_keys:
@@ -245,7 +233,7 @@ def accumulate(
     builder, memory, checked = None, None, CheckedRows(fitted, X, size)
     sampler: SampleBuilder[RowSample] = SampleBuilder(n_sampled)
     for rows in blocks:
-        block = _batch_of(
+        block = batch(
             fitted,
             checked(rows),
             targets[rows],
@@ -449,35 +437,27 @@ class Partial:
         # Large numbers are added at once, so that it is this call that refuses sums without end.
         return replace(more, settled=more.statistics, pending=())
 
-    def without_batch(self, batch: Batch) -> Self:
-        """The partial without the rows of a batch, which belong to it."""
-        sample = self.sample
-        if sample is not None and batch.keys is not None:
-            sample = sample.without(batch.keys, batch.weights)
-        left = copy(self.statistics)
-        assert left is not None
-        left.downdate(batch.Z, batch.Y, batch.weights)
-        return replace(self, n_rows=left.n_rows, settled=left, pending=(), sample=sample)
-
-    def without_batch_of_classes(self, batch: Batch, targets: NDArray[np.intp]) -> Self:
-        """The partial without the rows of a batch, where statistics are kept by class."""
-        assert self.by_class is not None
-        assert self.classes is not None
-        parts, sample = list(self.by_class), self.sample
+    def without_batch(self, batch: Batch, targets: NDArray[np.intp]) -> Self:
+        """The partial without the rows of a batch, which belong to it, with encoded targets."""
+        sample, by_class = self.sample, self.by_class
+        parts = [self.statistics] if by_class is None else list(by_class)
+        of_part = np.zeros(batch.Z.shape[0], np.intp) if by_class is None else targets
         known = np.array([part is not None for part in parts])
-        if not known[targets].all():
-            label = self.classes.tolist()[targets[~known[targets]][0]]
+        if not known[of_part].all():
+            assert self.classes is not None
+            label = self.classes.tolist()[targets[~known[of_part]][0]]
             raise ValueError(f"No row of class {label!r} was learned.")
         if sample is not None and batch.keys is not None:
             sample = sample.without(batch.keys, batch.weights)
-        for number in np.unique(targets):
-            some, left = targets == number, copy(parts[number])
+        for number in np.unique(of_part):
+            some, left = of_part == number, copy(parts[number])
             assert left is not None
-            left.downdate(
-                batch.Z[some], batch.Y[some], None if batch.weights is None else batch.weights[some]
-            )
-            parts[number] = left if left.n_rows > 0 else None
+            weights = None if batch.weights is None else batch.weights[some]
+            left.downdate(batch.Z[some], batch.Y[some], weights)
+            parts[number] = left if left.n_rows > 0 or by_class is None else None
         n_rows = sum(part.n_rows for part in parts if part is not None)
+        if by_class is None:
+            return replace(self, n_rows=n_rows, settled=parts[0], pending=(), sample=sample)
         if n_rows == 0:
             raise ValueError("No row would be left.")
         return replace(self, n_rows=n_rows, by_class=parts, sample=sample)

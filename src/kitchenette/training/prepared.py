@@ -304,7 +304,8 @@ class Prepared:
     def batch(self, X: Any, targets: NDArray[Any], weights: Array | None) -> Batch:
         """The features of a few checked rows, and what belongs to them."""
         with_keys = self.validation_rows > 0
-        return batch(self.fitted, X, targets, self.coding, weights, with_keys=with_keys)
+        rows = self.fitted.rows(X)
+        return batch(self.fitted, rows, targets, self.coding, weights, with_keys=with_keys)
 
     # ------------------------------------------------------------ rows as users pass them
 
