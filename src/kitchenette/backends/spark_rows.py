@@ -20,7 +20,7 @@ from kitchenette.backends.plan import PartitionedSource, blocks_of, of_partition
 from kitchenette.backends.spark_tree import Batches, Traffic, n_cores, tree_value
 from kitchenette.data import DataError, Source, source
 from kitchenette.data.reader import Reader
-from kitchenette.data.reduction import Reduction, joined, needs_numbers
+from kitchenette.data.reduction import Reduction, joined
 from kitchenette.data.source import check_name
 from kitchenette.data.tables import values_of
 
@@ -57,9 +57,7 @@ class SparkSource(PartitionedSource):
 
     def reduced(self, reduction: Reduction) -> Any:
         """A computation on all rows, combined on the executors; only the result comes back."""
-        given = self.given_values()
-        numbered = needs_numbers(reduction) or any(values is not None for values in given)
-        starts = self.starts() if numbered else []
+        given, starts = self.given_values(), self.starts_for(reduction)
         value, traffic = tree_value(
             self._frame,
             OfPartition(reduction, self._chunks, self.layout, starts, given),

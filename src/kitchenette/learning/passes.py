@@ -382,7 +382,7 @@ class SourceRows(FeatureRows):
     def _by_block(self, method: str, *arguments: Any) -> NDArray[Any]:
         """The results of a method for each row."""
         computed = OfBlock(self._fitted, self.coding, method, arguments)
-        return np.concatenate(in_order(self._source.reduced(ByStart(computed))))
+        return np.concatenate(in_order(self._source.reduced(ByStart(computed.of))))
 
     def statistics(self, which: NDArray[np.intp]) -> LeastSquares:
         computed = OfBlock(self._fitted, self.coding, "statistics", (which,))
