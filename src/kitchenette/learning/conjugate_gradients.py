@@ -347,10 +347,7 @@ class SquaredSolver(IterativeSolver):
 
         def report(step: int, alpha: float) -> None:
             self.n_steps += 1
-            if self.settings.report is not None:
-                self.settings.report(
-                    f"step {step} of Lanczos: alpha {self.weight_unit * alpha:.3g}"
-                )
+            self.settings.report(f"step {step} of Lanczos: alpha {self.weight_unit * alpha:.3g}")
 
         return choose_by_evidence(
             self.rows,
@@ -525,9 +522,8 @@ class SquaredSolver(IterativeSolver):
             return None
         if self.start is None:
             self.start = model.coef, None
-        if self.settings.report is not None:
-            alpha = self.weight_unit * model.alpha
-            self.settings.report(f"a model of {which.size} of the features: alpha {alpha:.3g}")
+        alpha = self.weight_unit * model.alpha
+        self.settings.report(f"a model of {which.size} of the features: alpha {alpha:.3g}")
         return model.alpha
 
 

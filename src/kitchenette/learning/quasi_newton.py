@@ -214,7 +214,7 @@ class SmoothSolver(IterativeSolver):
         largest = np.abs(self._first_distinct(PILOT_ROWS).columns()).max(axis=0)
         typical = np.where(typical > ROUNDING * largest, typical, np.where(largest > 0, largest, 1))
         scales = np.where(scales > 1e-3 * typical, scales, typical)
-        self.rows = self.rows.with_targets(ScaledTargets(self.rows.coding, scales))
+        self.rows = replace(self.rows, coding=ScaledTargets(self.rows.coding, scales))
         self.training = self.rows.weighted(self.training.weights)
         if self.validation is not None:
             self.validation = self.rows_for_validation()
