@@ -18,45 +18,23 @@ LONGEST_LABEL = 28  # characters of a bar's label, so that bars keep half of the
 
 @dataclass(frozen=True)
 class Series:
-    """Points with a name.
+    """Points with a name."""
 
-    Attributes
-    ----------
-    name : str
-        For the legend.
-    points : sequence of (float, float)
-        Their places.
-    style : int
-        The number of the color and of the shape, from 0 to 7.
-    joined : bool
-        Whether lines join the points.
-    """
-
-    name: str
-    points: Sequence[tuple[float, float]]
-    style: int
-    joined: bool = False
+    name: str  # for the legend
+    points: Sequence[tuple[float, float]]  # their places
+    style: int  # the number of the color and of the shape, from 0 to 7
+    joined: bool = False  # whether lines join the points
 
 
 @dataclass(frozen=True)
 class Axis:
-    """The scale of an axis, from values to pixels.
+    """The scale of an axis, from values to pixels."""
 
-    Attributes
-    ----------
-    low, high : float
-        The values at its ends.
-    start, end : float
-        Their pixels.
-    logarithmic : bool
-        Whether equal factors have equal distances.
-    """
-
-    low: float
+    low: float  # the values at its ends
     high: float
-    start: float
+    start: float  # the pixels of its ends
     end: float
-    logarithmic: bool = False
+    logarithmic: bool = False  # whether equal factors have equal distances
 
     @classmethod
     def around(

@@ -34,35 +34,21 @@ EPS = {name: float(np.finfo(name).eps) for name in ("float32", "float64")}
 
 @dataclass(frozen=True)
 class ColumnScales:
-    """One way to scale columns; prepared columns are about centered.
+    """One way to scale columns; prepared columns are about centered."""
 
-    Attributes
-    ----------
-    name : {"common", "columns", "compressed", "ranks"}
-        "common": the same factor for all columns. "columns": each column is divided by its
-        spread. "compressed": the inverse hyperbolic sine of that, which is linear near the median
-        and logarithmic far away. "ranks": the part of the rows that are smaller.
-    spread : ndarray of shape (n_columns,)
-        The spread of each column after scaling; zero for constant columns.
-    offset, factor : ndarray of shape (n_columns,) or None
-        For "common" and "columns": (x - offset) * factor.
-    knots, values : tuple of ndarray or None
-        For "compressed" and "ranks": the piecewise linear functions, with knots beyond the data.
-    rows : ndarray or CSR matrix of float32
-        The rows of the sample after scaling.
-    before : Substitute or None
-        What is done to the columns before they are scaled.
-    """
-
+    # "common": the same factor for all columns. "columns": each column is divided by its spread.
+    # "compressed": the inverse hyperbolic sine of that, which is linear near the median and
+    # logarithmic far away. "ranks": the part of the rows that are smaller.
     name: str
-    spread: Array
-    offset: Array | None = None
+    spread: Array  # the spread of each column after scaling; zero for constant columns
+    offset: Array | None = None  # for "common" and "columns": (x - offset) * factor
     factor: Array | None = None
+    # For "compressed" and "ranks": the piecewise linear functions, with knots beyond the data
     knots: tuple[Array, ...] | None = None
     values: tuple[Array, ...] | None = None
     outside: tuple[int, ...] = ()
-    rows: Any = field(default=None, repr=False)
-    before: Substitute | None = None
+    rows: Any = field(default=None, repr=False)  # the rows of the sample after scaling
+    before: Substitute | None = None  # what is done to the columns before they are scaled
 
     def weighted(self, weights: Array) -> Any:
         """The rows of the sample after scaling and weighting, in float32."""
@@ -276,25 +262,13 @@ def _ranked(column: Array, varies: bool) -> tuple[Array, Array]:
 
 @dataclass(frozen=True)
 class Placeholders:
-    """Placeholders of some columns, with the range of the other numbers there.
-
-    Attributes
-    ----------
-    n_columns : int
-        The number of all columns.
-    columns : ndarray of int
-        The columns that have one.
-    values : ndarray
-        The placeholder of each of them.
-    low, high : ndarray
-        The smallest and the largest other number.
-    """
+    """Placeholders of some columns, with the range of the other numbers there."""
 
     n_columns: int
-    columns: NDArray[np.int64]
-    values: Array
-    low: Array
-    high: Array
+    columns: NDArray[np.int64]  # the columns that have one
+    values: Array  # the placeholder of each of them
+    low: Array  # the smallest other number
+    high: Array  # the largest one
 
     def moved(self) -> tuple[Substitute, Substitute]:
         """The substitution by numbers below the others, and by numbers above them."""
