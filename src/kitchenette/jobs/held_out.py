@@ -121,10 +121,9 @@ def errors_on_test_rows(model: Any, sample: Block, tested: Block) -> Errors:
 def errors_on_validation_rows(model: Any, sample: Block) -> Errors:
     """Errors on rows of the sample, each predicted by models without it; none if they are few."""
     task, prepared = model.task, model.prepared
-    coding = prepared.coding.with_labels_of(sample.y)
-    rows = prepared.encoded(sample, coding)
+    rows = prepared.encoded(sample, extend=True)
     X, targets, weights = rows.X, rows.targets, rows.weights
-    y = coding.decoded(targets)
+    y = rows.coding.decoded(targets)
     keys = _keys(prepared, X, targets)
     others = _predicted_by_simple_models(task, _columns(prepared, X), y, weights, keys)
     if model.model_.partial is None:

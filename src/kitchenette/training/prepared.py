@@ -305,12 +305,12 @@ class Prepared:
             return _not_empty(selected(X, names), self.estimator)  # the map converts blocks
         return _not_empty(plain_rows(X, names), self.estimator)
 
-    def encoded(self, block: Block, coding: Any = None) -> EncodedRows:
+    def encoded(self, block: Block, *, extend: bool = False) -> EncodedRows:
         """Further rows as a model takes them, with targets among those of a coding."""
-        X, coding = self.checked(block.X), self.coding if coding is None else coding
+        X, coding = self.checked(block.X), self.coding
         if not isinstance(coding, NoTargets):
             refuse_no_targets(self.estimator, block.y)
-        coding, targets = coding.encoded(block.y)
+        coding, targets = coding.encoded(block.y, extend=extend)
         return EncodedRows.of(X, targets, block.weight, coding, self.class_weight)
 
     def known_columns(self) -> dict[str, KnownColumn]:
