@@ -42,8 +42,7 @@ BLOCK_ROWS = 4096  # rows whose keys are computed at a time
 class Errors:
     """The errors of a model and of simple models on the same rows."""
 
-    # The error of "model", "linear" and "trivial", those that could be computed
-    by_model: dict[str, float]
+    by_model: dict[str, float]  # of "model", "linear" and "trivial", those that could be computed
     not_beaten: list[str]  # the simple models that the model does not beat by more than chance
     n_rows: int
 

@@ -18,23 +18,23 @@ LONGEST_LABEL = 28  # characters of a bar's label, so that bars keep half of the
 
 @dataclass(frozen=True)
 class Series:
-    """Points with a name."""
+    """Points with a name, for the legend."""
 
-    name: str  # for the legend
-    points: Sequence[tuple[float, float]]  # their places
+    name: str
+    points: Sequence[tuple[float, float]]
     style: int  # the number of the color and of the shape, from 0 to 7
-    joined: bool = False  # whether lines join the points
+    joined: bool = False  # by lines
 
 
 @dataclass(frozen=True)
 class Axis:
-    """The scale of an axis, from values to pixels."""
+    """The scale of an axis, from values between low and high to pixels from start to end."""
 
-    low: float  # the values at its ends
+    low: float
     high: float
-    start: float  # the pixels of its ends
+    start: float
     end: float
-    logarithmic: bool = False  # whether equal factors have equal distances
+    logarithmic: bool = False
 
     @classmethod
     def around(
