@@ -56,19 +56,7 @@ def source_for(model: Any, source: Source, keep: Sequence[str] = ()) -> Source:
 
 
 def counted_blocks(source: Source, progress: Callable[[int], None] | None) -> Iterator[Block]:
-    """The blocks of a source, which must not be empty.
-
-    Parameters
-    ----------
-    source : Source
-        Rows.
-    progress : callable or None
-        Called with the number of rows so far, after each block was used.
-
-    Yields
-    ------
-    block : Block
-    """
+    """The blocks of a source, which must not be empty; progress is told the rows so far."""
     n_rows = 0
     for block in source.blocks(BLOCK_ROWS):
         yield block

@@ -40,20 +40,10 @@ N_FOLDS = 3  # parts of the sample
 
 @dataclass(frozen=True)
 class Errors:
-    """The errors of a model and of simple models on the same rows.
+    """The errors of a model and of simple models on the same rows."""
 
-    Attributes
-    ----------
-    by_model : dict
-        The error of "model", "linear" and "trivial", those that could be computed.
-    not_beaten : list of str
-        The simple models that the model does not beat by more than chance.
-    n_rows : int
-        The number of rows.
-    """
-
-    by_model: dict[str, float]
-    not_beaten: list[str]
+    by_model: dict[str, float]  # of "model", "linear" and "trivial", those that could be computed
+    not_beaten: list[str]  # the simple models that the model does not beat by more than chance
     n_rows: int
 
 

@@ -45,6 +45,7 @@ from kitchenette.sketching.structured import (
     draw_orthogonal,
     padded_block,
     whole_tiles,
+    zero_padded,
 )
 
 DRAW: dict[str, Any] = {
@@ -158,13 +159,9 @@ class FastfoodSpecification(FourierSpecification):
         t = self.template_spread
         assert t is not None
         squares = np.square(self.lengths(directions) * directions.row_lengths())
-        terms = np.zeros_like(directions.scales)
-        terms[: self.n_frequencies] = (
-            t / (4 * (1 - t)) * squares
-            + self.n_columns / 4 * np.log1p(-t)
-            + 0.5 * np.log(self.n_components)
-        )
-        return terms
+        terms = t / (4 * (1 - t)) * squares + self.n_columns / 4 * np.log1p(-t)
+        terms += 0.5 * np.log(self.n_components)
+        return zero_padded(terms, directions.scales.size, directions.scales.dtype)
 
     # ------------------------------------------------------------ files of unknown origin
 
