@@ -311,7 +311,7 @@ def shifted_factor(
 
 
 class Preconditioner:
-    """The inverse of S' C S + (alpha + unseen) I, where C are factors of the rows, by default one."""
+    """The inverse of S' C S + (alpha + unseen) I; C are factors of the rows, by default one."""
 
     def __init__(self, sample: SampledRows, alpha: float, curvatures: Array | None = None):
         self._sample = sample
