@@ -35,11 +35,6 @@ Chunks = Callable[[int, Batches], Iterator[Any]]
 class SparkSource(PartitionedSource):
     """Rows on the executors of Spark; `frame_source` and `over_files` make one.
 
-    Attributes
-    ----------
-    traffic : list of Traffic
-        What traveled for each reduction so far.
-
     Examples
     --------
     >>> from kitchenette.spark import frame_source
@@ -53,7 +48,7 @@ class SparkSource(PartitionedSource):
     _chunks: Any = None  # gives the rows of a partition, see `Chunks`
     _n_tasks: int = 1  # that read rows
     stable: bool = False  # whether partitions have the same rows in every pass
-    traffic: list[Traffic] = field(default_factory=list)
+    traffic: list[Traffic] = field(default_factory=list)  # what traveled for each reduction so far
 
     def reduced(self, reduction: Reduction) -> Any:
         """A computation on all rows, combined on the executors; only the result comes back."""

@@ -45,34 +45,21 @@ def weighted_quantile(values: Array, weights: Array, level: float) -> float:
 
 @dataclass(frozen=True)
 class Loss(ABC):
-    """A convex function of the outputs for a row; solvers know nothing else of it.
+    """A convex function of the outputs for a row; solvers know nothing else of it."""
 
-    Attributes
-    ----------
-    name : str
-        The name by which users choose it.
-    tasks : tuple of {"regression", "classification"}
-        The tasks it is for.
-    is_native : bool
-        Whether native code computes it, by the same name. Otherwise `values` does, which is slower.
-    of_labels : bool
-        Whether targets are class indices, one for each row, instead of columns of numbers.
-    link : {"identity", "softmax"}
-        What makes predictions of outputs: of "softmax", the outputs are logarithms of
-        probabilities and need no calibration.
-    is_quadratic : bool
-        Whether the second derivative is constant, so that the minimum solves linear equations.
-    typical_curvature : float
-        The second derivative in a typical model, relative to that of the squared loss. The first
-        penalty that is tried is proportional to it; it has no influence on the minimum.
-    """
-
-    name: ClassVar[str]
-    tasks: ClassVar[tuple[str, ...]] = ("regression",)
+    name: ClassVar[str]  # the name by which users choose it
+    tasks: ClassVar[tuple[str, ...]] = ("regression",)  # the tasks it is for
+    # Whether native code computes it, by the same name. Otherwise `values` does, which is slower.
     is_native: ClassVar[bool] = True
+    # Whether targets are class indices, one for each row, instead of columns of numbers
     of_labels: ClassVar[bool] = False
+    # What makes predictions of outputs: of "softmax", the outputs are logarithms of probabilities
+    # and need no calibration
     link: ClassVar[str] = "identity"
+    # Whether the second derivative is constant, so that the minimum solves linear equations
     is_quadratic: ClassVar[bool] = False
+    # The second derivative in a typical model, relative to that of the squared loss. The first
+    # penalty that is tried is proportional to it; it has no influence on the minimum.
     typical_curvature: ClassVar[float] = 1.0
 
     @classmethod

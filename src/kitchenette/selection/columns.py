@@ -34,29 +34,17 @@ EPS = {name: float(np.finfo(name).eps) for name in ("float32", "float64")}
 
 @dataclass(frozen=True)
 class ColumnScales:
-    """One way to scale columns; prepared columns are about centered.
+    """One way to scale columns; prepared columns are about centered."""
 
-    Attributes
-    ----------
-    name : {"common", "columns", "compressed", "ranks"}
-        "common": the same factor for all columns. "columns": each column is divided by its
-        spread. "compressed": the inverse hyperbolic sine of that, which is linear near the median
-        and logarithmic far away. "ranks": the part of the rows that are smaller.
-    spread : ndarray of shape (n_columns,)
-        The spread of each column after scaling; zero for constant columns.
-    scaling : ColumnAffine or PiecewiseLinear
-        The functions of the columns; those of "compressed" and "ranks" have knots beyond the data.
-    rows : ndarray or CSR matrix of float32
-        The rows of the sample after scaling.
-    before : Substitute or None
-        What is done to the columns before they are scaled.
-    """
-
+    # "common": the same factor for all columns. "columns": each column is divided by its spread.
+    # "compressed": the inverse hyperbolic sine of that, which is linear near the median and
+    # logarithmic far away. "ranks": the part of the rows that are smaller.
     name: str
-    spread: Array
+    spread: Array  # the spread of each column after scaling; zero for constant columns
+    # The functions of the columns; those of "compressed" and "ranks" have knots beyond the data
     scaling: ColumnAffine | PiecewiseLinear
-    rows: Any = field(default=None, repr=False)
-    before: Substitute | None = None
+    rows: Any = field(default=None, repr=False)  # the rows of the sample after scaling
+    before: Substitute | None = None  # what is done to the columns before they are scaled
 
     def weighted(self, weights: Array) -> Any:
         """The rows of the sample after scaling and weighting, in float32."""
@@ -263,25 +251,13 @@ def _ranked(column: Array, varies: bool) -> tuple[Array, Array]:
 
 @dataclass(frozen=True)
 class Placeholders:
-    """Placeholders of some columns, with the range of the other numbers there.
-
-    Attributes
-    ----------
-    n_columns : int
-        The number of all columns.
-    columns : ndarray of int
-        The columns that have one.
-    values : ndarray
-        The placeholder of each of them.
-    low, high : ndarray
-        The smallest and the largest other number.
-    """
+    """Placeholders of some columns, with the range of the other numbers there."""
 
     n_columns: int
-    columns: NDArray[np.int64]
-    values: Array
-    low: Array
-    high: Array
+    columns: NDArray[np.int64]  # the columns that have one
+    values: Array  # the placeholder of each of them
+    low: Array  # the smallest other number
+    high: Array  # the largest one
 
     def moved(self) -> tuple[Substitute, Substitute]:
         """The substitution by numbers below the others, and by numbers above them."""

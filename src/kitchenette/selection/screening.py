@@ -23,9 +23,10 @@ def screened_columns(rows: NDArray[Any], targets: Array, weights: Array) -> Arra
     """The part of the variance of the targets that effects of each column explain.
 
     Three kinds of effects are tested, each at a level divided by the number of its tests: the means
-    in fine bins of one column; of what an additive model of the bins leaves, the means in the
-    cells of two columns; and the products of three columns, cut at their medians. An effect that is
-    not significant counts as zero, and that of several columns counts for each of them.
+    in fine bins of one column; of what an additive model of the bins leaves, the means in the cells
+    of two columns, up to 512; and the products of three columns, cut at their medians, up to 100.
+    An effect that is not significant counts as zero, and that of several columns counts for each of
+    them.
 
     Parameters
     ----------
@@ -49,23 +50,21 @@ def screened_columns(rows: NDArray[Any], targets: Array, weights: Array) -> Arra
     n_rows, n_columns = rows.shape[0], varying.size
     if n_columns < 2 or not residuals.any():
         return explained
-    n_bins = min(
-        SEARCH.screening_bins,
-        int(np.sqrt(n_rows / SEARCH.screening_cell)),
-        SEARCH.screening_cells // n_columns,
-    )
+    n_bins = min(SEARCH.screening_bins, int(np.sqrt(n_rows / SEARCH.screening_cell)))
     if n_bins < 2:
         return explained
     columns = rows[:, varying].T
     fine = [bins_by_rank(column, n_bins**2) for column in columns]
     found = main_effects(fine, residuals * weights[:, None])
-    coarse = [bins_by_rank(column, n_bins) for column in columns]
-    indicators, starts = indicator_columns(coarse)
-    counts = (indicators.T @ indicators).astype(np.float64)
-    left = weights[:, None] * additive_residuals(indicators, counts, residuals, weights)
-    found += pair_effects(indicators, starts, counts, left)
-    if n_columns <= SEARCH.screening_triples:
-        found += triple_effects([bins_by_rank(column, 2) for column in columns], left)
+    n_bins = min(n_bins, SEARCH.screening_cells // n_columns)
+    if n_bins >= 2:
+        coarse = [bins_by_rank(column, n_bins) for column in columns]
+        indicators, starts = indicator_columns(coarse)
+        counts = (indicators.T @ indicators).astype(np.float64)
+        left = weights[:, None] * additive_residuals(indicators, counts, residuals)
+        found += pair_effects(indicators, starts, counts, left)
+        if n_columns <= SEARCH.screening_triples:
+            found += triple_effects([bins_by_rank(column, 2) for column in columns], left)
     found /= np.square(residuals * weights[:, None]).sum()
     found[found < SEARCH.screening_least * found.max()] = 0.0
     explained[varying] = found
@@ -115,9 +114,7 @@ def main_effects(bins: list[NDArray[np.intp]], residuals: Array) -> Array:
     return found
 
 
-def additive_residuals(
-    indicators: NDArray[np.float32], counts: Array, residuals: Array, weights: Array
-) -> Array:
+def additive_residuals(indicators: NDArray[np.float32], counts: Array, residuals: Array) -> Array:
     """What an additive model of the bins leaves of the targets, by ridge regression."""
     penalty = SEARCH.screening_cell * np.eye(counts.shape[0])
     sums = indicators.T.astype(np.float64) @ residuals

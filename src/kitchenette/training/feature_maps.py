@@ -33,24 +33,13 @@ NEXT_SEED = 0x9E3779B97F4A7C15  # the distance of the seeds of the steps of a pi
 
 @dataclass(frozen=True)
 class MapFitting:
-    """How the feature map of an estimator is fitted.
+    """How the feature map of an estimator is fitted."""
 
-    Attributes
-    ----------
-    feature_map : transformer
-        The map, not fitted, or frozen.
-    seed : int
-        The seed of the estimator.
-    task : {"classification", "regression"} or None
-        What is predicted.
-    check : callable or None
-        Called with the number of features, to refuse too many before the map is fitted; by default
-        the memory of their statistics is checked.
-    """
-
-    feature_map: Any
-    seed: int
-    task: str | None
+    feature_map: Any  # the map, not fitted, or frozen
+    seed: int  # the seed of the estimator
+    task: str | None  # what is predicted
+    # Called with the number of features, to refuse too many before the map is fitted; by default
+    # the memory of their statistics is checked
     check: Callable[[int], None] | None = None
 
     @property

@@ -34,27 +34,14 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class TrainingSet:
-    """Rows that are read in many passes.
+    """Rows that are read in many passes."""
 
-    Attributes
-    ----------
-    rows : Source or RowsInMemory
-        All rows.
-    targets : ndarray
-        Their encoded targets.
-    weights : ndarray or None
-        Their weights.
-    earlier : Earlier or None
-        The model to begin with.
-    unbalanced : ndarray or None
-        The weights before classes were balanced, by which rows count as observations; None if they
-        are those above.
-    """
-
-    rows: Any
-    targets: Any
-    weights: Array | None
-    earlier: Earlier | None = None
+    rows: Any  # all rows
+    targets: Any  # their encoded targets
+    weights: Array | None  # their weights
+    earlier: Earlier | None = None  # the model to begin with
+    # The weights before classes were balanced, by which rows count as observations; None if they
+    # are those above
     unbalanced: Array | None = None
 
     def balanced(self) -> TrainingSet:

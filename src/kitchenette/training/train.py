@@ -229,15 +229,9 @@ def partial_of_source(
 
 @dataclass(frozen=True)
 class PartialOf:
-    """The partial of some rows, as a `kitchenette.data.reduction.Reduction`.
+    """The partial of some rows, as a `kitchenette.data.reduction.Reduction`."""
 
-    Attributes
-    ----------
-    prepared : Prepared
-        The map, the coding and the columns.
-    """
-
-    prepared: Prepared
+    prepared: Prepared  # the map, the coding and the columns
 
     @property
     def n_bytes(self) -> int:
