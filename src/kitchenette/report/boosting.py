@@ -114,7 +114,7 @@ def boosted(
 class Relabeled(ClassifierMixin, BaseEstimator):
     """A classifier of the numbers 0, 1, ... for labels of any kind.
 
-    XGBoost takes no other labels.
+    XGBoost does not accept other labels.
 
     Parameters
     ----------
