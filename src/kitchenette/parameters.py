@@ -109,7 +109,7 @@ def replaced_at_once(estimator: Estimator) -> Iterator[Estimator]:
     yield draft
     now, names = vars(estimator), estimator._get_param_names()
     parameters = {name: now[name] for name in names if name in now}
-    estimator.__dict__ = {**vars(draft), **parameters}  # somebody may have set other parameters
+    estimator.__dict__ = {**vars(draft), **parameters}  # another thread may have set parameters
 
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:

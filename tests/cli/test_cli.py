@@ -67,7 +67,7 @@ def test_the_help_of_every_command_has_an_example(name):
         (["dmeo"], ["No such command", "Did you mean 'demo'?"]),
         (["train", "a.csv"], ["No such command 'train'. Did you mean 'fit'?"]),
         (["bake"], ["No such command 'bake'. Commands are choose, compare, demo, evaluate, fit"]),
-        (["merge", "a"], ["--out", "kitchenette merge --help tells more"]),
+        (["merge", "a"], ["--out", "see kitchenette merge --help"]),
         (["fit", "a.csv", "--traget", "y", "--out", "m"], ["No such option", "--target"]),
     ],
     ids=str,

@@ -271,7 +271,8 @@ def _reader_of(X: Any, layout: Source) -> Reader:
     if isinstance(X, Reader):
         return X
     if layout.is_table:
-        return TableReader(_conforming(table_of(X), layout), _kinds(layout))
+        kinds = {column.name: column.kind for column in layout.schema}
+        return TableReader(_conforming(table_of(X), layout), kinds)
     if sp.issparse(X):
         X = checked_sparse(X)
     elif hasattr(X, "tocsr"):  # the sparse arrays of other libraries
@@ -287,10 +288,6 @@ def _reader_of(X: Any, layout: Source) -> Reader:
     if wanted.kind == "f" and X.dtype != wanted:
         return ArrayReader(X.astype(wanted))
     return reader
-
-
-def _kinds(layout: Source) -> dict[str, str]:
-    return {column.name: column.kind for column in layout.schema}
 
 
 def _conforming(table: Any, layout: Source) -> Any:

@@ -20,7 +20,7 @@ from kitchenette.data.schema import checked_kinds
 from kitchenette.parameters import check_choice
 
 MODEL_BEGINS = b'{"__metadata__"'
-Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file.")]
+ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file.")]
 Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, metavar="N", help="Random seed.")]
 
 Data = Annotated[

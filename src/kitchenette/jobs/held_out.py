@@ -1,6 +1,6 @@
-"""The error of a fit on rows that it has not learned, beside the errors of simple models.
+"""The test or validation error of a fit, beside the errors of simple models.
 
-Test rows are not learned at all. Without them, errors are those of validation rows: rows of the
+Test rows are not in the fit. Without them, errors are those of validation rows: rows of the
 sample on which the estimator was prepared, those with the smallest keys, as in the estimator
 itself. Each is predicted by a model without it (`LeaveOneOut`), and the simple models predict
 a third of the sample from the others.

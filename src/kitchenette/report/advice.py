@@ -45,7 +45,7 @@ def advised(
             f"{best.name}"
         )
     sentences = [
-        f"{take}: its error on the test rows is {of_error(best, task)}, it learns in "
+        f"{take}: its error on the test rows is {of_error(best, task)}, it is fitted in "
         f"{of_seconds(best.fit_seconds)} and predicts a row in {of_seconds(best.predict_seconds)}, "
         f"and the model takes {of_bytes(best.model_bytes)}.",
         f"In Python it is `{in_python(model)}`, after `{imports_of(model)}`"
@@ -127,9 +127,9 @@ def _beside(row: Measurement, best: Measurement, task: str) -> str:
     difference = _error(row) - _error(best)
     fewer = row.n_rows < best.n_rows
     if (fewer or row.unfinished) and difference >= -_noise(row, best):
-        # Less than all rows or rounds: that it is no better says nothing of what it could be.
-        return f"{_subject(row)} has {costs}; that is no verdict, as it has not learned " + (
-            f"all {best.n_rows:,} rows." if fewer else "all rounds."
+        # With all rows or rounds it could be better.
+        return f"{_subject(row)} has {costs}; that is no verdict, as it was not fitted " + (
+            f"to all {best.n_rows:,} rows." if fewer else "with all rounds."
         )
     verdict = (
         "as good as"

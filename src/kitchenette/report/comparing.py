@@ -321,7 +321,7 @@ class _Contest:
         if not whole:
             self.keep(extrapolation(found, n_rows, f"{name} on all rows", power))
             self.left_out.append(
-                f"{name.capitalize()} on all rows: learned from {last.n_rows:,} of {n_rows:,}; the "
+                f"{name.capitalize()} on all rows: fitted to {last.n_rows:,} of {n_rows:,}; the "
                 "figures for all of them are extrapolated."
             )
 
