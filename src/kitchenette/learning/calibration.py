@@ -64,19 +64,9 @@ class Calibration:
     ) -> Self:
         """The better one of the two calibrations.
 
-        Parameters
-        ----------
-        scores : ndarray of shape (n_rows, n_classes)
-            Scores, in an order that has nothing to do with the labels.
-        labels : ndarray of shape (n_rows,)
-            The numbers of the classes.
-        weights : ndarray of shape (n_rows,)
-            The weights of the rows.
-        counts : ndarray of shape (n_rows,), optional
-            The number of observations that each row stands for; by default one.
-        bias_spread : float
-            The standard deviation of the normal prior of the biases: `BIAS_SPREAD_WITHOUT` where
-            the scores have no intercept, and so do not know how frequent the classes are.
+        Scores are in an order that has nothing to do with the labels, which are class
+        indices. The biases have a normal prior of this spread: `BIAS_SPREAD_WITHOUT` where
+        the scores have no intercept, and so do not know how frequent the classes are.
         """
         counts = np.ones(labels.size) if counts is None else counts
         losses = np.zeros(2)

@@ -128,21 +128,8 @@ def coarse_model(
 ) -> CoarseModel | None:
     """The model with the penalty of the least squared validation error.
 
-    Parameters
-    ----------
-    statistics : LeastSquares
-        The statistics of some features of the rows that are learned.
-    which : ndarray of int
-        These features.
-    validation : FeatureRows
-        The validation rows.
-    fit_intercept : bool
-        Whether there is an intercept.
-
-    Returns
-    -------
-    model : CoarseModel or None
-        None if the features are constant up to rounding.
+    The statistics are those of some features, ``which``, of the rows that are learned. None if
+    these features are constant up to rounding.
     """
     path = PenaltyPath(statistics.equations(fit_intercept))
     equations = path.equations
@@ -166,14 +153,9 @@ def coarse_model(
 
 
 class Lanczos:
-    """Lanczos's method for several vectors at once.
+    """Lanczos's method for several vectors at once, the columns of ``start``.
 
-    Parameters
-    ----------
-    product : callable
-        The product of the symmetric matrix with columns.
-    start : ndarray of shape (n, n_vectors)
-        The vectors; those of zeros have quadratures of zero.
+    Columns of zeros have quadratures of zero.
     """
 
     def __init__(self, product: Callable[[Array], Array], start: Array):
@@ -282,20 +264,8 @@ def choose_by_evidence(
 ) -> tuple[float, float]:
     """The penalty of the largest marginal likelihood, and the logarithm of this likelihood.
 
-    Parameters
-    ----------
-    rows : FeatureRows
-        The rows.
-    moments : Moments
-        Their moments; uncentered ones without an intercept.
-    n_observations : float
-        How many observations the rows stand for.
-    fit_intercept : bool
-        Whether there is an intercept.
-    max_steps : int
-        The largest number of passes over the rows.
-    report : callable
-        Called after each step with its number and the penalty.
+    Moments are uncentered without an intercept. After each step the report is called with its
+    number and the penalty.
     """
     check_observations("evidence", n_observations, fit_intercept)
     n_features, n_targets = moments.cross.shape

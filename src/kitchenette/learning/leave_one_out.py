@@ -167,14 +167,7 @@ def _never_learned(n_rows: int, which: NDArray[np.intp], how: str) -> ValueError
 class LeaveOneOut:
     """Sampled rows, each predicted by the model of all other rows.
 
-    Parameters
-    ----------
-    path : PenaltyPath
-        The solutions for all rows.
-    rows : RowSample
-        A sample of these rows.
-    counts : ndarray of shape (n_sampled,), optional
-        The number of observations that each sampled row stands for; by default one.
+    The counts are the numbers of observations that the sampled rows stand for, by default one.
     """
 
     def __init__(self, path: PenaltyPath, rows: RowSample, counts: Array | None = None):
@@ -237,19 +230,9 @@ class LeaveOneOut:
     def without_folds(self, solution: Solution) -> tuple[NDArray[np.intp], Array, Array]:
         """Predictions by models without a fold of the sample.
 
-        Parameters
-        ----------
-        solution : Solution
-            That of all rows.
-
-        Returns
-        -------
-        rows : ndarray of int
-            The places of the rows in the sample; those of several observations come repeatedly.
-        weights : ndarray
-            The weights of the observations that were left out.
-        outputs : ndarray of shape (n_left_out, n_targets)
-            The predictions.
+        Returns the places of the rows in the sample, of which those of several observations
+        come repeatedly, the weights of the observations, and the predictions of the models
+        without them.
         """
         n_sampled, sampled = self.rows.n_sampled, float(self.counts.sum())
         if sampled < N_FOLDS * SMALL_FOLD * self._equations.n_observations:

@@ -97,17 +97,7 @@ class Loss(ABC):
         return float(weights @ losses)
 
     def mean(self, outputs: Array, targets: NDArray[Any], weights: Array) -> float:
-        """The weighted mean of the losses of rows.
-
-        Parameters
-        ----------
-        outputs : ndarray of shape (n_rows, n_outputs)
-            Outputs of the model.
-        targets : ndarray of shape (n_rows,) or (n_rows, n_outputs)
-            Class indices, or numbers.
-        weights : ndarray of shape (n_rows,)
-            The weights of the rows.
-        """
+        """The weighted mean of the losses of rows."""
         derivatives, sums = np.empty_like(outputs), np.zeros(outputs.shape[1])
         return self.evaluate(outputs, targets, weights, derivatives, sums) / float(weights.sum())
 
@@ -118,12 +108,8 @@ class Loss(ABC):
     def start(self, columns: Array, shares: Array) -> Array:
         """The constant outputs to begin with, shape (n_outputs,).
 
-        Parameters
-        ----------
-        columns : ndarray of shape (n_rows, n_targets)
-            The target columns of some rows.
-        shares : ndarray of shape (n_targets,)
-            The means of the columns of all rows: the shares of the classes. None of them is zero.
+        The columns are the targets of some rows; the shares are the means of the columns of
+        all rows, the shares of the classes, of which none is zero.
         """
         return np.median(columns, axis=0)
 

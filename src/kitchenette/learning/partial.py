@@ -71,18 +71,8 @@ class StatisticsBuilder:
     """Builds statistics from blocks of rows.
 
     Centered rows are buffered until there are enough for an efficient update of the whole Gram
-    matrix, so blocks may be small.
-
-    Parameters
-    ----------
-    n_features, n_targets : int
-        The numbers of columns of Z and Y.
-    n_rows : int
-        The approximate number of rows to be added.
-    dtype : dtype
-        The expected precision of the blocks; others are accepted.
-    storage : {"float64", "float32"}, optional
-        The precision of the Gram matrix; by default `storage_of` these features.
+    matrix, so blocks may be small. Number of rows and precision are what is expected; the
+    storage of the Gram matrix is by default `storage_of` these features.
     """
 
     def __init__(
@@ -143,24 +133,9 @@ def batch(
     with_keys: bool,
     memory: NDArray[Any] | None = None,
 ) -> Batch:
-    """The features of a block of rows and what belongs to them.
+    """The features of a block of rows that the map has checked, and what belongs to them.
 
-    Parameters
-    ----------
-    fitted : FittedMap
-        The map.
-    rows : ndarray or CSR matrix
-        Rows that the map has checked.
-    targets : ndarray of shape (n_rows, ...)
-        Encoded targets.
-    coding : TargetCoding
-        Converts targets to numbers.
-    weights : ndarray of shape (n_rows,) or None
-        Weights of the rows.
-    with_keys : bool
-        Whether keys for a `RowSample` are needed.
-    memory : ndarray, optional
-        Where features are written if they fit.
+    Keys are those for a `RowSample`. Features are written to ``memory`` if they fit.
     """
     Z = written(fitted, rows, fitted.operator(rows), memory)
     keys = None
@@ -170,17 +145,7 @@ def batch(
 
 
 class CheckedRows:
-    """Blocks of rows, checked and converted by a map when they are asked for, in their order.
-
-    Parameters
-    ----------
-    fitted : FittedMap
-        The map.
-    X : table of rows
-        Rows.
-    size : int
-        The number of rows in a block.
-    """
+    """Blocks of rows, checked and converted by a map when they are asked for, in their order."""
 
     def __init__(self, fitted: FittedMap, X: Any, size: int) -> None:
         self._fitted, self._X = fitted, X
@@ -213,16 +178,8 @@ def accumulate(
 ) -> tuple[LeastSquares, RowSample | None]:
     """New statistics of the features of rows and of their targets, and a sample of the rows.
 
-    Parameters
-    ----------
-    fitted, X, targets, coding, weights
-        As for `batch`.
-    keys : ndarray of shape (n_rows,), optional
-        The hash values of the rows and their targets, if they are known.
-    n_sampled : int
-        The size of the sample; there is none for zero.
-    title : str, optional
-        If given, progress is shown under this title.
+    The hash values of the rows and their targets are computed unless they are given. There is
+    no sample of size zero. Progress is shown under a title.
     """
     n_rows, n_features = X.shape[0], fitted.n_features_out_
     check_learning_memory(n_features, np.float32, n_rows=n_rows, n_sampled=n_sampled)

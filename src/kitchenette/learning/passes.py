@@ -266,16 +266,7 @@ class FeatureRows:
     ) -> Gradient:
         """The weighted loss of all rows and its derivatives, in one pass.
 
-        Parameters
-        ----------
-        loss : Loss
-            What is minimized.
-        W : ndarray of shape (n_features, n_outputs)
-            The weights of the model.
-        intercept : ndarray of shape (n_outputs,)
-            Its intercept.
-        watched : ndarray of shape (n_rows,), optional
-            Whether the outputs of a row are wanted.
+        The outputs of watched rows are returned as well.
         """
         wanted = _labels if loss.of_labels else self.coding.columns
         return self._pass(loss, W, intercept, wanted, watched)
