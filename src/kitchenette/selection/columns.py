@@ -66,21 +66,7 @@ class ColumnScales:
 
 
 def column_scales(name: str, rows: Any, before: Substitute | None = None) -> ColumnScales:
-    """The scales of this name for a sample of rows, dense or CSR.
-
-    Parameters
-    ----------
-    name : {"common", "columns", "compressed", "ranks"}
-        The kind of scales.
-    rows : ndarray or CSR matrix
-        The sample.
-    before : Substitute, optional
-        What is done to dense rows first.
-
-    Returns
-    -------
-    scales : ColumnScales
-    """
+    """The scales of this name for a sample of rows, after what is done to dense rows before."""
     if sp.issparse(rows):
         scales = _sparse_scales(name, rows)
         scaled = scales.preparation(np.ones(rows.shape[1])).prepared(rows)
@@ -158,17 +144,7 @@ def robust_spread(rows: NDArray[Any]) -> Array:
 
 
 def too_small_columns(rows: Any) -> NDArray[np.intp]:
-    """The columns that vary, but by so little that `ColumnScales` takes them for constant.
-
-    Parameters
-    ----------
-    rows : ndarray or CSR matrix
-        A sample.
-
-    Returns
-    -------
-    columns : ndarray of int
-    """
+    """The columns that vary, but by so little that `ColumnScales` takes them for constant."""
     size = abs(rows).max(axis=0)
     size = size.toarray().ravel() if sp.issparse(size) else size
     small = np.flatnonzero((size > 0) & (size < LARGEST_TINY))
@@ -279,15 +255,6 @@ def find_placeholders(rows: Any) -> Placeholders | None:
     A placeholder is the smallest or the largest number of a column, many rows have it, and it is
     far from the others. Where these are too few to tell, a number is a placeholder if it is one in
     most columns of which it is the smallest or largest number and that can tell.
-
-    Parameters
-    ----------
-    rows : ndarray or CSR matrix of shape (n_rows, n_columns)
-        The sample.
-
-    Returns
-    -------
-    placeholders : Placeholders or None
     """
     if sp.issparse(rows):
         return None
@@ -309,16 +276,10 @@ def find_placeholders(rows: Any) -> Placeholders | None:
 
 
 def _end(column: Array, largest: bool) -> tuple[float, float, float, float]:
-    """The smallest or largest number of a column, and whether it may be a placeholder.
+    """The smallest or largest number of a column, the range of the others, and if it is far.
 
-    Returns
-    -------
-    value : float
-        The number.
-    low, high : float
-        The range of the others; infinite if too few rows have the number, or all of them.
-    far : float
-        1 if it is far from the others, 0 if not, and NaN where they are too few to tell.
+    The range is infinite if too few rows have the number, or all of them. Far is 1 or 0, and NaN
+    where the others are too few to tell.
     """
     value = column.max() if largest else column.min()
     others = column[column != value]

@@ -111,21 +111,9 @@ class Fold:
 class Pilot:
     """A sample of distinct pairs of rows and targets, and which observations are held out.
 
-    Parameters
-    ----------
-    rows : ndarray or CSR matrix of shape (n_rows, n_columns)
-        Checked rows.
-    targets : Targets
-        What is to be predicted.
-    weights : ndarray of shape (n_rows,) or None
-        Weights of the rows; only their ratios matter.
-    seed : int
-        The seed of the splits.
-    counts : ndarray of shape (n_rows,), optional
-        The number of observations that each row stands for; by default one. They are held out one
-        by one; see `kitchenette.data.observations`.
-    complete : bool, default=True
-        Whether the sample has all pairs, so that nothing but the observations is left to chance.
+    Each pair stands for a number of observations (``counts``), which are held out one by one; see
+    `kitchenette.data.observations`. A complete sample has all pairs, so that nothing but the
+    observations is left to chance. Of the weights only the ratios matter.
     """
 
     def __init__(

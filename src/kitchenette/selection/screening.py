@@ -26,21 +26,8 @@ def screened_columns(rows: NDArray[Any], targets: Array, weights: Array) -> Arra
     in fine bins of one column; of what an additive model of the bins leaves, the means in the cells
     of two columns, up to 512; and the products of three columns, cut at their medians, up to 100.
     An effect that is not significant counts as zero, and that of several columns counts for each of
-    them.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n_rows, n_columns)
-        Distinct rows. Only the order of the numbers in a column matters.
-    targets : ndarray of shape (n_rows, n_targets)
-        Columns of which the variances are comparable.
-    weights : ndarray of shape (n_rows,)
-        Weights; rows of weight zero are ignored.
-
-    Returns
-    -------
-    explained : ndarray of shape (n_columns,)
-        Zero for columns without a significant effect, or with far weaker effects than others.
+    them. Columns of far weaker effects than others count as zero, too, and so do rows of weight
+    zero. Only the order of the numbers in a column matters.
     """
     used = weights > 0
     rows, targets, weights = rows[used], targets[used], weights[used] / weights[used].mean()
@@ -72,19 +59,9 @@ def screened_columns(rows: NDArray[Any], targets: Array, weights: Array) -> Arra
 
 
 def bins_by_rank(column: NDArray[Any], n_bins: int) -> NDArray[np.intp]:
-    """Bins of about equally many rows; columns of few numbers keep them.
+    """Bins of about equally many rows, from 0 on; columns of few numbers keep them.
 
-    Parameters
-    ----------
-    column : ndarray of shape (n_rows,)
-        Numbers; equal ones are in the same bin.
-    n_bins : int
-        The number of bins at most.
-
-    Returns
-    -------
-    bins : ndarray of int
-        From 0 on, without gaps.
+    Equal numbers are in the same bin.
     """
     values, places, counts = np.unique(column, return_inverse=True, return_counts=True)
     if values.size <= n_bins:

@@ -47,16 +47,7 @@ class Tried:
 class Search:
     """Tries candidates one after the other and keeps a record.
 
-    Parameters
-    ----------
-    pilot : Pilot
-        The sample.
-    seed : int
-        The seed of the maps.
-    n_screening : int
-        The number of features with which candidates are compared at first.
-    n_components : int
-        The number of features with which finalists are compared.
+    Candidates are compared with ``n_screening`` features, finalists with ``n_components``.
     """
 
     def __init__(self, pilot: Pilot, seed: int, n_screening: int, n_components: int):
@@ -450,24 +441,8 @@ def decide(
 ) -> Decision:
     """Choose a map on a pilot sample.
 
-    Parameters
-    ----------
-    pilot : Pilot
-        The sample.
-    sizes : Sizes
-        The numbers of features with which candidates are compared.
-    kernel : ShiftInvariantKernel or None
-        The kernel, with a length scale of one; None chooses one.
-    scales : str
-        One of `SCALES`, "learned" or "auto".
-    n_components : int or None
-        The number of features; None chooses it by a learning curve.
-    seed : int
-        The seed of the map.
-
-    Returns
-    -------
-    decision : Decision
+    A kernel has a length scale of one; None chooses one. ``n_components`` of None are chosen by a
+    learning curve.
     """
     if pilot.n_observations < SEARCH.least_rows:
         return _undecided(pilot, kernel, scales, n_components)

@@ -167,23 +167,10 @@ def pilot_sizes(
     seconds: float | None = None,
     per_row: float = 1.0,
 ) -> Sizes:
-    """The largest pilot that the budget allows.
+    """The largest pilot that the budget in seconds allows.
 
-    Parameters
-    ----------
-    n_rows, n_columns : int
-        The shape of all data.
-    n_components : int
-        The number of features of the final map.
-    seconds : float, optional
-        The budget; by default as much as the final fit takes, or a few seconds for data of less
-        than 50,000 rows.
-    per_row : float, default=1.0
-        The number of observations that a distinct row stands for.
-
-    Returns
-    -------
-    sizes : Sizes
+    By default that is as much as the final fit takes, or a few seconds for data of less than 50,000
+    rows. A distinct row stands for ``per_row`` observations.
     """
     operations = budget_of(n_rows, n_components, seconds)
     affordable = SEARCH.of_screening * operations / SEARCH.n_screened
