@@ -97,17 +97,7 @@ class FileOptions:
     ] = None
 
     def opened(self, data: Sequence[str], target: Sequence[str] = (), **others: Any) -> Source:
-        """The source of some files.
-
-        Parameters
-        ----------
-        data : sequence of str
-            Files, folders or patterns.
-        target : sequence of str
-            The columns to be predicted.
-        **others : dict
-            Further options of `kitchenette.data.source`.
-        """
+        """The source of files; others are further options of `kitchenette.data.source`."""
         with as_usage():
             self.check()
         for path in data:

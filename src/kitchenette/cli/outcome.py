@@ -70,15 +70,7 @@ SYNONYMS = {
 
 
 class CommandError(Exception):
-    """An error that is explained to the user by one sentence.
-
-    Parameters
-    ----------
-    sentence : str
-        For the user.
-    code : ExitCode
-        The exit status.
-    """
+    """An error that is explained to the user by one sentence, with an exit status."""
 
     def __init__(self, sentence: str, code: ExitCode):
         super().__init__(sentence)
@@ -123,10 +115,7 @@ def as_usage() -> Iterator[None]:
 def explained(debug: bool) -> Iterator[None]:
     """Turn errors into one sentence on the standard error stream, and an exit status.
 
-    Parameters
-    ----------
-    debug : bool
-        Whether to print the traceback as well.
+    With debug, print the traceback as well.
     """
     with warnings.catch_warnings():
         warnings.showwarning = _shown

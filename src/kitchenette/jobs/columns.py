@@ -17,19 +17,6 @@ def source_for(model: Any, source: Source, keep: Sequence[str] = ()) -> Source:
     names lose the columns that were targets or weights in the fit; missing last columns of SVMlight
     files are zero.
 
-    Parameters
-    ----------
-    model : KernelClassifier or KernelRegressor
-        A fitted model.
-    source : Source
-        Rows.
-    keep : sequence of str, optional
-        Other columns of a table to keep.
-
-    Returns
-    -------
-    source : Source
-
     Examples
     --------
     >>> import numpy as np

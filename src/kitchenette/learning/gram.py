@@ -188,7 +188,7 @@ class PackedSymmetric:
     def _blocks(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """The leading lower triangle, the square below it, and the trailing upper triangle.
 
-        The triangles are squares, of which the other triangle belongs to something else.
+        The triangles are squares, whose other triangle belongs to something else.
         """
         n1, even = (self.order + 1) // 2, 1 - self.order % 2
         n2, rectangle = self.order - n1, self._rectangle()
@@ -205,7 +205,7 @@ class PackedSymmetric:
 
 
 def _rows_of_triangle(lower: NDArray[Any], start: int, stop: int, out: Array) -> None:
-    """Rows of the symmetric matrix of which a lower triangle is given."""
+    """Rows of the symmetric matrix with this lower triangle."""
     out[:, :start] = lower[start:stop, :start]
     out[:, stop:] = lower[stop:, start:stop].T
     corner = np.tril(lower[start:stop, start:stop])

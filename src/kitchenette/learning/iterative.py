@@ -125,7 +125,7 @@ class SolverResult:
     n_iter: int = 0  # the number of steps, each of which is a pass over the rows
     residual: float = np.inf  # the residual that was reached
     exhausted: bool = False  # whether the solver came to the largest number of steps
-    interrupted: bool = False  # whether somebody interrupted the solver
+    interrupted: bool = False  # whether the solver was interrupted
     # the validation rows
     validation_index: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, np.intp))
     # the number of observations of each of these validation rows

@@ -61,7 +61,7 @@ MUCH = 0.25  # if the error falls by this fraction, half as many standard errors
 MOST = 3.0  # standard errors by which the share of rows that are predicted better is above a half
 CONTRADICTED = 2.0, 0.05  # standard errors, and part of the error, that are worth a warning
 FURTHEST = 8  # decades from the penalty of the largest evidence, as many as float32 has digits
-MANY_FEATURES, SOME_ROWS = 16_384, 128  # above which so many rows are taken at a time: 16 MB
+MANY_FEATURES, SOME_ROWS = 16_384, 128  # above which rows come in blocks of this size, 16 MB
 SCREENING_ROWS = 500  # a quarter of the default sample: standard errors are twice as large
 SCREENING_PENALTY = 1e-6  # of the trace; a factor in float32 has leverages of two digits there
 ALL = slice(None)
@@ -124,14 +124,14 @@ class RowSample(BottomK):
         found = here < self.n_sampled
         found[found] = self.keys[here[found]] == keys[known[found]]
         if not found.all():
-            raise _never_learned(keys.size, known[~found], "were not learned")
+            raise _not_in_sample(keys.size, known[~found], "were not learned")
         gone = np.bincount(here, minlength=self.n_sampled)
         weight_gone = np.bincount(here, unit, self.n_sampled)
         copies, left = self.copies - gone, self.weights - weight_gone
         rounding = WEIGHT_TOLERANCE * self.weights
         wrong = (copies < 0) | (left < -rounding) | ((copies == 0) & (left > rounding))
         if wrong.any():
-            raise _never_learned(
+            raise _not_in_sample(
                 keys.size,
                 known[wrong[here]],
                 "were not learned so often, or not with these weights",
@@ -155,8 +155,8 @@ class RowSample(BottomK):
             raise ValueError("keys must increase, and must not be more than the size.")
 
 
-def _never_learned(n_rows: int, which: NDArray[np.intp], how: str) -> ValueError:
-    """The error for rows that are to be removed and are not there."""
+def _not_in_sample(n_rows: int, which: NDArray[np.intp], how: str) -> ValueError:
+    """The error for removed rows that are not in the sample."""
     rows = ", ".join(map(str, which[:5])) + (", ..." if which.size > 5 else "")
     return ValueError(
         f"Cannot remove {n_rows} rows: those with the indices {rows} {how}. Remove rows as they "
@@ -310,7 +310,7 @@ class LeaveOneOut:
         return tried[self._corrected(favored // SPARSER, errors)]
 
     def _grid(self) -> list[float]:
-        """Penalties of fixed ratios to the trace, which hardly depend on rounding errors."""
+        """Penalties at fixed ratios to the trace, so that rounding errors do not move them."""
         trace, step = self._equations.trace, DECADE / PER_DECADE
         low, high = ((limit - np.log(trace)) / step for limit in self.path.bounds)
         numbers = np.arange(int(np.ceil(low)), int(np.floor(high)) + 1)

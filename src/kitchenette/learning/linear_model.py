@@ -121,7 +121,7 @@ class PrincipalComponents(LinearFunction):
 
     @classmethod
     def of(cls, statistics: LeastSquares, n_components: int, whiten: bool) -> Self:
-        """The components of the rows seen, of which there must be at least two."""
+        """The components of at least two rows."""
         gram, n_rows = statistics.gram, statistics.n_rows
         total = float(gram.diagonal().sum())
         values, vectors = leading_eigenvectors(gram, n_components)

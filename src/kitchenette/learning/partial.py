@@ -215,7 +215,7 @@ def accumulate(
 
 
 def balancing_factors(counts: NDArray[Any]) -> Array:
-    """Factors for the weights of classes of so many rows, by which all of them weigh the same.
+    """Factors of the weights that balance classes of these sizes.
 
     Rows are counted by their weights, so that a row of weight 2 and two equal rows are the same.
     """
@@ -225,12 +225,12 @@ def balancing_factors(counts: NDArray[Any]) -> Array:
 
 
 def balancing(parts: Parts) -> Array:
-    """The factors of the classes whose statistics are given."""
+    """The balancing factors of classes, from their statistics."""
     return balancing_factors(np.array([0.0 if part is None else part.count for part in parts]))
 
 
 def balanced(parts: Parts) -> LeastSquares:
-    """The statistics of all rows, weighted so that all classes weigh as many rows."""
+    """The statistics of all rows with balanced class weights."""
     weighted = [
         part.reweighted(factor)
         for part, factor in zip(parts, balancing(parts), strict=True)
@@ -253,7 +253,7 @@ def both(mine: Parts, theirs: Parts) -> Parts:
 
 
 def extended(parts: Parts, columns: NDArray[np.intp], n_classes: int) -> Parts:
-    """The same statistics among more classes, of which these are the given ones."""
+    """The same statistics among more classes; ``columns`` are the positions of the present ones."""
     more: Parts = [None] * n_classes
     for column, part in zip(columns, parts, strict=True):
         more[column] = None if part is None else part.with_targets(columns, n_classes)

@@ -119,7 +119,7 @@ def _centered_and_one(coding: TargetCoding, mean: Array, targets: NDArray[Any]) 
 
 @dataclass(frozen=True, eq=False)
 class FeatureRows:
-    """Rows with targets and weights, of which the features are computed in every pass."""
+    """Rows with targets and weights, whose features are computed in every pass."""
 
     fitted: FittedMap
     X: Any  # rows in memory: an array, a CSR matrix or a data frame; see `SourceRows` for others
@@ -310,7 +310,7 @@ def feature_rows(
     coding: TargetCoding,
     weights: Array,
 ) -> FeatureRows:
-    """Rows of which features are computed in every pass, in memory or from a source."""
+    """Rows whose features are computed in every pass, in memory or from a source."""
     block = rows.whole()
     if block is None:
         return SourceRows(fitted, rows, targets, coding, weights)

@@ -129,7 +129,7 @@ def systematic_sample(probabilities: Array) -> NDArray[np.intp]:
 def gram_of_rows(rows: FeatureRows, mean: Array, factors: Array, dtype: DTypeLike) -> NDArray[Any]:
     """Inner products of centered features, times factors of both rows, in some precision.
 
-    It is computed in blocks, of which two are in memory.
+    It is computed in blocks; two of them are in memory at a time.
     """
     gram = np.empty((rows.n_rows, rows.n_rows), dtype=dtype)
     size = max(1, FEATURE_BYTES // (gram.itemsize * rows.n_features))

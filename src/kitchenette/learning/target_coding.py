@@ -212,7 +212,7 @@ class CodeRule:
     seed: int = 0  # the seed of a random code
 
     def codewords(self, n_classes: int) -> NDArray[np.int8] | None:
-        """The codewords of so many classes; None for "onehot"."""
+        """The codewords of ``n_classes`` classes; None for "onehot"."""
         if not isinstance(self.code, str):
             given = OutputCode(self.code)
             if given.n_classes != n_classes:
@@ -418,7 +418,7 @@ def checked_labels(y: Any) -> NDArray[Any]:
 
 
 def with_one_type(labels: Any) -> Any:
-    """Labels, of which Python objects are numbers or strings, but not both.
+    """Labels, where Python objects are numbers or strings, but not both.
 
     Objects that are numbers or booleans become an array of their own type, as those of a list do.
     """

@@ -13,9 +13,9 @@ from sklearn.utils.extmath import safe_sparse_dot
 
 from kitchenette.files.registry import storable
 from kitchenette.kernels import DotProductKernel, Exponential, Gaussian, Kernel, Polynomial
-from kitchenette.maps.degrees import Moments, cut_series, moments_of, optimal_counts
+from kitchenette.maps.degrees import Moments, cut_series, moments_of, optimal_counts, rows_of_pairs
 from kitchenette.maps.registry import check_supported, register_map
-from kitchenette.maps.series import PAIR_ROWS, SeriesMap, SeriesSpecification, check_range
+from kitchenette.maps.series import SeriesMap, SeriesSpecification, check_range
 from kitchenette.parameters import check_choice, check_count
 from kitchenette.sketching.combinations import (
     Constants,
@@ -360,7 +360,7 @@ class TensorSketch(SeriesMap):
             largest = largest / float(scale) ** 2
         series = cut_series(function_of(kernel), largest)
         check_range(kernel, series, sample.dtype)
-        rows = sample[Stream(seed, "pairs").sample(sample.shape[0], PAIR_ROWS)]
+        rows = rows_of_pairs(sample, seed)
         gaussian = isinstance(kernel, Gaussian)
         moments = _moments(series.degrees, rows, scale, series.largest, gaussian)
         counts, expected = optimal_counts(series.terms, moments, int(self.n_components), seed)

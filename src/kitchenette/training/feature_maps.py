@@ -64,16 +64,8 @@ class MapFitting:
     ) -> tuple[Any, FittedMap]:
         """The map fitted on some rows, as a transformer and as a `FittedMap`.
 
-        It is chosen on rows that are sampled by their keys, so that their order does not matter.
-
-        Parameters
-        ----------
-        rows : Block
-            All rows, or a sample of those of the source.
-        source : Source or RowsInMemory
-            All rows, for maps that look at all of them.
-        drawn : DrawnRows, optional
-            What `drawn` gives for these rows.
+        It is chosen on rows that are sampled by their keys, so that their order does not
+        matter. Maps that look at all rows read those of the source.
         """
         X, is_sample = rows.X, rows.population is not None
         feature_map = with_context(self.feature_map, self.seed, self.task)

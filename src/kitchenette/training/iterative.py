@@ -140,23 +140,7 @@ def _in_passes(
 
 
 def learn(rows: FeatureRows, loss: Loss, settings: Settings, start: Any = None) -> SolverResult:
-    """The weights that minimize a loss of the rows.
-
-    Parameters
-    ----------
-    rows : FeatureRows
-        The rows, with their targets and weights.
-    loss : Loss
-        The loss.
-    settings : Settings
-        The options of the solver.
-    start : pair of ndarrays, optional
-        Weights and intercept of a model to begin with.
-
-    Returns
-    -------
-    result : SolverResult
-    """
+    """The weights that minimize a loss of the rows."""
     rows.check_targets()
     solver = SquaredSolver if loss.is_quadratic else SmoothSolver
     return solver(rows, loss, settings, start).run()
