@@ -165,10 +165,7 @@ def importances(
 
 def variance_of_predictions(statistics: LeastSquares, coef: Array) -> float:
     """The variance of the predictions of the rows that were learned, summed over the targets."""
-    total = 0.0
-    for rows, block in statistics.gram.blocks_of_rows():
-        total += float(np.sum(coef[rows] * (block[: rows.stop - rows.start] @ coef)))
-    return max(total / statistics.count, 0.0)
+    return max(float(np.vdot(coef, statistics.gram.product(coef))) / statistics.count, 0.0)
 
 
 def _changes(steps: list[Preparation]) -> Array:
