@@ -181,10 +181,10 @@ def test_terms_are_counted():
         ({}, "needs a degree"),
         ({"degrees": np.ones(4, np.int32)}, "needs a degree"),
         ({"degrees": np.full(5, -1, np.int32)}, "a degree is negative"),
-        ({"degrees": np.full(5, 3, np.int32), "leading": np.ones(2)}, "needs a slope"),
+        ({"degrees": np.full(5, 3, np.int32), "leading": np.ones(2)}, "needs a leading"),
         (
             {"degrees": np.full(5, 3, np.int32), "leading": ones, "trailing": np.ones(2)},
-            "needs a drag",
+            "needs a trailing",
         ),
     ]:
         with pytest.raises(ValueError, match=sentence):
