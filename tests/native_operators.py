@@ -31,8 +31,8 @@ def power_tail(n, dtype, row_power, degrees=None):
         "power",
         terms=np.ones(n, dtype),
         degrees=degrees.astype(np.int32),
-        slopes=np.ones(2, dtype),
-        drags=np.zeros(2, dtype),
+        leading=np.ones(2, dtype),
+        trailing=np.zeros(2, dtype),
         row_power=row_power,
     )
 

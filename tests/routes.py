@@ -151,6 +151,12 @@ def of_arrow(model: Any, rows: Rows, folder: Path) -> Any:
     return model.fit(pa.Table.from_pandas(rows.frame), rows.y, rows.weights)
 
 
+def of_dict(model: Any, rows: Rows, folder: Path) -> Any:
+    """Columns by name in a dictionary."""
+    columns = {name: rows.frame[name].to_numpy() for name in rows.frame}
+    return model.fit(columns, rows.y, rows.weights)
+
+
 def of_permuted(model: Any, rows: Rows, folder: Path) -> Any:
     return of_pandas(model, rows.part(np.random.default_rng(5).permutation(len(rows.y))), folder)
 
@@ -164,6 +170,12 @@ def of_frame_source(model: Any, rows: Rows, folder: Path) -> Any:
 
 
 # ---------------------------------------------------------------- files
+
+
+def of_mapped_file(model: Any, rows: Rows, folder: Path) -> Any:
+    """A file of NumPy, which is mapped into memory."""
+    np.save(folder / "rows.npy", rows.array)
+    return model.fit(source(folder / "rows.npy", target=rows.y, weight=rows.weights))
 
 
 def one_parquet(rows: Rows, folder: Path) -> Path:
@@ -337,6 +349,7 @@ ARRAYS: dict[str, Route] = {
     "array": of_array,
     "Fortran array": of_columns,
     "source of an array": of_array_source,
+    "mapped file": of_mapped_file,
 }
 SPARSE: dict[str, Route] = {"sparse": of_sparse, "SVMlight": of_svmlight}
 DASK_ARRAYS: dict[str, Route] = {"Dask array": of_dask_array}
@@ -344,6 +357,7 @@ TABLES: dict[str, Route] = {
     "pandas": of_pandas,
     "polars": of_polars,
     "Arrow": of_arrow,
+    "dict": of_dict,
     "permuted": of_permuted,
     "source of a frame": of_frame_source,
     "Parquet": of_parquet,

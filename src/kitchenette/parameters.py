@@ -107,12 +107,9 @@ def replaced_at_once(estimator: Estimator) -> Iterator[Estimator]:
     """
     draft = shallow_copy(estimator)
     yield draft
-    parameters = {name: vars(estimator)[name] for name in _own_parameters(estimator)}
-    estimator.__dict__ = {**vars(draft), **parameters}  # somebody may have set other parameters
-
-
-def _own_parameters(estimator: Any) -> list[str]:
-    return [name for name in estimator._get_param_names() if name in vars(estimator)]
+    now, names = vars(estimator), estimator._get_param_names()
+    parameters = {name: now[name] for name in names if name in now}
+    estimator.__dict__ = {**vars(draft), **parameters}  # another thread may have set parameters
 
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:

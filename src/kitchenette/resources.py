@@ -28,7 +28,7 @@ SMALL_ORDER = 2048  # the largest order for which one BLAS thread is best
 
 
 def check_memory(what: str, needed: Mapping[str, int], advice: str) -> None:
-    """Refuse what takes more memory than there is, before any of it is allocated.
+    """Refuse what exceeds the memory limit, before any of it is allocated.
 
     ``what`` is the subject of the error message and ``advice`` its last sentence; ``needed`` are
     numbers of bytes, by what they are for.
@@ -46,7 +46,7 @@ def check_memory(what: str, needed: Mapping[str, int], advice: str) -> None:
 def memory_limit() -> int | None:
     """The least of the machine's memory and the limits of the process and its container.
 
-    None if the system does not tell any of them.
+    None if the system does not have any of them.
     """
     limits = [_of_machine(), _of_process(), control_group_limit(MEMBERSHIP, MOUNT)]
     return min((limit for limit in limits if limit is not None), default=None)

@@ -71,7 +71,7 @@ def test_a_regressor_is_that_of_one_machine(spark, backend, n_partitions, n_task
     local = there.local()
     assert local.statistics_.n_rows == len(X)
     assert local.alpha_ == pytest.approx(here.alpha_, rel=1e-9)
-    assert local.origin() == here.origin()
+    assert local.prepared.origin() == here.prepared.origin()
     spread = np.abs(here.predict(X)).max()
     assert np.abs(local.predict(X) - here.predict(X)).max() <= 1e-9 * spread
     assert largest_difference(there.transform(frame), here, X) <= 1e-9 * spread

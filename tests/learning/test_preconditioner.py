@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -77,7 +79,7 @@ def test_gradients_of_labels(monkeypatch):
     plain, rng = made_rows(), np.random.default_rng(1)
     coding = ClassCoding(np.arange(3), CodeRule(), None)
     labels = rng.integers(3, size=50)
-    rows = FeatureRows(plain._fitted, plain._X, labels, coding, plain.weights)
+    rows = replace(plain, targets=labels, coding=coding)
     W, c, Z = rng.normal(size=(D, 3)), rng.normal(size=3), plain.features()
     P = np.exp(Z @ W + c)
     P /= P.sum(axis=1, keepdims=True)

@@ -26,6 +26,7 @@ from sklearn.base import clone
 
 import kitchenette
 from kitchenette import Fastfood, KernelClassifier, KernelRegressor
+from kitchenette.data import source
 from kitchenette.kernels import Gaussian
 
 N_POOL = 90
@@ -156,6 +157,16 @@ class ModelAndRows(RuleBasedStateMachine):
         rows = self.batch(self.not_too_often(self.of_known_classes(chosen)), weighting)
         if rows:
             self.model.partial_fit(**self.arguments(rows, container, number))
+            self.add(rows)
+
+    @rule(chosen=indices, weighting=weightings)
+    def partial_fit_of_a_source(self, chosen, weighting):
+        rows = self.batch(self.not_too_often(self.of_known_classes(chosen)), weighting)
+        if any(weight > 0 for _, weight in rows):
+            given = self.arguments(rows)
+            self.model.partial_fit(
+                source(given["X"], target=given["y"], weight=given.get("sample_weight"))
+            )
             self.add(rows)
 
     @rule(

@@ -37,7 +37,7 @@ from kitchenette.kernels import (
 )
 from kitchenette.maps.degrees import TOLERANCE, Moments, cut_series, optimal_counts
 from kitchenette.metrics import kernel_error
-from kitchenette.sketching.gaussian_products import draw_gaussian_products
+from kitchenette.sketching.gaussian_products import GaussianProducts
 from kitchenette.sketching.products import draw_hadamard_products, draw_rademacher_products
 
 DRAWS = [draw_hadamard_products, draw_rademacher_products]
@@ -581,7 +581,7 @@ def test_gaussian_features_equal_explicit_products(d, n_features, dtype):
     degrees = rng.integers(0, 4, size=n_features).astype(np.int32)
     weights = rng.normal(size=n_features)
     X = (rng.normal(size=(21, d)) / np.sqrt(d)).astype(dtype)
-    products = draw_gaussian_products(degrees, weights, d, seed=5, dtype=dtype, input_scale=0.5)
+    products = GaussianProducts(degrees, weights, d, seed=5, dtype=dtype, input_scale=0.5)
     out = np.empty((21, n_features), dtype=dtype)
     assert products.operator().write(X, out)
     expected = np.tile(weights, (21, 1))

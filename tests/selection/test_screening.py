@@ -76,6 +76,11 @@ def test_screening_of_useless_rows_finds_nothing():
     assert not screened(rng.normal(size=(100, 2)), y).any()
 
 
+def test_main_effects_are_seen_in_more_columns_than_have_pairs():
+    X = np.random.default_rng(0).normal(size=(1000, 600))
+    assert set(np.flatnonzero(screened(X, np.sin(6 * X[:, 3])))) == {3}
+
+
 def test_bins_have_about_equally_many_rows_and_keep_few_numbers():
     rng = np.random.default_rng(0)
     assert np.ptp(np.bincount(bins_by_rank(rng.normal(size=800), 8))) <= 1

@@ -158,8 +158,8 @@ def test_scales_of_columns_whose_squares_overflow(name):
     huge = 2.0**1000  # a power of two, so that nothing is rounded
     expected, found = (column_scales(name, rows) for rows in (X, X * huge))
     np.testing.assert_allclose(found.spread, expected.spread)
-    np.testing.assert_allclose(found.offset, expected.offset * huge)
-    np.testing.assert_allclose(found.factor * huge, expected.factor)
+    np.testing.assert_allclose(found.scaling.offset, expected.scaling.offset * huge)
+    np.testing.assert_allclose(found.scaling.factor * huge, expected.scaling.factor)
     np.testing.assert_allclose(found.rows, expected.rows, rtol=1e-6, atol=1e-6)
 
 

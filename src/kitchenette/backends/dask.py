@@ -37,7 +37,7 @@ from kitchenette.backends.plan import (
 from kitchenette.data import DataError, Source
 from kitchenette.data import source as local_source
 from kitchenette.data.reader import Reader
-from kitchenette.data.reduction import Reduction, joined, needs_numbers
+from kitchenette.data.reduction import Reduction, joined
 from kitchenette.learning.partial import Partial
 
 LARGE_GRAPH = "distributed.admin.large-graph-warning-threshold"
@@ -369,9 +369,7 @@ class DaskSource(PartitionedSource):
         return replace(made, _parts=self._parts.without_values())
 
     def reduced(self, reduction: Reduction) -> Any:
-        given = any(values is not None for values in self.given_values())
-        numbered = needs_numbers(reduction) or given
-        starts = self.starts() if numbered else [0] * self.n_partitions
+        starts = self.starts_for(reduction)
         with _listening(self.progress) as topic:
             shared = _literal(Shared(reduction, self.layout, topic))
             slots = _slots()
@@ -394,7 +392,7 @@ class DaskSource(PartitionedSource):
         hints = {} if worker is None else {"workers": [worker], "allow_other_workers": True}
         found = None
         for number in numbers:
-            start = starts[number]
+            start = starts[number] if starts else 0
             y, weight = (
                 None if values is None else values[start : start + self.lengths()[number]]
                 for values in self.given_values()

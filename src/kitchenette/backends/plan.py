@@ -9,8 +9,10 @@ clusters, and no engine knows of learning.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
+from operator import attrgetter
 from typing import Any, ClassVar, NoReturn, TypeVar
 
 import numpy as np
@@ -21,7 +23,7 @@ from kitchenette.data import Block, DataError, Source
 from kitchenette.data.arrays import ArrayReader
 from kitchenette.data.drawing import DrawnRows
 from kitchenette.data.reader import Reader
-from kitchenette.data.reduction import ByStart, Reduction, fold, in_order, joined
+from kitchenette.data.reduction import ByStart, Reduction, fold, in_order, joined, needs_numbers
 from kitchenette.data.rows import is_table, take
 from kitchenette.data.rows import joined as joined_rows
 from kitchenette.data.schema import Schema
@@ -113,6 +115,11 @@ class PartitionedSource(Source):
         """The number of the first row of each partition."""
         return [0, *np.cumsum(self.lengths())[:-1].tolist()]
 
+    def starts_for(self, reduction: Reduction) -> list[int]:
+        """`starts` if the reduction or the targets need them, else none."""
+        given = any(values is not None for values in self.given_values())
+        return self.starts() if given or needs_numbers(reduction) else []
+
     def count(self) -> int:
         return sum(self.lengths())
 
@@ -125,20 +132,22 @@ class PartitionedSource(Source):
 
     def take(self, rows: Any) -> Block:
         wanted = np.asarray(rows, dtype=np.int64)
-        found = in_order(self.reduced(ByStart(Taken(wanted))))
+        found = in_order(self.reduced(ByStart(partial(_taken, wanted))))
         found = [block for block in found if block is not None]
         if sum(block.n_rows for block in found) != wanted.size or not found:
             raise ValueError("rows must be numbers of rows that there are, at least one.")
-        return joined_blocks(found)
+        parts = zip(*((block.X, block.y, block.weight) for block in found), strict=True)
+        X, y, weight = map(joined_rows, parts)
+        return Block(X, y, weight, found[0].start)
 
     def targets(self) -> tuple[NDArray[Any], NDArray[np.float64] | None]:
-        found = in_order(self.reduced(ByStart(TargetsOf())))
+        found = in_order(self.reduced(ByStart(attrgetter("y", "weight"))))
         if not found:
             raise DataError("The source has no rows.")
         if found[0][0] is None:
             raise DataError("The source has no target: name the column to be predicted.")
-        weights = [weight for _, weight in found if weight is not None]
-        return np.concatenate([y for y, _ in found]), np.concatenate(weights) if weights else None
+        y, weight = map(joined_rows, zip(*found, strict=True))
+        return y, weight
 
     def located(self, error: ValueError) -> ValueError:
         """An error about a sample, with the number of the partition that is not finite."""
@@ -262,7 +271,8 @@ def _reader_of(X: Any, layout: Source) -> Reader:
     if isinstance(X, Reader):
         return X
     if layout.is_table:
-        return TableReader(_conforming(table_of(X), layout), _kinds(layout))
+        kinds = {column.name: column.kind for column in layout.schema}
+        return TableReader(_conforming(table_of(X), layout), kinds)
     if sp.issparse(X):
         X = checked_sparse(X)
     elif hasattr(X, "tocsr"):  # the sparse arrays of other libraries
@@ -278,10 +288,6 @@ def _reader_of(X: Any, layout: Source) -> Reader:
     if wanted.kind == "f" and X.dtype != wanted:
         return ArrayReader(X.astype(wanted))
     return reader
-
-
-def _kinds(layout: Source) -> dict[str, str]:
-    return {column.name: column.kind for column in layout.schema}
 
 
 def _conforming(table: Any, layout: Source) -> Any:
@@ -362,46 +368,14 @@ def _is_incomplete(values: Any) -> bool:
     return any(value is None or bool(value != value) for value in values.ravel().tolist())
 
 
-@dataclass(frozen=True)
-class Taken:
+def _taken(rows: NDArray[np.int64], block: Block) -> Block | None:
     """Those of some rows, given by increasing numbers, that are in a block; None if none is."""
-
-    rows: NDArray[np.int64]
-
-    def of(self, block: Block) -> Block | None:
-        low, high = np.searchsorted(self.rows, [block.start, block.stop])
-        if low == high:
-            return None
-        here = self.rows[low:high] - block.start
-        y, weight = (None if part is None else part[here] for part in (block.y, block.weight))
-        return Block(take(block.X, here), y, weight, block.start)
-
-    def combined(self, a: Any, b: Any) -> NoReturn:
-        raise NotImplementedError  # `ByStart` keeps them apart
-
-
-@dataclass(frozen=True)
-class TargetsOf:
-    """The targets and weights of a block."""
-
-    def of(self, block: Block) -> tuple[Any, Any]:
-        return block.y, block.weight
-
-    def combined(self, a: Any, b: Any) -> NoReturn:
-        raise NotImplementedError  # `ByStart` keeps them apart
-
-
-def joined_blocks(blocks: Sequence[Block]) -> Block:
-    """The rows of several blocks as one block."""
-    first = blocks[0]
-    if len(blocks) == 1:
-        return first
-    y = None if first.y is None else np.concatenate([block.y for block in blocks])
-    weight = None
-    if first.weight is not None:
-        weight = np.concatenate([block.weight for block in blocks])
-    X = joined_rows([block.X for block in blocks])
-    return Block(X, y, weight, first.start)
+    low, high = np.searchsorted(rows, [block.start, block.stop])
+    if low == high:
+        return None
+    here = rows[low:high] - block.start
+    y, weight = (None if part is None else part[here] for part in (block.y, block.weight))
+    return Block(take(block.X, here), y, weight, block.start)
 
 
 __all__ = ["PartitionError", "PartitionedSource", "blocks_of", "joined", "of_partition", "tree"]

@@ -20,7 +20,7 @@ from kitchenette.backends.plan import PartitionedSource, blocks_of, of_partition
 from kitchenette.backends.spark_tree import Batches, Traffic, n_cores, tree_value
 from kitchenette.data import DataError, Source, source
 from kitchenette.data.reader import Reader
-from kitchenette.data.reduction import Reduction, joined, needs_numbers
+from kitchenette.data.reduction import Reduction, joined
 from kitchenette.data.source import check_name
 from kitchenette.data.tables import values_of
 
@@ -35,11 +35,6 @@ Chunks = Callable[[int, Batches], Iterator[Any]]
 class SparkSource(PartitionedSource):
     """Rows on the executors of Spark; `frame_source` and `over_files` make one.
 
-    Attributes
-    ----------
-    traffic : list of Traffic
-        What traveled for each reduction so far.
-
     Examples
     --------
     >>> from kitchenette.spark import frame_source
@@ -53,13 +48,11 @@ class SparkSource(PartitionedSource):
     _chunks: Any = None  # gives the rows of a partition, see `Chunks`
     _n_tasks: int = 1  # that read rows
     stable: bool = False  # whether partitions have the same rows in every pass
-    traffic: list[Traffic] = field(default_factory=list)
+    traffic: list[Traffic] = field(default_factory=list)  # what traveled for each reduction so far
 
     def reduced(self, reduction: Reduction) -> Any:
         """A computation on all rows, combined on the executors; only the result comes back."""
-        given = self.given_values()
-        numbered = needs_numbers(reduction) or any(values is not None for values in given)
-        starts = self.starts() if numbered else []
+        given, starts = self.given_values(), self.starts_for(reduction)
         value, traffic = tree_value(
             self._frame,
             OfPartition(reduction, self._chunks, self.layout, starts, given),

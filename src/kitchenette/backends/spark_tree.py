@@ -31,12 +31,7 @@ from kitchenette.quantities import of_bytes
 
 PIECES = "node int, start long, size long, data binary"
 PIECE_ARROW = pa.schema(
-    [
-        pa.field("node", pa.int32()),
-        pa.field("start", pa.int64()),
-        pa.field("size", pa.int64()),
-        pa.field("data", pa.binary()),
-    ]
+    {"node": pa.int32(), "start": pa.int64(), "size": pa.int64(), "data": pa.binary()}
 )
 PARTITION = "__partition"  # the column that has the number of the partition of a row
 BATCH_BYTES = 1 << 26  # of an Arrow batch between Spark and Python
@@ -159,13 +154,10 @@ def pieces(node: int, message: Message, piece_bytes: int) -> Batches:
     starts = range(0, size, piece_bytes)
     for first in range(0, len(starts), n_together):
         some = starts[first : first + n_together]
-        columns = [[node] * len(some), [*some], [size] * len(some)]
         parts = [bytes(data[start : start + piece_bytes]) for start in some]
-        arrays = [
-            pa.array(values, field.type)
-            for values, field in zip([*columns, parts], PIECE_ARROW, strict=True)
-        ]
-        yield pa.RecordBatch.from_arrays(arrays, schema=PIECE_ARROW)
+        columns = [node] * len(some), [*some], [size] * len(some), parts
+        named = dict(zip(PIECE_ARROW.names, columns, strict=True))
+        yield pa.RecordBatch.from_pydict(named, schema=PIECE_ARROW)
 
 
 class Inbox:

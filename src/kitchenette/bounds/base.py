@@ -69,9 +69,7 @@ class Bound(ABC):
         -------
         n_components : int
         """
-        return self._smallest(checked_number("error", error), checked_probability(delta))
-
-    def _smallest(self, error: float, delta: float) -> int:
+        error, delta = checked_number("error", error), checked_probability(delta)
         # Errors fall as features are added: double until there are enough, then bisect.
         enough = 1
         while not self._error(enough, delta) <= error:

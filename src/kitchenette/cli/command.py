@@ -25,18 +25,10 @@ class OutputOptions:
 
 
 def command(function: Callable[..., None]) -> Callable[..., None]:
-    """A function as typer takes it, which prints errors as one sentence.
+    """A function for typer, which prints errors as one sentence.
 
-    Parameters
-    ----------
-    function : callable
-        Its parameters that are dataclasses become an option for each of their fields, which are
-        annotated as options and have defaults. Its parameter `terminal` becomes `OutputOptions`.
-
-    Returns
-    -------
-    command : callable
-        The same for typer, with keywords for all options.
+    Parameters that are dataclasses become an option for each of their fields, which are annotated
+    as options and have defaults. The parameter `terminal` becomes `OutputOptions`.
 
     Examples
     --------

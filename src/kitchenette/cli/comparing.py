@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,10 +14,10 @@ from kitchenette.cli.using import check_task
 from kitchenette.files.container import replacement
 from kitchenette.jobs import prepared_sample
 from kitchenette.jobs.outputs import refuse_input
-from kitchenette.quantities import of_bytes, of_seconds
+from kitchenette.quantities import of_bytes, of_seconds, of_share
 
 if TYPE_CHECKING:
-    from kitchenette.report import Comparison
+    from kitchenette.report import Comparison, Measurement
 
 
 def compare(
@@ -39,7 +40,6 @@ def compare(
 ) -> None:
     """Compare maps with other models, and write a page that recommends one."""
     from kitchenette import report
-    from kitchenette.report.comparison import of_error
 
     check_task(task)
     source = options.opened(data, target)
@@ -61,20 +61,28 @@ def compare(
         )
     write_page(found, out)
     terminal.document({**found.to_json(), "page": str(out)})
+    print_measurements(found.measurements, found.task, terminal, title=found.error_name)
+    for sentence in found.advice:
+        terminal.line(sentence)
+    terminal.line(f"{out} has the pictures and tables.")
+
+
+def print_measurements(
+    measurements: Iterable[Measurement], task: str, terminal: Terminal, title: str = ""
+) -> None:
+    """Print a table of models."""
     table = [
         [
             row.name + (" (extrapolated)" if row.extrapolated else ""),
-            "-" if row.error is None else of_error(row, found.task),
+            f"{row.n_rows:,}",
+            "-" if row.error is None else of_share(row.error, task),
             of_seconds(row.fit_seconds),
             of_seconds(row.predict_seconds),
             of_bytes(row.model_bytes),
         ]
-        for row in found.measurements
+        for row in measurements
     ]
-    terminal.table(("model", "error", "fit", "a prediction", "size"), table, title=found.error_name)
-    for sentence in found.advice:
-        terminal.line(sentence)
-    terminal.line(f"{out} has the pictures and tables.")
+    terminal.table(("model", "rows", "error", "fit", "a prediction", "size"), table, title=title)
 
 
 def demo(

@@ -20,7 +20,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.svm import SVC
 
 from kitchenette.baselines import error_of
-from kitchenette.cli.comparing import write_page
+from kitchenette.cli.comparing import print_measurements, write_page
 from kitchenette.cli.terminal import Terminal, Watch, checked_output
 from kitchenette.estimators import KernelClassifier, KernelRegressor
 from kitchenette.quantities import of_bytes, of_seconds
@@ -78,10 +78,7 @@ def run_demo(n_rows: int, n_components: int, seed: int, path: Path, terminal: Te
     ours = replace(ours, n_components=n_components, fit_bytes=cost.n_bytes)
     trees = boosted_trees(n_rows, test, seed, terminal)
     rows = [ours, trees, *exact_machine(n_rows, test, seed, terminal)]
-    terminal.table(
-        ("model", "rows", "error", "training", "a prediction", "file"),
-        [_cells(row) for row in rows],
-    )
+    print_measurements(rows, "classification", terminal)
     described = calibration_of(classifier, regressor, test)
     for sentence in (verdict(ours, trees), *described.pop("sentences")):
         terminal.line(sentence)
@@ -223,7 +220,7 @@ def exact_machine(n_rows: int, test: Rows, seed: int, terminal: Terminal) -> lis
         machine = SVC(C=10.0, gamma=1 / N_COLUMNS, cache_size=8e-6 * size**2 + 200)
         cost = cost_of(partial(machine.fit, some.X, some.labels))
         found.append(measured("exact SVC", "exact kernel", machine, cost, size, test))
-    return [found[-1], extrapolation(found, n_rows, "exact SVC, extrapolated")]
+    return [found[-1], extrapolation(found, n_rows, "exact SVC")]
 
 
 def calibration_of(
@@ -247,14 +244,3 @@ def calibration_of(
             f"contain {coverage:.1%} of the test rows.",
         ],
     }
-
-
-def _cells(row: Measurement) -> list[str]:
-    return [
-        row.name,
-        f"{row.n_rows:,}",
-        "-" if row.error is None else f"{row.error:.1%}",
-        of_seconds(row.fit_seconds),
-        of_seconds(row.predict_seconds),
-        of_bytes(row.model_bytes),
-    ]

@@ -21,7 +21,7 @@ from kitchenette.cli.options import (
     number_of_bytes,
     number_of_seconds,
 )
-from kitchenette.cli.outcome import ExitCode, Problem, as_usage, loaded, predicting
+from kitchenette.cli.outcome import CommandError, ExitCode, as_usage, loaded, predicting
 from kitchenette.cli.terminal import Terminal, checked_output
 from kitchenette.data import Source
 from kitchenette.estimators.base import KernelEstimator
@@ -204,7 +204,9 @@ def merge(
     checked_output(out)
     for number, path in enumerate(models):
         if any(path.resolve() == other.resolve() for other in models[:number]):
-            raise Problem(f"{path} is given twice: its rows would count twice.", ExitCode.USAGE)
+            raise CommandError(
+                f"{path} is given twice: its rows would count twice.", ExitCode.USAGE
+            )
     first = loaded(models[0])
     shards = isinstance(first, Checkpoint) and "shard" in first.facts
     merged = merge_shards(models) if shards else _merged(models)
@@ -222,7 +224,7 @@ def _merged(paths: Sequence[Path]) -> KernelEstimator:
         try:
             first.merge(other)
         except ValueError as error:
-            raise Problem(
+            raise CommandError(
                 f"{path}: {error} With the command: kitchenette fit ... --like {paths[0]}",
                 ExitCode.MODEL,
             ) from error
@@ -232,7 +234,7 @@ def _merged(paths: Sequence[Path]) -> KernelEstimator:
 def _with_statistics(path: Path) -> KernelEstimator:
     model = loaded(path)
     if not isinstance(model, KernelEstimator) or getattr(model, "statistics_", None) is None:
-        raise Problem(
+        raise CommandError(
             f"{path} cannot be merged: it is not an estimator with statistics.", ExitCode.MODEL
         )
     return model
@@ -262,7 +264,7 @@ def _write_shard(
 def print_summary(fitted: Fitted, terminal: Terminal) -> None:
     """Print the data, the model, its errors, and the time and memory."""
     resumed = f", of which {fitted.resumed_at:,} before" if fitted.resumed_at else ""
-    why = fitted.why_task if fitted.why_task == "as told" else f"because {fitted.why_task}"
+    why = fitted.why_task if fitted.why_task == "as given" else f"because {fitted.why_task}"
     terminal.line(
         f"{fitted.task.capitalize()}, {why}; {fitted.n_rows:,} training rows{resumed}, "
         f"{fitted.n_columns} columns, {fitted.n_components:,} features."

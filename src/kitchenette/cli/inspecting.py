@@ -10,8 +10,8 @@ import numpy as np
 import typer
 
 from kitchenette.cli.fitting import print_columns
-from kitchenette.cli.options import Model
-from kitchenette.cli.outcome import ExitCode, Problem, loaded
+from kitchenette.cli.options import ModelFile
+from kitchenette.cli.outcome import CommandError, ExitCode, loaded
 from kitchenette.cli.terminal import Terminal
 from kitchenette.estimators.base import KernelEstimator
 from kitchenette.files import ModelFileError
@@ -26,7 +26,7 @@ MOST_NAMES = 12  # that fit into about one line
 
 
 def inspect(
-    model: Model,
+    model: ModelFile,
     *,
     trust: Annotated[
         bool, typer.Option("--trust", help="Load it whatever memory and time its map takes.")
@@ -38,7 +38,7 @@ def inspect(
         found = described(loaded(model, trusted=trust))
     except ModelFileError as error:
         advice = re.sub(r"Load it with a larger max_\w+ if", "Say --trust if", str(error))
-        raise Problem(advice, ExitCode.MODEL) from error
+        raise CommandError(advice, ExitCode.MODEL) from error
     found |= {"file": str(model), "bytes": os.path.getsize(model)}
     terminal.document(found)
     rows = [

@@ -20,7 +20,7 @@ from kitchenette.data.schema import checked_kinds
 from kitchenette.parameters import check_choice
 
 MODEL_BEGINS = b'{"__metadata__"'
-Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file.")]
+ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file.")]
 Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, metavar="N", help="Random seed.")]
 
 Data = Annotated[
@@ -97,17 +97,7 @@ class FileOptions:
     ] = None
 
     def opened(self, data: Sequence[str], target: Sequence[str] = (), **others: Any) -> Source:
-        """The source of some files.
-
-        Parameters
-        ----------
-        data : sequence of str
-            Files, folders or patterns.
-        target : sequence of str
-            The columns to be predicted.
-        **others : dict
-            Further options of `kitchenette.data.source`.
-        """
+        """The source of files; others are further options of `kitchenette.data.source`."""
         with as_usage():
             self.check()
         for path in data:

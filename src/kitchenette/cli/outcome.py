@@ -45,7 +45,7 @@ EXPLANATIONS = {
     ExitCode.USAGE: (
         "options or arguments that do not exist, are not allowed or do not fit together"
     ),
-    ExitCode.DATA: "data that cannot be read, learned from or predicted for",
+    ExitCode.DATA: "data that cannot be read, fitted or predicted",
     ExitCode.MODEL: "a model file that is missing, damaged or of another kind",
     ExitCode.RESOURCES: "not enough memory, a full disk, or an output that cannot be written",
     ExitCode.CHECKPOINT: "a checkpoint that does not belong to these inputs and options",
@@ -69,16 +69,8 @@ SYNONYMS = {
 }
 
 
-class Problem(Exception):  # noqa: N818 - it is shown to users, who did nothing wrong
-    """An error that is explained to the user by one sentence.
-
-    Parameters
-    ----------
-    sentence : str
-        For the user.
-    code : ExitCode
-        The exit status.
-    """
+class CommandError(Exception):
+    """An error that is explained to the user by one sentence, with an exit status."""
 
     def __init__(self, sentence: str, code: ExitCode):
         super().__init__(sentence)
@@ -103,7 +95,7 @@ class OneSentence(TyperGroup):
                 meant = SYNONYMS.get(wanted[1])
                 listed = f"Commands are {', '.join(sorted(self.commands))}"
                 sentence += f". {listed if meant is None else f'Did you mean {meant!r}?'}"
-            print(f"kitchenette: {visible(sentence)} ({asked} --help tells more).", file=sys.stderr)
+            print(f"kitchenette: {visible(sentence)} (see {asked} --help).", file=sys.stderr)
             sys.exit(int(ExitCode.USAGE))
         except BrokenPipeError:
             sys.exit(int(ExitCode.UNEXPECTED))  # who read the output has gone
@@ -116,17 +108,14 @@ def as_usage() -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        raise Problem(in_options(str(error)), ExitCode.USAGE) from error
+        raise CommandError(in_options(str(error)), ExitCode.USAGE) from error
 
 
 @contextmanager
 def explained(debug: bool) -> Iterator[None]:
     """Turn errors into one sentence on the standard error stream, and an exit status.
 
-    Parameters
-    ----------
-    debug : bool
-        Whether to print the traceback as well.
+    With debug, print the traceback as well.
     """
     with warnings.catch_warnings():
         warnings.showwarning = _shown
@@ -135,9 +124,9 @@ def explained(debug: bool) -> Iterator[None]:
         except (typer.Exit, typer.BadParameter, BrokenPipeError):
             raise
         except KeyboardInterrupt as interrupt:
-            end = Problem(str(interrupt) or "Interrupted.", ExitCode.INTERRUPTED)
+            end = CommandError(str(interrupt) or "Interrupted.", ExitCode.INTERRUPTED)
         except Exception as error:
-            end = problem_of(error)
+            end = command_error(error)
             if debug or end.code == ExitCode.UNEXPECTED:
                 end.__cause__ = error
         else:
@@ -149,30 +138,30 @@ def explained(debug: bool) -> Iterator[None]:
     raise typer.Exit(int(end.code))
 
 
-def problem_of(error: Exception) -> Problem:
+def command_error(error: Exception) -> CommandError:
     """The sentence and the exit status for an error."""
     # scikit-learn adds advice about other estimators to the sentence.
     said, _, _ = " ".join(str(error).split()).partition(" For supervised learning, you might")
     sentence = in_options(said)
-    if isinstance(error, Problem):
+    if isinstance(error, CommandError):
         return error
     if isinstance(error, CheckpointError):
-        return Problem(sentence, ExitCode.CHECKPOINT)
+        return CommandError(sentence, ExitCode.CHECKPOINT)
     if isinstance(error, ModelFileError):
-        return Problem(sentence, ExitCode.MODEL)
+        return CommandError(sentence, ExitCode.MODEL)
     if isinstance(error, OutputError):
-        return Problem(sentence, ExitCode.USAGE)
+        return CommandError(sentence, ExitCode.USAGE)
     if isinstance(error, MemoryError):
-        return Problem(sentence or "There is not enough memory.", ExitCode.RESOURCES)
+        return CommandError(sentence or "There is not enough memory.", ExitCode.RESOURCES)
     if isinstance(error, OSError):
-        return Problem(_about_files(error, sentence), ExitCode.RESOURCES)
+        return CommandError(_about_files(error, sentence), ExitCode.RESOURCES)
     if isinstance(error, ValueError):
-        return Problem(sentence, ExitCode.DATA)
+        return CommandError(sentence, ExitCode.DATA)
     if isinstance(error, ModuleNotFoundError):
         needed = f"This command needs {error.name}, which is not installed. Install it with: "
-        return Problem(needed + "pip install 'kitchenette[cli]'", ExitCode.RESOURCES)
+        return CommandError(needed + "pip install 'kitchenette[cli]'", ExitCode.RESOURCES)
     what = f"{type(error).__name__}: {sentence}"
-    return Problem(f"An unexpected error, {what} (--debug tells more)", ExitCode.UNEXPECTED)
+    return CommandError(f"An unexpected error, {what} (see --debug)", ExitCode.UNEXPECTED)
 
 
 # Options of the command as error messages for users of Python write them.
@@ -222,16 +211,16 @@ def _shown(message: Any, *args: Any, **kwargs: Any) -> None:
 
 
 def loaded(path: Path, *, trusted: bool = True) -> Any:
-    """The model in a file; a map that takes much memory or work only if the file is trusted."""
+    """The model in a file; a map that needs much memory or time only if the file is trusted."""
     try:
         return load(path, max_bytes=math.inf, max_operations=math.inf) if trusted else load(path)
     except OSError as error:
-        raise Problem(f"Cannot load {path}: {error.strerror}.", ExitCode.MODEL) from error
+        raise CommandError(f"Cannot load {path}: {error.strerror}.", ExitCode.MODEL) from error
 
 
 def predicting(path: Path) -> KernelClassifier | KernelRegressor:
     """The model in a file, which must predict targets."""
     model = loaded(path)
     if not isinstance(model, KernelClassifier | KernelRegressor):
-        raise Problem(f"{path} is not a model that predicts targets.", ExitCode.MODEL)
+        raise CommandError(f"{path} is not a model that predicts targets.", ExitCode.MODEL)
     return model

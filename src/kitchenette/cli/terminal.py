@@ -35,12 +35,8 @@ class Terminal:
     """The two streams of a command.
 
     Results go to the standard output, and progress to the standard error stream if that is a
-    terminal. Colors obey NO_COLOR. Text is never interpreted as markup or escape sequences.
-
-    Parameters
-    ----------
-    as_json : bool
-        Whether results are one JSON document and nothing else.
+    terminal. Colors obey NO_COLOR. Text is never interpreted as markup or escape sequences. With
+    as_json, results are one JSON document and nothing else.
     """
 
     def __init__(self, as_json: bool):
@@ -126,15 +122,6 @@ def visible(text: str) -> str:
     r"""Text whose control characters are replaced by escape sequences that a terminal shows.
 
     Column names and labels of a model file may come from an untrusted source.
-
-    Parameters
-    ----------
-    text : str
-        One line.
-
-    Returns
-    -------
-    text : str
 
     Examples
     --------

@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 from kitchenette.cli.options import (
     Data,
     FileOptions,
-    Model,
+    ModelFile,
     RowOptions,
     Seed,
     Target,
@@ -23,7 +23,7 @@ from kitchenette.cli.options import (
     Time,
     number_of_seconds,
 )
-from kitchenette.cli.outcome import ExitCode, Problem, as_usage, predicting
+from kitchenette.cli.outcome import CommandError, ExitCode, as_usage, predicting
 from kitchenette.cli.terminal import Terminal, Watch
 from kitchenette.data import Source
 from kitchenette.jobs import Evaluation, choose_rows, evaluate_rows, predict_rows
@@ -37,7 +37,7 @@ MOST_CLASSES = 12  # of a confusion matrix that is printed, so that it fits on a
 
 
 def predict(
-    model: Model,
+    model: ModelFile,
     data: Data,
     *,
     out: Annotated[
@@ -70,7 +70,7 @@ def predict(
 
 
 def evaluate(
-    model: Model,
+    model: ModelFile,
     data: Data,
     *,
     target: Annotated[
@@ -104,7 +104,7 @@ def target_names(fitted: Any, path: Path) -> list[str]:
     """The names of the target columns of a model, if it has them."""
     names = getattr(fitted, "target_names_", None)
     if names is None:
-        raise Problem(
+        raise CommandError(
             f"{path} has no name of its target: give the target column by --target.",
             ExitCode.USAGE,
         )

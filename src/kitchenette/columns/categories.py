@@ -14,6 +14,7 @@ from kitchenette.columns.preparation import (
     Indices,
     Numbers,
     Preparation,
+    check_increasing,
     check_starts,
     with_data,
 )
@@ -124,8 +125,4 @@ class OneHot(Preparation):
         if (self.targets >= np.repeat(self.widths, sizes)).any():
             raise ValueError("targets must be output columns, -1 or -2.")
         super().check()
-        steps = np.diff(self.keys) > 0
-        inner = self.starts[1:-1]
-        steps[inner[(inner > 0) & (inner < self.keys.size)] - 1] = True
-        if not steps.all():
-            raise ValueError("the categories of a column must increase.")
+        check_increasing("categories", self.keys, self.starts)

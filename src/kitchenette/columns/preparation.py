@@ -209,10 +209,7 @@ class PiecewiseLinear(Preparation):
         check_starts(self.starts, self.n_columns, self.knots.size, least=1)
         if np.any(2 * self.outside >= np.diff(self.starts)):
             raise ValueError("outside must leave at least one knot of each column.")
-        steps = np.diff(self.knots) > 0
-        steps[self.starts[1:-1] - 1] = True
-        if not steps.all():
-            raise ValueError("the knots of a column must increase.")
+        check_increasing("knots", self.knots, self.starts)
 
 
 @storable
@@ -379,6 +376,14 @@ def check_starts(starts: NDArray[Any], count: int, size: int, least: int) -> Non
     right = starts.shape == (count + 1,) and starts[0] == 0 and starts[-1] == size
     if not right or (np.diff(starts) < least).any():
         raise ValueError(f"starts must divide {size} numbers into {count} parts.")
+
+
+def check_increasing(name: str, values: Numbers, starts: Indices) -> None:
+    """Refuse numbers that do not increase within each part."""
+    steps, inner = np.diff(values) > 0, starts[1:-1]
+    steps[inner[(inner > 0) & (inner < values.size)] - 1] = True
+    if not steps.all():
+        raise ValueError(f"the {name} of a column must increase.")
 
 
 def with_data(rows: Any, values: NDArray[Any]) -> Any:

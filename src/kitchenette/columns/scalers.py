@@ -103,9 +103,8 @@ def _min_max(scaler: Any, columns: list[Column]) -> Translation:
 
 
 def _max_abs(scaler: Any, columns: list[Column]) -> Translation:
-    if getattr(scaler, "clip", False):
-        return _affine(columns, None, _inverse(scaler.scale_), -1.0, 1.0)
-    return _affine(columns, None, _inverse(scaler.scale_))
+    limit = 1.0 if getattr(scaler, "clip", False) else np.inf
+    return _affine(columns, None, _inverse(scaler.scale_), -limit, limit)
 
 
 def _robust(scaler: Any, columns: list[Column]) -> Translation:

@@ -23,14 +23,9 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 def register_backend(library: str, module: str) -> None:
     """Name the module that handles the collections of a library.
 
-    Parameters
-    ----------
-    library : str
-        The library, whose classes are in modules of this name.
-    module : str
-        A module with two functions: ``source_of(X, y, sample_weight)`` makes a `Source` of a
-        collection, and ``mapped(estimator, method, X, **options)`` calls a method of a fitted
-        estimator on every part of it, when the result is computed.
+    The module has two functions: ``source_of(X, y, sample_weight)`` makes a `Source` of a
+    collection, and ``mapped(estimator, method, X, **options)`` calls a method of a fitted
+    estimator on every part of it, when the result is computed.
     """
     _BACKENDS[library] = module
 
@@ -46,18 +41,9 @@ def backend_of(X: Any) -> Any:
 def as_source(X: Any, y: Any = None, sample_weight: Any = None) -> Any:
     """Rows of any kind, with their targets and weights, as a source.
 
-    Parameters
-    ----------
-    X : array-like, sparse matrix, data frame, dict of columns, Dask collection, or Source
-        Rows. Files are opened by `kitchenette.data.source`.
-    y : array-like, optional
-        Their targets; a source has its own.
-    sample_weight : array-like, optional
-        Their weights; a source has its own.
-
-    Returns
-    -------
-    source : Source or RowsInMemory
+    Rows are an array, a sparse matrix, a data frame, a dict of columns, a collection of Dask,
+    or a source, which has its own targets and weights. Files are opened by
+    `kitchenette.data.source`.
 
     Examples
     --------

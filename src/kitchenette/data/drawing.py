@@ -203,15 +203,6 @@ class DrawnRows(BottomK):
 class Drawing:
     """How rows are drawn, wherever they are: `of` some rows, then `combined`.
 
-    Attributes
-    ----------
-    size : int
-        The largest number of rows of the sample. Smaller samples of the same seed are part of it.
-    seed : int
-        The seed.
-    schema : Schema or None
-        The columns of tables and frames and their kinds, if their types do not tell.
-
     Examples
     --------
     >>> import numpy as np
@@ -224,8 +215,10 @@ class Drawing:
     (100, True)
     """
 
+    # The largest number of rows of the sample. Smaller samples of the same seed are part of it.
     size: int
     seed: int
+    # The columns of tables and frames and their kinds, if their types do not tell
     schema: Schema | None = None
 
     def of(self, block: Any) -> DrawnRows:

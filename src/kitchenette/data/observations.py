@@ -64,18 +64,8 @@ DENSE_NUMBERS = 1 << 25  # sparse samples of more numbers are compared by their 
 def observation_counts(weights: Array, copies: NDArray[np.int64], rule: str) -> Array:
     """The number of observations that each distinct pair of a sample stands for.
 
-    Parameters
-    ----------
-    weights : ndarray of shape (n_pairs,)
-        The sums of the weights of equal pairs. If all are zero, each pair is one observation.
-    copies : ndarray of shape (n_pairs,)
-        The number of equal pairs.
-    rule : {"weights", "rows", "pairs"}
-        See the module.
-
-    Returns
-    -------
-    counts : ndarray of shape (n_pairs,)
+    The weights are the sums of those of equal pairs, and the copies their number. If all
+    weights are zero, each pair is one observation.
 
     Examples
     --------
@@ -116,20 +106,9 @@ def observation_rule(
 ) -> str:
     """Which of the rules holds for a sample of distinct pairs.
 
-    Parameters
-    ----------
-    rows : ndarray or CSR matrix of shape (n_pairs, n_columns)
-        The rows of a sample of distinct pairs, as numbers; see `kitchenette.data.keys`.
-    y : ndarray or None
-        Their targets.
-    weights, copies : ndarray of shape (n_pairs,)
-        The sum of the weights and the number of equal pairs.
-    share : float, default=1.0
-        The part of all distinct pairs that are in the sample.
-
-    Returns
-    -------
-    rule : {"weights", "rows", "pairs"}
+    The rows are numbers, see `kitchenette.data.keys`; weights and copies are the sums of the
+    weights and the numbers of equal pairs, and the share is the part of all distinct pairs that
+    are in the sample.
 
     Examples
     --------

@@ -25,11 +25,11 @@ class Reduction(Protocol):
 class ByStart:
     """The results for blocks without combining them, by the index of the first row of each."""
 
-    reduction: Any
+    compute: Callable[[Any], Any]  # a function of a block, which can be pickled
     numbered = True  # it needs row indices
 
     def of(self, block: Any) -> dict[int, Any]:
-        return {block.start: self.reduction.of(block)}
+        return {block.start: self.compute(block)}
 
     def combined(self, a: dict[int, Any], b: dict[int, Any]) -> dict[int, Any]:
         return {**a, **b}

@@ -64,13 +64,6 @@ class Column:
 class KnownColumn:
     """A column as a fitted model has it, for reading others like it.
 
-    Attributes
-    ----------
-    kind : {"number", "category", "date"}
-        What the model takes it for; booleans are numbers.
-    words : frozenset of str
-        Categories that CSV files also have for missing values, such as "NA".
-
     Examples
     --------
     >>> import pandas as pd
@@ -81,7 +74,8 @@ class KnownColumn:
     {'country': KnownColumn(kind='category', words=frozenset({'NA'}))}
     """
 
-    kind: str
+    kind: str  # what the model takes it for; booleans are numbers
+    # Categories that CSV files also have for missing values, such as "NA"
     words: frozenset[str] = frozenset()
 
 

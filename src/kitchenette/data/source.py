@@ -136,12 +136,6 @@ class RowsInMemory:
         """A computation on all rows."""
         return reduction.of(self.whole())
 
-    def watched(self, reduction: Reduction, watch: Watch) -> Any:
-        """A computation on all rows, which are one block."""
-        found = self.reduced(reduction)
-        watch.after(found, self.shape[0])
-        return found
-
     def sample(self, n_rows: int, seed: int = 0) -> Block:
         """A random sample of the rows by place, without targets and weights."""
         X = table(self.X)

@@ -60,7 +60,11 @@ def table_of(frame: Any) -> Any:
     elif isinstance(frame, pa.RecordBatch):
         table = pa.Table.from_batches([frame])
     elif isinstance(frame, Mapping):
-        table = pa.table(dict(frame))
+        # Among Python objects, NaN is a missing value, as in a data frame.
+        objects = {n for n, v in frame.items() if isinstance(v, np.ndarray) and v.dtype.kind == "O"}
+        table = pa.table(
+            {n: pa.array(v, from_pandas=True) if n in objects else v for n, v in frame.items()}
+        )
     else:
         table = _eager(frame)
     refuse_repeated_names(table.column_names)

@@ -16,17 +16,8 @@ NAMED_ROWS = 5  # that an error message lists
 def array_of_targets(y: Any, what: str = "y") -> Any:
     """Targets as an array, of which none is missing, infinite or complex.
 
-    Parameters
-    ----------
-    y : array-like
-        Numbers, labels or strings, a row for each row of data.
-    what : str, default="y"
-        What the error message calls them.
-
-    Returns
-    -------
-    targets : ndarray
-        Sparse matrices and masked arrays are returned as they are.
+    The error message calls them ``what``. Sparse matrices and masked arrays are returned as
+    they are.
     """
     if sp.issparse(y) or isinstance(y, np.ma.MaskedArray):
         return y

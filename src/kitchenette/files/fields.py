@@ -32,18 +32,11 @@ Limit = float | str  # a number, or the name of an attribute
 
 @dataclass(frozen=True)
 class Interval:
-    """Numbers, or arrays of numbers, in an interval.
+    """Numbers, or arrays of numbers, in an interval."""
 
-    Attributes
-    ----------
-    low, high : float or str
-        The ends, or the attributes of the object that have them.
-    closed : {"both", "left", "right", "neither"}
-        The ends that belong to the interval, as in scikit-learn.
-    """
-
-    low: float | str = -inf
+    low: float | str = -inf  # a number, or the attribute of the object that has it
     high: float | str = inf
+    # The ends that belong to the interval, as in scikit-learn
     closed: Literal["both", "left", "right", "neither"] = "both"
 
     def refusal(self, value: Any, owner: Any) -> str | None:

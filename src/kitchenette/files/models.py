@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -85,26 +84,15 @@ def save(model: Any, path: str | os.PathLike[str], *, statistics: bool = True) -
     """
     if not statistics:
         model = _for_inference(model)
+    # Statistics, which grow in place, are locked against other threads.
+    lock = nullcontext if isinstance(model, type) else getattr(model, "unchanged", nullcontext)
     try:
-        with _unchanged(model) as now:
-            document, arrays = encode(now)
+        with lock():
+            document, arrays = encode(model)
             with container.replacement(path) as file:
                 container.write(file, document, arrays)
     except ValueError as error:
         raise ModelFileError(str(error)) from error.__cause__
-
-
-@contextmanager
-def _unchanged(model: Any) -> Iterator[Any]:
-    """The model as it is now, with large arrays that other threads do not change meanwhile."""
-    if isinstance(model, FrozenEstimator):
-        with _unchanged(model.estimator) as estimator:
-            yield FrozenEstimator(estimator)
-    elif isinstance(model, type) or not hasattr(model, "unchanged"):
-        yield model
-    else:
-        with model.unchanged() as now:
-            yield now if isinstance(now, type(model)) else model  # statistics are only locked
 
 
 def _for_inference(model: Any) -> Any:

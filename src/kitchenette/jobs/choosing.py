@@ -17,26 +17,14 @@ from kitchenette.selection.targets import likely_task
 
 
 class PreparedSample(NamedTuple):
-    """A sample of the rows of a source in numeric columns.
+    """A sample of the rows of a source in numeric columns."""
 
-    Attributes
-    ----------
-    X : ndarray or CSR matrix of shape (n_rows, n_columns)
-        The prepared columns.
-    y : ndarray
-        The targets.
-    weight : ndarray or None
-        The weights.
-    names : list of str or None
-        The names of the prepared columns, such as "city = Rome"; None for arrays.
-    owners : ndarray of shape (n_columns,) or None
-        The column of the source that each prepared column is made from; None for arrays.
-    """
-
-    X: Any
+    X: Any  # the prepared columns
     y: NDArray[Any]
     weight: NDArray[np.float64] | None
+    # The names of the prepared columns, such as "city = Rome"; None for arrays
     names: list[str] | None
+    # The column of the source that each prepared column is made from; None for arrays
     owners: NDArray[np.int64] | None
 
 

@@ -17,19 +17,6 @@ def source_for(model: Any, source: Source, keep: Sequence[str] = ()) -> Source:
     names lose the columns that were targets or weights in the fit; missing last columns of SVMlight
     files are zero.
 
-    Parameters
-    ----------
-    model : KernelClassifier or KernelRegressor
-        A fitted model.
-    source : Source
-        Rows.
-    keep : sequence of str, optional
-        Other columns of a table to keep.
-
-    Returns
-    -------
-    source : Source
-
     Examples
     --------
     >>> import numpy as np
@@ -56,19 +43,7 @@ def source_for(model: Any, source: Source, keep: Sequence[str] = ()) -> Source:
 
 
 def counted_blocks(source: Source, progress: Callable[[int], None] | None) -> Iterator[Block]:
-    """The blocks of a source, which must not be empty.
-
-    Parameters
-    ----------
-    source : Source
-        Rows.
-    progress : callable or None
-        Called with the number of rows so far, after each block was used.
-
-    Yields
-    ------
-    block : Block
-    """
+    """The blocks of a source, which must not be empty; progress is told the rows so far."""
     n_rows = 0
     for block in source.blocks(BLOCK_ROWS):
         yield block

@@ -51,12 +51,12 @@ class Fitted:
     task, why_task : str
         "classification" or "regression", and how that was decided.
     n_rows, n_columns : int
-        The number of rows learned, and of columns.
+        The numbers of training rows and of columns.
     n_test_rows, n_validation_rows : int
         The number of rows on which errors were measured: test rows, or validation rows if there
         are no test rows.
     column_summary : dict
-        What became of each column of a table, in words; nothing for arrays.
+        How each column of a table is used; empty for arrays.
     n_components : int
         The number of features.
     choice : str
@@ -171,7 +171,7 @@ def fit_rows(
         A fitted model whose map and columns are taken, instead of choosing a map, so that both
         models can be merged.
     resume : bool, default=False
-        Whether to go on from the checkpoint, if there is one. It must be of the same source and
+        Whether to continue from the checkpoint, if there is one. It must be of the same source and
         settings.
     statistics : bool, default=True
         Whether the model can learn more, be merged, and give standard deviations; else its file
@@ -356,7 +356,7 @@ def begun(
 
 
 def _check_targets_of(like: KernelEstimator, source: Source) -> None:
-    """Refuse other targets than those of a model, if it knows them."""
+    """Refuse other targets than those of a model, if it has their names."""
     theirs = [str(name) for name in getattr(like, "target_names_", ())]
     if theirs and source.target_names and theirs != source.target_names:
         raise DataError(
@@ -414,7 +414,7 @@ class Run:
         keeper.store(state)
         return KeyboardInterrupt(
             f"Interrupted after {state.stop:,} of {state.n_rows:,} rows, which are kept in "
-            f"{keeper.path}: run the same command with --resume to go on."
+            f"{keeper.path}: run the same command with --resume to continue."
         )
 
 
@@ -426,7 +426,7 @@ def _task_of(
             raise ValueError(f"The model given as like is for {like.task}, not {settings.task}.")
         return str(like.task), "of the model given as like"
     if settings.task is not None:
-        return settings.task, "as told"
+        return settings.task, "as given"
     task = likely_task(y)
     if y.ndim == 2:
         return task, "there are several targets"
@@ -455,7 +455,7 @@ def _check_targets(y: NDArray[Any], task: str) -> None:
 
 
 def column_summary(model: Any) -> dict[str, str]:
-    """What became of each column of the table that a model has learned; nothing for arrays."""
+    """How a model uses each column of its table; empty for arrays."""
     fitted = thawed(model.feature_map_)
     return fitted.column_summary() if isinstance(fitted, TableMap) else {}
 
@@ -464,4 +464,4 @@ def _choice(feature_map: Any) -> str:
     fitted = thawed(feature_map)
     inner = getattr(fitted, "map_", None) or fitted
     choice = getattr(inner, "choice_", None)
-    return str(choice.sentence) if choice is not None else f"{type(inner).__name__}, as told."
+    return str(choice.sentence) if choice is not None else f"{type(inner).__name__}, as given."

@@ -1,6 +1,6 @@
-"""The error of a fit on rows that it has not learned, beside the errors of simple models.
+"""The test or validation error of a fit, beside the errors of simple models.
 
-Test rows are not learned at all. Without them, errors are those of validation rows: rows of the
+Test rows are not in the fit. Without them, errors are those of validation rows: rows of the
 sample on which the estimator was prepared, those with the smallest keys, as in the estimator
 itself. Each is predicted by a model without it (`LeaveOneOut`), and the simple models predict
 a third of the sample from the others.
@@ -22,10 +22,11 @@ from kitchenette.baselines import CHANCE, error_of, is_better, linear, relative_
 from kitchenette.data import Block, DataError, Source, sampled_rows
 from kitchenette.data.drawing import DrawnRows
 from kitchenette.data.keys import LARGEST_KEY
-from kitchenette.data.rows import is_table, slices, take
+from kitchenette.data.rows import is_table, take
 from kitchenette.data.tables import kind_of, numbers_of
 from kitchenette.jobs.settings import FitSettings
 from kitchenette.learning.leave_one_out import LeaveOneOut, RowSample
+from kitchenette.learning.passes import FeatureRows
 from kitchenette.maps.table_map import TableMap
 from kitchenette.training.model import Model
 from kitchenette.training.prepared import Prepared
@@ -35,25 +36,14 @@ MOST_TEST_ROWS = 20_000  # an error of 10 % is known to 0.2 points
 TEST_SEED = 1  # added to the seed, so that test rows are not those of the sample
 MOST_COLUMNS_OF_LINEAR = 2000  # more take longer than the model that it is compared with
 N_FOLDS = 3  # parts of the sample
-BLOCK_ROWS = 4096  # rows whose keys are computed at a time
 
 
 @dataclass(frozen=True)
 class Errors:
-    """The errors of a model and of simple models on the same rows.
+    """The errors of a model and of simple models on the same rows."""
 
-    Attributes
-    ----------
-    by_model : dict
-        The error of "model", "linear" and "trivial", those that could be computed.
-    not_beaten : list of str
-        The simple models that the model does not beat by more than chance.
-    n_rows : int
-        The number of rows.
-    """
-
-    by_model: dict[str, float]
-    not_beaten: list[str]
+    by_model: dict[str, float]  # of "model", "linear" and "trivial", those that could be computed
+    not_beaten: list[str]  # the simple models that the model does not beat by more than chance
     n_rows: int
 
 
@@ -130,11 +120,11 @@ def errors_on_test_rows(model: Any, sample: Block, tested: Block) -> Errors:
 def errors_on_validation_rows(model: Any, sample: Block) -> Errors:
     """Errors on rows of the sample, each predicted by models without it; none if they are few."""
     task, prepared = model.task, model.prepared
-    coding = prepared.coding.with_labels_of(sample.y)
-    rows = prepared.encoded(sample, coding)
+    rows = prepared.encoded(sample, extend=True)
     X, targets, weights = rows.X, rows.targets, rows.weights
-    y = coding.decoded(targets)
-    keys = _keys(prepared, X, targets)
+    y = rows.coding.decoded(targets)
+    # By these keys the estimator chooses its validation rows.
+    keys = FeatureRows(prepared.fitted, X, targets, rows.coding, np.ones(len(y))).keys()
     others = _predicted_by_simple_models(task, _columns(prepared, X), y, weights, keys)
     if model.model_.partial is None:
         return _compared_by_score(model, others, y, weights)
@@ -158,16 +148,6 @@ def errors_on_validation_rows(model: Any, sample: Block) -> Errors:
     predicted = {name: part[places] for name, part in others.items()}
     predicted["model"] = _decoded(model.model_, outputs)
     return _compared(predicted, y[places], task, weights)
-
-
-def _keys(prepared: Prepared, X: Any, targets: NDArray[Any]) -> NDArray[np.uint64]:
-    """The keys of rows by which the estimator chooses its validation rows."""
-    found = [
-        row_keys
-        for part in slices(X.shape[0], BLOCK_ROWS)
-        if (row_keys := prepared.batch(take(X, part), targets[part], None).keys) is not None
-    ]
-    return np.concatenate(found)
 
 
 def _held_out(model: Model, found: DrawnRows, X: Any, targets: NDArray[Any]) -> LeaveOneOut:

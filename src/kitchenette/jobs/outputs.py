@@ -8,25 +8,13 @@ from pathlib import Path
 
 
 class OutputError(ValueError):
-    """An output would replace a file that is read for it.
-
-    Examples
-    --------
-    >>> from kitchenette.jobs.outputs import OutputError
-    >>> issubclass(OutputError, ValueError)
-    True
-    """
+    """An output would replace a file that is read for it."""
 
 
 def refuse_input(out: str | os.PathLike[str], inputs: Iterable[str | os.PathLike[str]]) -> None:
     """Refuse an output that is one of the inputs, also by another name.
 
-    Parameters
-    ----------
-    out : str or path-like
-        The file that is to be written.
-    inputs : iterable of str or path-like
-        Files that are read; those on other machines are never the same.
+    Inputs on other machines are never the same file.
 
     Examples
     --------

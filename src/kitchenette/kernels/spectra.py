@@ -7,27 +7,7 @@ orthogonal or quasi-random.
 
 A user's kernel needs two definitions for `Fastfood` and `RandomKitchenSinks`: its value and its
 spectrum. For a radial kernel the spectrum is the distribution of the length of a frequency, given
-by its quantile function:
-
->>> import numpy as np
->>> from kitchenette import Fastfood
->>> from kitchenette.kernels import RadialKernel, RadialLengths
->>> class Sinc(RadialKernel):
-...     '''sin(r) / r: frequencies that are uniform on a sphere of three dimensions.'''
-...
-...     def __init__(self, length_scale=1.0):
-...         self.length_scale = length_scale
-...
-...     def of_squared_distance(self, squares, n_columns):
-...         return np.sinc(np.sqrt(squares) / np.pi)
-...
-...     def spectrum(self):
-...         return RadialLengths(lambda u, dimension: np.ones(len(u)))
->>> X = np.random.default_rng(0).normal(size=(20, 3))
->>> fastfood = Fastfood(Sinc(), n_components=8192, random_state=0).fit(X)
->>> Z = fastfood.transform(X)
->>> bool(abs(Z @ Z.T - Sinc()(X)).max() < 0.05)
-True
+by its quantile function, as in the example of `RadialKernel`.
 """
 
 from __future__ import annotations

@@ -38,25 +38,14 @@ LEAST_OF_CLASS = 20  # rows in and out of a class for the steps of its isotonic 
 @storable
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """A function from scores to probabilities.
+    """A function from scores to probabilities."""
 
-    Attributes
-    ----------
-    slope : float
-        The slope of "softmax".
-    biases : ndarray of shape (n_classes,)
-        The biases of "softmax".
-    curves : list of ndarrays of shape (2, n_knots)
-        For "isotonic", scores and probabilities of each class; no knots for a class that has none.
-        The list is empty for "softmax".
-    floor : float
-        The smallest probability of "isotonic".
-    """
-
-    slope: Annotated[float, Interval(0, np.inf, "neither")]
-    biases: Annotated[Array, Shape(None)]
+    slope: Annotated[float, Interval(0, np.inf, "neither")]  # the slope of "softmax"
+    biases: Annotated[Array, Shape(None)]  # the biases of "softmax"; shape (n_classes,)
+    # for "isotonic", scores and probabilities of each class; no knots for a class that has none;
+    # of shape (2, n_knots). The list is empty for "softmax"
     curves: list[Array]
-    floor: Annotated[float, Interval(0, 1)]
+    floor: Annotated[float, Interval(0, 1)]  # the smallest probability of "isotonic"
 
     @classmethod
     def unfitted(cls, n_classes: int) -> Self:
@@ -75,19 +64,9 @@ class Calibration:
     ) -> Self:
         """The better one of the two calibrations.
 
-        Parameters
-        ----------
-        scores : ndarray of shape (n_rows, n_classes)
-            Scores, in an order that has nothing to do with the labels.
-        labels : ndarray of shape (n_rows,)
-            The numbers of the classes.
-        weights : ndarray of shape (n_rows,)
-            The weights of the rows.
-        counts : ndarray of shape (n_rows,), optional
-            The number of observations that each row stands for; by default one.
-        bias_spread : float
-            The standard deviation of the normal prior of the biases: `BIAS_SPREAD_WITHOUT` where
-            the scores have no intercept, and so do not know how frequent the classes are.
+        Scores are in an order that has nothing to do with the labels, which are class
+        indices. The biases have a normal prior of this spread: `BIAS_SPREAD_WITHOUT` where
+        the scores have no intercept, and so do not know how frequent the classes are.
         """
         counts = np.ones(labels.size) if counts is None else counts
         losses = np.zeros(2)

@@ -128,21 +128,8 @@ def coarse_model(
 ) -> CoarseModel | None:
     """The model with the penalty of the least squared validation error.
 
-    Parameters
-    ----------
-    statistics : LeastSquares
-        The statistics of some features of the rows that are learned.
-    which : ndarray of int
-        These features.
-    validation : FeatureRows
-        The validation rows.
-    fit_intercept : bool
-        Whether there is an intercept.
-
-    Returns
-    -------
-    model : CoarseModel or None
-        None if the features are constant up to rounding.
+    The statistics are those of some features, ``which``, of the rows that are learned. None if
+    these features are constant up to rounding.
     """
     path = PenaltyPath(statistics.equations(fit_intercept))
     equations = path.equations
@@ -166,14 +153,9 @@ def coarse_model(
 
 
 class Lanczos:
-    """Lanczos's method for several vectors at once.
+    """Lanczos's method for several vectors at once, the columns of ``start``.
 
-    Parameters
-    ----------
-    product : callable
-        The product of the symmetric matrix with columns.
-    start : ndarray of shape (n, n_vectors)
-        The vectors; those of zeros have quadratures of zero.
+    Columns of zeros have quadratures of zero.
     """
 
     def __init__(self, product: Callable[[Array], Array], start: Array):
@@ -271,67 +253,6 @@ class Evidence:
         return found
 
 
-def choose_by_evidence(
-    rows: FeatureRows,
-    moments: Moments,
-    n_observations: float,
-    *,
-    fit_intercept: bool,
-    max_steps: int,
-    report: Callable[[int, float], None],
-) -> tuple[float, float]:
-    """The penalty of the largest marginal likelihood, and the logarithm of this likelihood.
-
-    Parameters
-    ----------
-    rows : FeatureRows
-        The rows.
-    moments : Moments
-        Their moments; uncentered ones without an intercept.
-    n_observations : float
-        How many observations the rows stand for.
-    fit_intercept : bool
-        Whether there is an intercept.
-    max_steps : int
-        The largest number of passes over the rows.
-    report : callable
-        Called after each step with its number and the penalty.
-    """
-    check_observations("evidence", n_observations, fit_intercept)
-    n_features, n_targets = moments.cross.shape
-    signs = Stream(0, "trace").signs(PROBES, n_features).T.astype(np.float64)
-    lanczos = Lanczos(
-        lambda V: rows.normal_product(np.ascontiguousarray(V), moments.mean)[0],
-        np.concatenate([moments.cross, signs], axis=1),
-    )
-    equations = NormalEquations(
-        gram=PackedSymmetric(0),  # which is never computed
-        cross=moments.cross,
-        target_squares=moments.target_squares,
-        feature_mean=moments.mean,
-        target_mean=moments.target_mean,
-        count=moments.count,
-        n_observations=n_observations,
-        fit_intercept=fit_intercept,
-        resolution=float(np.finfo(rows.some(np.arange(1)).features().dtype).eps),
-    )
-    size = moments.count * float(np.square(moments.mean).sum())
-    tolerance = STEADY_VALUE * n_observations * n_targets
-    position, value, steady = np.inf, np.inf, 0
-    while True:
-        lanczos.step()
-        evidence = Evidence(equations, size, *lanczos.quadratures())
-        alpha = evidence.best_penalty()
-        report(lanczos.n_steps, alpha)
-        before, position = position, float(np.log(alpha))
-        value_before, value = value, evidence.criterion(alpha)
-        same = abs(position - before) <= STEADY_PENALTY
-        steady = steady + 1 if same and abs(value - value_before) <= tolerance else 0
-        enough = lanczos.n_steps >= LEAST_STEPS and steady >= STEADY_STEPS
-        if enough or lanczos.n_steps >= min(max_steps, n_features):
-            return alpha, evidence.log_marginal_likelihood(alpha)
-
-
 class SquaredSolver(IterativeSolver):
     """Conjugate gradients, for a guess of the penalty and then for others beside it."""
 
@@ -344,22 +265,43 @@ class SquaredSolver(IterativeSolver):
 
     def _by_evidence(self) -> tuple[float, float]:
         """The penalty of the largest marginal likelihood of all rows, and its logarithm."""
-
-        def report(step: int, alpha: float) -> None:
-            self.n_steps += 1
-            if self.settings.report is not None:
-                self.settings.report(
-                    f"step {step} of Lanczos: alpha {self.weight_unit * alpha:.3g}"
-                )
-
-        return choose_by_evidence(
-            self.rows,
-            self._moments(self.rows),
-            self.n_observations,
-            fit_intercept=self.settings.fit_intercept,
-            max_steps=self.settings.max_iter,
-            report=report,
+        fit_intercept, n_observations = self.settings.fit_intercept, self.n_observations
+        check_observations("evidence", n_observations, fit_intercept)
+        rows, moments = self.rows, self._moments(self.rows)
+        n_features, n_targets = moments.cross.shape
+        signs = Stream(0, "trace").signs(PROBES, n_features).T.astype(np.float64)
+        lanczos = Lanczos(
+            lambda V: rows.normal_product(np.ascontiguousarray(V), moments.mean)[0],
+            np.concatenate([moments.cross, signs], axis=1),
         )
+        equations = NormalEquations(
+            gram=PackedSymmetric(0),  # which is never computed
+            cross=moments.cross,
+            target_squares=moments.target_squares,
+            feature_mean=moments.mean,
+            target_mean=moments.target_mean,
+            count=moments.count,
+            n_observations=n_observations,
+            fit_intercept=fit_intercept,
+            resolution=float(np.finfo(rows.some(np.arange(1)).features().dtype).eps),
+        )
+        size = moments.count * float(np.square(moments.mean).sum())
+        tolerance = STEADY_VALUE * n_observations * n_targets
+        position, value, steady = np.inf, np.inf, 0
+        while True:
+            lanczos.step()
+            self.n_steps += 1
+            evidence = Evidence(equations, size, *lanczos.quadratures())
+            alpha = evidence.best_penalty()
+            text = f"alpha {self.weight_unit * alpha:.3g}"
+            self.settings.report(f"step {lanczos.n_steps} of Lanczos: {text}")
+            before, position = position, float(np.log(alpha))
+            value_before, value = value, evidence.criterion(alpha)
+            same = abs(position - before) <= STEADY_PENALTY
+            steady = steady + 1 if same and abs(value - value_before) <= tolerance else 0
+            enough = lanczos.n_steps >= LEAST_STEPS and steady >= STEADY_STEPS
+            if enough or lanczos.n_steps >= min(self.settings.max_iter, n_features):
+                return alpha, evidence.log_marginal_likelihood(alpha)
 
     def _learned(self) -> SolverResult:
         moments = self._moments(self.training)
@@ -525,9 +467,8 @@ class SquaredSolver(IterativeSolver):
             return None
         if self.start is None:
             self.start = model.coef, None
-        if self.settings.report is not None:
-            alpha = self.weight_unit * model.alpha
-            self.settings.report(f"a model of {which.size} of the features: alpha {alpha:.3g}")
+        alpha = self.weight_unit * model.alpha
+        self.settings.report(f"a model of {which.size} of the features: alpha {alpha:.3g}")
         return model.alpha
 
 

@@ -73,13 +73,8 @@ MISSED = 1e-6  # the relative excess by which an eigenvalue counts as missed
 class PackedSymmetric:
     """A symmetric matrix of float64 or float32 numbers of which one triangle is stored.
 
-    Parameters
-    ----------
-    order : int
-        The number of rows and columns.
-    values : ndarray of shape (order * (order + 1) / 2,), optional
-        The numbers in rectangular full packed format (TRANSR = 'N', UPLO = 'L'); zero if
-        not given. They are not copied.
+    The values, zero if they are not given, are in rectangular full packed format (TRANSR = 'N',
+    UPLO = 'L'), and are not copied.
     """
 
     def __init__(self, order: int, values: NDArray[Any] | None = None):
@@ -193,7 +188,7 @@ class PackedSymmetric:
     def _blocks(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """The leading lower triangle, the square below it, and the trailing upper triangle.
 
-        The triangles are squares, of which the other triangle belongs to something else.
+        The triangles are squares, whose other triangle belongs to something else.
         """
         n1, even = (self.order + 1) // 2, 1 - self.order % 2
         n2, rectangle = self.order - n1, self._rectangle()
@@ -210,7 +205,7 @@ class PackedSymmetric:
 
 
 def _rows_of_triangle(lower: NDArray[Any], start: int, stop: int, out: Array) -> None:
-    """Rows of the symmetric matrix of which a lower triangle is given."""
+    """Rows of the symmetric matrix with this lower triangle."""
     out[:, :start] = lower[start:stop, :start]
     out[:, stop:] = lower[stop:, start:stop].T
     corner = np.tril(lower[start:stop, start:stop])
@@ -380,16 +375,7 @@ def check_learning_memory(
 ) -> None:
     """Refuse to learn from features whose statistics, factor and blocks exceed the memory.
 
-    Parameters
-    ----------
-    n_features : int
-        The number of features.
-    dtype : dtype
-        Their precision.
-    n_rows : int
-        The number of rows.
-    n_sampled : int
-        How many of them are kept as features to check the model.
+    The features of ``n_sampled`` rows are kept to check the model.
     """
     statistics = statistics_bytes(n_features, storage_of(n_features, dtype))
     row = np.dtype(dtype).itemsize * n_features
@@ -431,21 +417,10 @@ def resolution(n_features: int, n_rows: int, storage: str, *, has_float32: bool)
 
 
 def leading_eigenvectors(matrix: PackedSymmetric, count: int) -> tuple[Array, Array]:
-    """The largest eigenvalues and their eigenvectors.
+    """The largest eigenvalues, descending, and their orthonormal eigenvectors, as columns.
 
-    Parameters
-    ----------
-    matrix : PackedSymmetric
-        Positive semidefinite up to rounding errors.
-    count : int
-        How many eigenvalues.
-
-    Returns
-    -------
-    values : ndarray of shape (count,)
-        In descending order.
-    vectors : ndarray of shape (order, count)
-        Orthonormal; the entry of each with the largest absolute value is positive.
+    The matrix is positive semidefinite up to rounding errors. The entry of each eigenvector
+    with the largest absolute value is positive.
     """
     found = None
     lower = matrix.triangle()

@@ -92,6 +92,10 @@ class Earlier:
         return start, self.intercept
 
 
+def silent(line: str) -> None:
+    """Report nothing."""
+
+
 @dataclass(frozen=True)
 class Settings:
     """Options of the solvers."""
@@ -107,7 +111,7 @@ class Settings:
     rule: str = RULES[0]
     # the weights that count as observations, if others than those of the rows
     counted: Array | None = None
-    report: Callable[[str], None] | None = None  # called with a line of text after each step
+    report: Callable[[str], None] = silent  # called with a line of text after each step
 
 
 @dataclass
@@ -121,7 +125,7 @@ class SolverResult:
     n_iter: int = 0  # the number of steps, each of which is a pass over the rows
     residual: float = np.inf  # the residual that was reached
     exhausted: bool = False  # whether the solver came to the largest number of steps
-    interrupted: bool = False  # whether somebody interrupted the solver
+    interrupted: bool = False  # whether the solver was interrupted
     # the validation rows
     validation_index: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, np.intp))
     # the number of observations of each of these validation rows
@@ -228,12 +232,11 @@ class IterativeSolver(ABC):
         """The model of all rows, with the penalty in the unit of the scaled weights."""
 
     def report(self, residual: float, error: float | None, alpha: float) -> None:
-        if self.settings.report is not None:
-            suffix = "" if error is None else f", validation error {error:.5g}"
-            self.settings.report(
-                f"step {self.n_steps}: alpha {self.weight_unit * alpha:.3g}, "
-                f"residual {residual:.2g}{suffix}"
-            )
+        suffix = "" if error is None else f", validation error {error:.5g}"
+        self.settings.report(
+            f"step {self.n_steps}: alpha {self.weight_unit * alpha:.3g}, "
+            f"residual {residual:.2g}{suffix}"
+        )
 
     def only_penalty(self) -> float:
         """The given penalty, where there are no rows to choose one of several."""

@@ -61,7 +61,7 @@ MUCH = 0.25  # if the error falls by this fraction, half as many standard errors
 MOST = 3.0  # standard errors by which the share of rows that are predicted better is above a half
 CONTRADICTED = 2.0, 0.05  # standard errors, and part of the error, that are worth a warning
 FURTHEST = 8  # decades from the penalty of the largest evidence, as many as float32 has digits
-MANY_FEATURES, SOME_ROWS = 16_384, 128  # above which so many rows are taken at a time: 16 MB
+MANY_FEATURES, SOME_ROWS = 16_384, 128  # above which rows come in blocks of this size, 16 MB
 SCREENING_ROWS = 500  # a quarter of the default sample: standard errors are twice as large
 SCREENING_PENALTY = 1e-6  # of the trace; a factor in float32 has leverages of two digits there
 ALL = slice(None)
@@ -72,17 +72,11 @@ SMALL_FOLD = 0.02  # leaving out a smaller part of all observations is like leav
 @storable
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RowSample(BottomK):
-    """The features of the distinct rows with the smallest keys; immutable.
+    """The features of the distinct rows with the smallest keys; immutable."""
 
-    Attributes
-    ----------
-    features : ndarray of shape (n_sampled, n_features)
-        The features of the rows.
-    targets : ndarray of shape (n_sampled, n_targets)
-        The target columns.
-    """
-
+    # the features of the rows; shape (n_sampled, n_features)
     features: Annotated[NDArray[np.float32] | NDArray[np.float64], Shape("keys", None)]
+    # the target columns; shape (n_sampled, n_targets)
     targets: Annotated[Array, Shape("keys", None)]
     row_attributes: ClassVar[tuple[str, ...]] = (*BottomK.row_attributes, "features", "targets")
 
@@ -130,14 +124,14 @@ class RowSample(BottomK):
         found = here < self.n_sampled
         found[found] = self.keys[here[found]] == keys[known[found]]
         if not found.all():
-            raise _never_learned(keys.size, known[~found], "were not learned")
+            raise _not_in_sample(keys.size, known[~found], "were not learned")
         gone = np.bincount(here, minlength=self.n_sampled)
         weight_gone = np.bincount(here, unit, self.n_sampled)
         copies, left = self.copies - gone, self.weights - weight_gone
         rounding = WEIGHT_TOLERANCE * self.weights
         wrong = (copies < 0) | (left < -rounding) | ((copies == 0) & (left > rounding))
         if wrong.any():
-            raise _never_learned(
+            raise _not_in_sample(
                 keys.size,
                 known[wrong[here]],
                 "were not learned so often, or not with these weights",
@@ -161,8 +155,8 @@ class RowSample(BottomK):
             raise ValueError("keys must increase, and must not be more than the size.")
 
 
-def _never_learned(n_rows: int, which: NDArray[np.intp], how: str) -> ValueError:
-    """The error for rows that are to be removed and are not there."""
+def _not_in_sample(n_rows: int, which: NDArray[np.intp], how: str) -> ValueError:
+    """The error for removed rows that are not in the sample."""
     rows = ", ".join(map(str, which[:5])) + (", ..." if which.size > 5 else "")
     return ValueError(
         f"Cannot remove {n_rows} rows: those with the indices {rows} {how}. Remove rows as they "
@@ -173,14 +167,7 @@ def _never_learned(n_rows: int, which: NDArray[np.intp], how: str) -> ValueError
 class LeaveOneOut:
     """Sampled rows, each predicted by the model of all other rows.
 
-    Parameters
-    ----------
-    path : PenaltyPath
-        The solutions for all rows.
-    rows : RowSample
-        A sample of these rows.
-    counts : ndarray of shape (n_sampled,), optional
-        The number of observations that each sampled row stands for; by default one.
+    The counts are the numbers of observations that the sampled rows stand for, by default one.
     """
 
     def __init__(self, path: PenaltyPath, rows: RowSample, counts: Array | None = None):
@@ -243,19 +230,9 @@ class LeaveOneOut:
     def without_folds(self, solution: Solution) -> tuple[NDArray[np.intp], Array, Array]:
         """Predictions by models without a fold of the sample.
 
-        Parameters
-        ----------
-        solution : Solution
-            That of all rows.
-
-        Returns
-        -------
-        rows : ndarray of int
-            The places of the rows in the sample; those of several observations come repeatedly.
-        weights : ndarray
-            The weights of the observations that were left out.
-        outputs : ndarray of shape (n_left_out, n_targets)
-            The predictions.
+        Returns the places of the rows in the sample, of which those of several observations
+        come repeatedly, the weights of the observations, and the predictions of the models
+        without them.
         """
         n_sampled, sampled = self.rows.n_sampled, float(self.counts.sum())
         if sampled < N_FOLDS * SMALL_FOLD * self._equations.n_observations:
@@ -333,7 +310,7 @@ class LeaveOneOut:
         return tried[self._corrected(favored // SPARSER, errors)]
 
     def _grid(self) -> list[float]:
-        """Penalties of fixed ratios to the trace, which hardly depend on rounding errors."""
+        """Penalties at fixed ratios to the trace, so that rounding errors do not move them."""
         trace, step = self._equations.trace, DECADE / PER_DECADE
         low, high = ((limit - np.log(trace)) / step for limit in self.path.bounds)
         numbers = np.arange(int(np.ceil(low)), int(np.floor(high)) + 1)

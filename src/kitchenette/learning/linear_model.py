@@ -24,20 +24,12 @@ Array = NDArray[np.float64]
 @storable
 @dataclass(frozen=True, eq=False)
 class Validation:
-    """What rows that were held out say about a model; each is None without such rows.
+    """What validation rows say about a model; each is None without such rows."""
 
-    Attributes
-    ----------
-    score : float or None
-        The accuracy of a classifier or the R^2 of a regressor on these rows.
-    calibration : Calibration or None
-        The probabilities of classes.
-    spread : ndarray of shape (n_targets,) or None
-        Factors by which the standard deviations of predictions are too small.
-    """
-
+    # the accuracy of a classifier or the R^2 of a regressor on these rows
     score: float | None = None
-    calibration: Calibration | None = None
+    calibration: Calibration | None = None  # the probabilities of classes
+    # factors by which the standard deviations of predictions are too small; shape (n_targets,)
     spread: Annotated[Array | None, Shape(None), Interval(0)] = None
 
     def check_targets(self, n_targets: int) -> None:
@@ -79,32 +71,15 @@ class LinearFunction(ABC):
 @storable
 @dataclass(frozen=True, eq=False)
 class LinearModel(LinearFunction):
-    """The weights of a linear model of features, and the penalty they were computed with.
+    """The weights of a linear model of features, and the penalty they were computed with."""
 
-    Attributes
-    ----------
-    coef : ndarray of shape (n_features, n_targets)
-        The weights.
-    intercept : ndarray of shape (n_targets,)
-        The constants.
-    alpha : float
-        The penalty.
-    log_marginal_likelihood : float
-        The log marginal likelihood (evidence).
-    fit_intercept : bool
-        Whether there is an intercept.
-    has_float32 : bool
-        Whether some features were learned in float32.
-    validation : Validation
-        What rows that were held out say about the model.
-    """
-
-    coef: Annotated[Array, Shape(None, "intercept")]
-    intercept: Annotated[Array, Shape(None)]
-    alpha: Annotated[float, Interval(0, np.inf, "left")]
-    log_marginal_likelihood: float
-    fit_intercept: bool
-    has_float32: bool
+    coef: Annotated[Array, Shape(None, "intercept")]  # the weights; shape (n_features, n_targets)
+    intercept: Annotated[Array, Shape(None)]  # the constants; shape (n_targets,)
+    alpha: Annotated[float, Interval(0, np.inf, "left")]  # the penalty
+    log_marginal_likelihood: float  # the log marginal likelihood (evidence)
+    fit_intercept: bool  # whether there is an intercept
+    has_float32: bool  # whether some features were learned in float32
+    # what validation rows say about the model
     validation: Validation = field(default_factory=Validation)
 
     @classmethod
@@ -132,34 +107,21 @@ class LinearModel(LinearFunction):
 @storable
 @dataclass(frozen=True, eq=False)
 class PrincipalComponents(LinearFunction):
-    """The leading eigenvectors of a centered Gram matrix, as a linear function of features.
+    """The leading eigenvectors of a centered Gram matrix, as a linear function of features."""
 
-    Attributes
-    ----------
-    components : ndarray of shape (n_components, n_features)
-        The eigenvectors.
-    mean : ndarray of shape (n_features,)
-        The mean of the features.
-    eigenvalues : ndarray of shape (n_components,)
-        In descending order.
-    total : float
-        The sum of all eigenvalues.
-    divisor : float
-        Eigenvalues divided by it are variances.
-    whiten : bool
-        Whether the components are scaled to a variance of one.
-    """
-
+    # the eigenvectors; shape (n_components, n_features)
     components: Annotated[Array, Shape("eigenvalues", "mean")]
-    mean: Annotated[Array, Shape(None)]
+    mean: Annotated[Array, Shape(None)]  # the mean of the features; shape (n_features,)
+    # in descending order; shape (n_components,)
     eigenvalues: Annotated[Array, Shape(None), Interval(0)]
-    total: Annotated[float, Interval(0, np.inf, "left")]
+    total: Annotated[float, Interval(0, np.inf, "left")]  # the sum of all eigenvalues
+    # eigenvalues divided by it are variances
     divisor: Annotated[float, Interval(0, np.inf, "neither")]
-    whiten: bool
+    whiten: bool  # whether the components are scaled to a variance of one
 
     @classmethod
     def of(cls, statistics: LeastSquares, n_components: int, whiten: bool) -> Self:
-        """The components of the rows seen, of which there must be at least two."""
+        """The components of at least two rows."""
         gram, n_rows = statistics.gram, statistics.n_rows
         total = float(gram.diagonal().sum())
         values, vectors = leading_eigenvectors(gram, n_components)

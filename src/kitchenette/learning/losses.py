@@ -45,34 +45,21 @@ def weighted_quantile(values: Array, weights: Array, level: float) -> float:
 
 @dataclass(frozen=True)
 class Loss(ABC):
-    """A convex function of the outputs for a row; solvers know nothing else of it.
+    """A convex function of the outputs for a row; solvers know nothing else of it."""
 
-    Attributes
-    ----------
-    name : str
-        The name by which users choose it.
-    tasks : tuple of {"regression", "classification"}
-        The tasks it is for.
-    is_native : bool
-        Whether native code computes it, by the same name. Otherwise `values` does, which is slower.
-    of_labels : bool
-        Whether targets are class indices, one for each row, instead of columns of numbers.
-    link : {"identity", "softmax"}
-        What makes predictions of outputs: of "softmax", the outputs are logarithms of
-        probabilities and need no calibration.
-    is_quadratic : bool
-        Whether the second derivative is constant, so that the minimum solves linear equations.
-    typical_curvature : float
-        The second derivative in a typical model, relative to that of the squared loss. The first
-        penalty that is tried is proportional to it; it has no influence on the minimum.
-    """
-
-    name: ClassVar[str]
-    tasks: ClassVar[tuple[str, ...]] = ("regression",)
+    name: ClassVar[str]  # the name by which users choose it
+    tasks: ClassVar[tuple[str, ...]] = ("regression",)  # the tasks it is for
+    # Whether native code computes it, by the same name. Otherwise `values` does, which is slower.
     is_native: ClassVar[bool] = True
+    # Whether targets are class indices, one for each row, instead of columns of numbers
     of_labels: ClassVar[bool] = False
+    # What makes predictions of outputs: of "softmax", the outputs are logarithms of probabilities
+    # and need no calibration
     link: ClassVar[str] = "identity"
+    # Whether the second derivative is constant, so that the minimum solves linear equations
     is_quadratic: ClassVar[bool] = False
+    # The second derivative in a typical model, relative to that of the squared loss. The first
+    # penalty that is tried is proportional to it; it has no influence on the minimum.
     typical_curvature: ClassVar[float] = 1.0
 
     @classmethod
@@ -110,17 +97,7 @@ class Loss(ABC):
         return float(weights @ losses)
 
     def mean(self, outputs: Array, targets: NDArray[Any], weights: Array) -> float:
-        """The weighted mean of the losses of rows.
-
-        Parameters
-        ----------
-        outputs : ndarray of shape (n_rows, n_outputs)
-            Outputs of the model.
-        targets : ndarray of shape (n_rows,) or (n_rows, n_outputs)
-            Class indices, or numbers.
-        weights : ndarray of shape (n_rows,)
-            The weights of the rows.
-        """
+        """The weighted mean of the losses of rows."""
         derivatives, sums = np.empty_like(outputs), np.zeros(outputs.shape[1])
         return self.evaluate(outputs, targets, weights, derivatives, sums) / float(weights.sum())
 
@@ -131,12 +108,8 @@ class Loss(ABC):
     def start(self, columns: Array, shares: Array) -> Array:
         """The constant outputs to begin with, shape (n_outputs,).
 
-        Parameters
-        ----------
-        columns : ndarray of shape (n_rows, n_targets)
-            The target columns of some rows.
-        shares : ndarray of shape (n_targets,)
-            The means of the columns of all rows: the shares of the classes. None of them is zero.
+        The columns are the targets of some rows; the shares are the means of the columns of
+        all rows, the shares of the classes, of which none is zero.
         """
         return np.median(columns, axis=0)
 

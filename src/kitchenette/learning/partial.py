@@ -71,18 +71,8 @@ class StatisticsBuilder:
     """Builds statistics from blocks of rows.
 
     Centered rows are buffered until there are enough for an efficient update of the whole Gram
-    matrix, so blocks may be small.
-
-    Parameters
-    ----------
-    n_features, n_targets : int
-        The numbers of columns of Z and Y.
-    n_rows : int
-        The approximate number of rows to be added.
-    dtype : dtype
-        The expected precision of the blocks; others are accepted.
-    storage : {"float64", "float32"}, optional
-        The precision of the Gram matrix; by default `storage_of` these features.
+    matrix, so blocks may be small. Number of rows and precision are what is expected; the
+    storage of the Gram matrix is by default `storage_of` these features.
     """
 
     def __init__(
@@ -135,36 +125,6 @@ def written(
 
 def batch(
     fitted: FittedMap,
-    X: Any,
-    targets: NDArray[Any],
-    coding: TargetCoding,
-    weights: Array | None,
-    *,
-    with_keys: bool,
-) -> Batch:
-    """The features of a block of rows and what belongs to them.
-
-    Parameters
-    ----------
-    fitted : FittedMap
-        The map.
-    X : table of rows
-        Rows.
-    targets : ndarray of shape (n_rows, ...)
-        Encoded targets.
-    coding : TargetCoding
-        Converts targets to numbers.
-    weights : ndarray of shape (n_rows,) or None
-        Weights of the rows.
-    with_keys : bool
-        Whether keys for a `RowSample` are needed.
-    """
-    rows = fitted.rows(X)
-    return _batch_of(fitted, rows, targets, coding, weights, with_keys=with_keys)
-
-
-def _batch_of(
-    fitted: FittedMap,
     rows: Any,
     targets: NDArray[Any],
     coding: TargetCoding,
@@ -173,7 +133,10 @@ def _batch_of(
     with_keys: bool,
     memory: NDArray[Any] | None = None,
 ) -> Batch:
-    """What `batch` returns for checked rows; features are written to ``memory`` if they fit."""
+    """The features of a block of rows that the map has checked, and what belongs to them.
+
+    Keys are those for a `RowSample`. Features are written to ``memory`` if they fit.
+    """
     Z = written(fitted, rows, fitted.operator(rows), memory)
     keys = None
     if with_keys:
@@ -182,17 +145,7 @@ def _batch_of(
 
 
 class CheckedRows:
-    """Blocks of rows, checked and converted by a map when they are asked for, in their order.
-
-    Parameters
-    ----------
-    fitted : FittedMap
-        The map.
-    X : table of rows
-        Rows.
-    size : int
-        The number of rows in a block.
-    """
+    """Blocks of rows, checked and converted by a map when they are asked for, in their order."""
 
     def __init__(self, fitted: FittedMap, X: Any, size: int) -> None:
         self._fitted, self._X = fitted, X
@@ -225,16 +178,8 @@ def accumulate(
 ) -> tuple[LeastSquares, RowSample | None]:
     """New statistics of the features of rows and of their targets, and a sample of the rows.
 
-    Parameters
-    ----------
-    fitted, X, targets, coding, weights
-        As for `batch`.
-    keys : ndarray of shape (n_rows,), optional
-        The hash values of the rows and their targets, if they are known.
-    n_sampled : int
-        The size of the sample; there is none for zero.
-    title : str, optional
-        If given, progress is shown under this title.
+    The hash values of the rows and their targets are computed unless they are given. There is
+    no sample of size zero. Progress is shown under a title.
     """
     n_rows, n_features = X.shape[0], fitted.n_features_out_
     check_learning_memory(n_features, np.float32, n_rows=n_rows, n_sampled=n_sampled)
@@ -245,7 +190,7 @@ def accumulate(
     builder, memory, checked = None, None, CheckedRows(fitted, X, size)
     sampler: SampleBuilder[RowSample] = SampleBuilder(n_sampled)
     for rows in blocks:
-        block = _batch_of(
+        block = batch(
             fitted,
             checked(rows),
             targets[rows],
@@ -270,7 +215,7 @@ def accumulate(
 
 
 def balancing_factors(counts: NDArray[Any]) -> Array:
-    """Factors for the weights of classes of so many rows, by which all of them weigh the same.
+    """Factors of the weights that balance classes of these sizes.
 
     Rows are counted by their weights, so that a row of weight 2 and two equal rows are the same.
     """
@@ -280,12 +225,12 @@ def balancing_factors(counts: NDArray[Any]) -> Array:
 
 
 def balancing(parts: Parts) -> Array:
-    """The factors of the classes whose statistics are given."""
+    """The balancing factors of classes, from their statistics."""
     return balancing_factors(np.array([0.0 if part is None else part.count for part in parts]))
 
 
 def balanced(parts: Parts) -> LeastSquares:
-    """The statistics of all rows, weighted so that all classes weigh as many rows."""
+    """The statistics of all rows with balanced class weights."""
     weighted = [
         part.reweighted(factor)
         for part, factor in zip(parts, balancing(parts), strict=True)
@@ -308,7 +253,7 @@ def both(mine: Parts, theirs: Parts) -> Parts:
 
 
 def extended(parts: Parts, columns: NDArray[np.intp], n_classes: int) -> Parts:
-    """The same statistics among more classes, of which these are the given ones."""
+    """The same statistics among more classes; ``columns`` are the positions of the present ones."""
     more: Parts = [None] * n_classes
     for column, part in zip(columns, parts, strict=True):
         more[column] = None if part is None else part.with_targets(columns, n_classes)
@@ -449,35 +394,27 @@ class Partial:
         # Large numbers are added at once, so that it is this call that refuses sums without end.
         return replace(more, settled=more.statistics, pending=())
 
-    def without_batch(self, batch: Batch) -> Self:
-        """The partial without the rows of a batch, which belong to it."""
-        sample = self.sample
-        if sample is not None and batch.keys is not None:
-            sample = sample.without(batch.keys, batch.weights)
-        left = copy(self.statistics)
-        assert left is not None
-        left.downdate(batch.Z, batch.Y, batch.weights)
-        return replace(self, n_rows=left.n_rows, settled=left, pending=(), sample=sample)
-
-    def without_batch_of_classes(self, batch: Batch, targets: NDArray[np.intp]) -> Self:
-        """The partial without the rows of a batch, where statistics are kept by class."""
-        assert self.by_class is not None
-        assert self.classes is not None
-        parts, sample = list(self.by_class), self.sample
+    def without_batch(self, batch: Batch, targets: NDArray[np.intp]) -> Self:
+        """The partial without the rows of a batch, which belong to it, with encoded targets."""
+        sample, by_class = self.sample, self.by_class
+        parts = [self.statistics] if by_class is None else list(by_class)
+        of_part = np.zeros(batch.Z.shape[0], np.intp) if by_class is None else targets
         known = np.array([part is not None for part in parts])
-        if not known[targets].all():
-            label = self.classes.tolist()[targets[~known[targets]][0]]
+        if not known[of_part].all():
+            assert self.classes is not None
+            label = self.classes.tolist()[targets[~known[of_part]][0]]
             raise ValueError(f"No row of class {label!r} was learned.")
         if sample is not None and batch.keys is not None:
             sample = sample.without(batch.keys, batch.weights)
-        for number in np.unique(targets):
-            some, left = targets == number, copy(parts[number])
+        for number in np.unique(of_part):
+            some, left = of_part == number, copy(parts[number])
             assert left is not None
-            left.downdate(
-                batch.Z[some], batch.Y[some], None if batch.weights is None else batch.weights[some]
-            )
-            parts[number] = left if left.n_rows > 0 else None
+            weights = None if batch.weights is None else batch.weights[some]
+            left.downdate(batch.Z[some], batch.Y[some], weights)
+            parts[number] = left if left.n_rows > 0 or by_class is None else None
         n_rows = sum(part.n_rows for part in parts if part is not None)
+        if by_class is None:
+            return replace(self, n_rows=n_rows, settled=parts[0], pending=(), sample=sample)
         if n_rows == 0:
             raise ValueError("No row would be left.")
         return replace(self, n_rows=n_rows, by_class=parts, sample=sample)

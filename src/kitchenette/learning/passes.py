@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Self
 
 import numpy as np
@@ -117,56 +117,39 @@ def _centered_and_one(coding: TargetCoding, mean: Array, targets: NDArray[Any]) 
     return np.hstack([centered, np.ones((centered.shape[0], 1))])
 
 
+@dataclass(frozen=True, eq=False)
 class FeatureRows:
-    """Rows with targets and weights, of which the features are computed in every pass.
+    """Rows with targets and weights, whose features are computed in every pass."""
 
-    Parameters
-    ----------
-    fitted : FittedMap
-        The map.
-    X : table of rows
-        Rows in memory: an array, a CSR matrix or a data frame; see `SourceRows` for others.
-    targets : ndarray of shape (n_rows, ...)
-        Encoded targets.
-    coding : TargetCoding
-        Converts encoded targets to columns of numbers.
-    weights : ndarray of shape (n_rows,)
-        The weights of the rows.
-    """
+    fitted: FittedMap
+    X: Any  # rows in memory: an array, a CSR matrix or a data frame; see `SourceRows` for others
+    targets: NDArray[Any]  # encoded targets; shape (n_rows, ...)
+    coding: TargetCoding  # converts encoded targets to columns of numbers
+    weights: Array  # the weights of the rows; shape (n_rows,)
 
-    def __init__(
-        self, fitted: FittedMap, X: Any, targets: NDArray[Any], coding: TargetCoding, weights: Array
-    ):
-        self._fitted = fitted
-        self._X = X
-        self.targets = targets
-        self.coding = coding
-        self.weights = weights
-        self.n_rows = X.shape[0]
-        self.n_features = fitted.n_features_out_
+    @property
+    def n_rows(self) -> int:
+        """The number of rows."""
+        return int(self.X.shape[0])
+
+    @property
+    def n_features(self) -> int:
+        """The number of features."""
+        return self.fitted.n_features_out_
 
     @property
     def n_targets(self) -> int:
         """The number of target columns."""
         return self.coding.columns(self.targets[:1]).shape[1]
 
-    def some(self, which: NDArray[np.intp]) -> Self:
+    def some(self, which: NDArray[np.intp]) -> FeatureRows:
         """These rows alone."""
-        return type(self)(
-            self._fitted,
-            take(self._X, which),
-            self.targets[which],
-            self.coding,
-            self.weights[which],
-        )
+        X, targets, weights = take(self.X, which), self.targets[which], self.weights[which]
+        return replace(self, X=X, targets=targets, weights=weights)
 
     def weighted(self, weights: Array) -> Self:
         """The same rows with other weights."""
-        return type(self)(self._fitted, self._X, self.targets, self.coding, weights)
-
-    def with_targets(self, coding: TargetCoding) -> Self:
-        """The same rows with targets that are converted in another way."""
-        return type(self)(self._fitted, self._X, self.targets, coding, self.weights)
+        return replace(self, weights=weights)
 
     def columns(self) -> Array:
         """The targets of all rows as columns of numbers."""
@@ -183,25 +166,25 @@ class FeatureRows:
 
     def features(self) -> NDArray[Any]:
         """The features of all rows, which must be few."""
-        return features(self._fitted, self._X)
+        return features(self.fitted, self.X)
 
     def keys(self) -> Keys:
         """A hash value of each row and its target."""
         keys = np.empty(self.n_rows, dtype=np.uint64)
         for part in slices(self.n_rows, PASS_ROWS):
-            X = take(self._X, part)
-            rows = self._fitted.rows(X)
-            hashed = rows if can_be_hashed(rows) else features(self._fitted, X)
+            X = take(self.X, part)
+            rows = self.fitted.rows(X)
+            hashed = rows if can_be_hashed(rows) else features(self.fitted, X)
             keys[part] = row_keys(hashed, self.coding.target_numbers(self.targets[part]))
         return keys
 
     def _blocks(self) -> Iterator[tuple[slice, Operator, Any]]:
         for part in slices(self.n_rows, PASS_ROWS):
-            rows = self._fitted.rows(take(self._X, part))
-            yield part, self._fitted.operator(rows), rows
+            rows = self.fitted.rows(take(self.X, part))
+            yield part, self.fitted.operator(rows), rows
 
     def _overflow(self, rows: Any) -> ValueError:
-        return ValueError(self._fitted.overflow(rows))
+        return ValueError(self.fitted.overflow(rows))
 
     # ------------------------------------------------------------ products
 
@@ -245,7 +228,7 @@ class FeatureRows:
         size = min(max(LEARNED_NUMBERS // self.n_features, LEAST_ROWS), MOST_ROWS)
         memory = None
         for part in slices(self.n_rows, size):
-            memory = features(self._fitted, take(self._X, part), memory)
+            memory = features(self.fitted, take(self.X, part), memory)
             yield part, np.take(memory, which, axis=1)
 
     def statistics(self, which: NDArray[np.intp]) -> LeastSquares:
@@ -283,16 +266,7 @@ class FeatureRows:
     ) -> Gradient:
         """The weighted loss of all rows and its derivatives, in one pass.
 
-        Parameters
-        ----------
-        loss : Loss
-            What is minimized.
-        W : ndarray of shape (n_features, n_outputs)
-            The weights of the model.
-        intercept : ndarray of shape (n_outputs,)
-            Its intercept.
-        watched : ndarray of shape (n_rows,), optional
-            Whether the outputs of a row are wanted.
+        The outputs of watched rows are returned as well.
         """
         wanted = _labels if loss.of_labels else self.coding.columns
         return self._pass(loss, W, intercept, wanted, watched)
@@ -336,7 +310,7 @@ def feature_rows(
     coding: TargetCoding,
     weights: Array,
 ) -> FeatureRows:
-    """Rows of which features are computed in every pass, in memory or from a source."""
+    """Rows whose features are computed in every pass, in memory or from a source."""
     block = rows.whole()
     if block is None:
         return SourceRows(fitted, rows, targets, coding, weights)
@@ -349,29 +323,16 @@ class SourceRows(FeatureRows):
     A pass is a reduction of the source: the gradients of blocks are added, wherever blocks are.
     """
 
-    def __init__(
-        self,
-        fitted: FittedMap,
-        X: Any,
-        targets: NDArray[Any],
-        coding: TargetCoding,
-        weights: Array,
-    ):
-        super().__init__(fitted, X, targets, coding, weights)
-        self._source = X.with_targets(targets).with_weights(weights)
+    @cached_property
+    def _source(self) -> Source:
+        source: Source = self.X.with_targets(self.targets).with_weights(self.weights)
+        return source
 
-    def some(self, which: NDArray[np.intp]) -> Any:
+    def some(self, which: NDArray[np.intp]) -> FeatureRows:
         """These rows alone, in memory."""
         wanted, places = np.unique(which, return_inverse=True)
-        rows = take(self._X.without_targets().take(wanted).X, places)
-        return FeatureRows(
-            self._fitted, rows, self.targets[which], self.coding, self.weights[which]
-        )
-
-    def with_targets(self, coding: TargetCoding) -> Self:
-        made = super().with_targets(coding)
-        made._source = self._source
-        return made
+        rows = take(self.X.without_targets().take(wanted).X, places)
+        return FeatureRows(self.fitted, rows, self.targets[which], self.coding, self.weights[which])
 
     def keys(self) -> Keys:
         return self._by_block("keys")
@@ -381,11 +342,11 @@ class SourceRows(FeatureRows):
 
     def _by_block(self, method: str, *arguments: Any) -> NDArray[Any]:
         """The results of a method for each row."""
-        computed = OfBlock(self._fitted, self.coding, method, arguments)
-        return np.concatenate(in_order(self._source.reduced(ByStart(computed))))
+        computed = OfBlock(self.fitted, self.coding, method, arguments)
+        return np.concatenate(in_order(self._source.reduced(ByStart(computed.of))))
 
     def statistics(self, which: NDArray[np.intp]) -> LeastSquares:
-        computed = OfBlock(self._fitted, self.coding, "statistics", (which,))
+        computed = OfBlock(self.fitted, self.coding, "statistics", (which,))
         found: LeastSquares = self._source.reduced(computed)
         return found
 
@@ -395,7 +356,7 @@ class SourceRows(FeatureRows):
         numbers = np.empty(0, np.intp) if watched is None else np.flatnonzero(watched)
         arguments = replace(loss), W, intercept, wanted
         found: Gradient = self._source.reduced(
-            GradientOfBlock(self._fitted, self.coding, "_pass", arguments, numbers)
+            GradientOfBlock(self.fitted, self.coding, "_pass", arguments, numbers)
         )
         return found
 

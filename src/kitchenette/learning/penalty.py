@@ -121,13 +121,7 @@ def penalty_range(
 
 
 class PenaltyPath:
-    """The solutions of normal equations for all penalties.
-
-    Parameters
-    ----------
-    equations : NormalEquations
-        The equations. They must not change while the path is used.
-    """
+    """The solutions of normal equations, which must not change meanwhile, for all penalties."""
 
     def __init__(self, equations: NormalEquations):
         self.equations = equations
@@ -324,16 +318,8 @@ def left_out_residuals(
 ) -> Array:
     """Residuals of rows in models without one observation of the row.
 
-    Parameters
-    ----------
-    residuals : ndarray of shape (n_rows, n_targets)
-        Those in the model of all rows.
-    lengths : ndarray of shape (n_rows,)
-        c' (G + alpha I)^-1 c for the centered rows c.
-    units : ndarray of shape (n_rows,)
-        The weight of one observation of each row.
-    of_intercept : float
-        1 / n if there is an intercept, else zero.
+    The lengths are c' (G + alpha I)^-1 c for the centered rows c, the units the weights of one
+    observation of each row, and ``of_intercept`` 1 / n if there is an intercept, else zero.
     """
     leverages = units * (lengths + of_intercept)
     return residuals / np.maximum(1 - leverages, SMALLEST_PART)[:, None]
@@ -342,19 +328,8 @@ def left_out_residuals(
 def minimum(value: Callable[[float], float], low: float, high: float, unit: float) -> float | None:
     """The best alpha on a grid of eight per decade, refined between its neighbors.
 
-    Parameters
-    ----------
-    value : callable
-        The criterion.
-    low, high : float
-        The logarithms of the smallest and the largest alpha.
-    unit : float
-        Alpha is a whole power of exp(STEP) times this number.
-
-    Returns
-    -------
-    alpha : float or None
-        None if the criterion is nowhere finite.
+    Low and high are logarithms, and alpha is a whole power of exp(STEP) times the unit. None if
+    the criterion is nowhere finite.
     """
     grid = np.linspace(low, high, 1 + int(8 * (high - low) / np.log(10)))
     heights = np.array([value(float(np.exp(x))) for x in grid])
@@ -487,15 +462,7 @@ class RidgeOfRows:
         return replace(self, gram=self.gram[rows, rows], **some)
 
     def penalty(self) -> tuple[float, Array]:
-        """The penalty of the least leave-one-out error.
-
-        Returns
-        -------
-        alpha : float
-            The penalty.
-        errors : ndarray of shape (n_rows, n_targets)
-            The errors of models without one observation of the row.
-        """
+        """The penalty of the least leave-one-out error, and these errors."""
         total = float(self.weights.sum())
         shares, roots = self.weights / total, np.sqrt(self.weights)[:, None]
         size = float(self.weights @ (self.gram.diagonal() + self.size))

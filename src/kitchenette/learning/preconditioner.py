@@ -78,21 +78,9 @@ TOO_LARGE = (
 def leverage_scores(rows: FeatureRows, first: FeatureRows, mean: Array) -> Array | None:
     """Numbers that are roughly proportional to the leverages of rows of weight one.
 
-    Takes one pass over the rows.
-
-    Parameters
-    ----------
-    rows : FeatureRows
-        All rows.
-    first : FeatureRows
-        An even sample of them, with their weights.
-    mean : ndarray of shape (n_features,)
-        What is subtracted from the features.
-
-    Returns
-    -------
-    scores : ndarray of shape (n_rows,) or None
-        None if the features of the sample do not vary, or if these numbers overflow.
+    Takes one pass over the rows, after an even sample of them with their weights; the mean is
+    subtracted from the features. None if the features of the sample do not vary, or if these
+    numbers overflow.
     """
     count = min(SCORE_FEATURES, rows.n_features)
     which = np.sort(np.random.default_rng(0).choice(rows.n_features, count, replace=False))
@@ -114,16 +102,10 @@ def leverage_scores(rows: FeatureRows, first: FeatureRows, mean: Array) -> Array
 
 
 def probabilities(scores: Array, weights: Array, count: int) -> Array:
-    """Chances of rows to be drawn, none above one, whose sum is ``count``.
+    """Probabilities of rows to be sampled, none above one, whose sum is ``count``.
 
-    Parameters
-    ----------
-    scores : ndarray of shape (n_rows,)
-        Leverage scores of rows of weight one.
-    weights : ndarray of shape (n_rows,)
-        The weights of the rows, all positive.
-    count : int
-        How many rows are drawn; fewer than there are.
+    The scores are those of rows of weight one, the weights are positive, and there are more
+    rows than ``count``.
     """
     weights = weights / weights.max()
     leverages = scores / scores.max() * weights
@@ -147,7 +129,7 @@ def systematic_sample(probabilities: Array) -> NDArray[np.intp]:
 def gram_of_rows(rows: FeatureRows, mean: Array, factors: Array, dtype: DTypeLike) -> NDArray[Any]:
     """Inner products of centered features, times factors of both rows, in some precision.
 
-    It is computed in blocks, of which two are in memory.
+    It is computed in blocks; two of them are in memory at a time.
     """
     gram = np.empty((rows.n_rows, rows.n_rows), dtype=dtype)
     size = max(1, FEATURE_BYTES // (gram.itemsize * rows.n_features))
@@ -172,16 +154,9 @@ def gram_of_rows(rows: FeatureRows, mean: Array, factors: Array, dtype: DTypeLik
 class SampledRows:
     """Rows of a sample, and the matrix of their scaled and centered features.
 
-    Parameters
-    ----------
-    rows : FeatureRows
-        The sample; rows of weight zero do not count.
-    mean : ndarray of shape (n_features,)
-        The mean of the features of all rows.
-    total : float
-        The weight of all rows.
-    probabilities : ndarray of shape (n_rows,), optional
-        With which probabilities the rows of the sample were drawn; all the same by default.
+    Mean and total are the mean of the features and the weight of all rows. The rows, of which
+    those of weight zero do not count, were sampled with these probabilities, by default equal
+    ones.
     """
 
     def __init__(
@@ -336,17 +311,7 @@ def shifted_factor(
 
 
 class Preconditioner:
-    """The inverse of S' C S + (alpha + unseen) I, where C are factors of the rows.
-
-    Parameters
-    ----------
-    sample : SampledRows
-        The rows S.
-    alpha : float
-        The penalty.
-    curvatures : ndarray of shape (n_rows,), optional
-        The factors; one by default.
-    """
+    """The inverse of S' C S + (alpha + unseen) I; C are factors of the rows, by default one."""
 
     def __init__(self, sample: SampledRows, alpha: float, curvatures: Array | None = None):
         self._sample = sample
@@ -385,13 +350,8 @@ class Preconditioner:
 def sample_size(n_rows: int, n_features: int, *, kept: bool) -> int:
     """How many rows a preconditioner takes.
 
-    Parameters
-    ----------
-    n_rows, n_features : int
-        How many there are.
-    kept : bool
-        Whether the matrix of the sample is computed once, which it is for the squared loss. Others
-        compute it for the curvature at several models.
+    The matrix of the sample is kept for the squared loss. Others compute it for the curvature
+    at several models.
     """
     order = LARGEST_ORDER if n_rows < MANY_ROWS else 2 * LARGEST_ORDER
     if kept and n_features <= min(KEPT_ORDER, np.sqrt(KEPT_COST * n_rows)):

@@ -49,71 +49,40 @@ LEAST_CURVATURE = 1e-3  # of the largest one: rows without curvature would leave
 ROBUST = 1.4826  # the standard deviation of a normal distribution by its median absolute value
 
 
+@dataclass(eq=False)
 class QuasiNewton:
     """A model that improves with every step.
 
-    Its outputs are (z - mean)' W + c; the penalty is alpha / 2 |W|^2.
-
-    Parameters
-    ----------
-    rows : FeatureRows
-        The rows.
-    mean : ndarray of shape (n_features,)
-        The weighted mean of the features.
-    loss : Loss
-        What is minimized.
-    alpha : float
-        The penalty.
-    inverse : callable
-        The preconditioner: approximately the inverse of the matrix of second derivatives.
-    inverse_curvature : float
-        The inverse of the second derivative in the intercept; 0 to keep it as it is.
-    coef, intercept : ndarrays of shape (n_features, n_outputs) and (n_outputs,)
-        Where to start.
-    watched : ndarray of shape (n_rows,), optional
-        Which rows are to be predicted after each step.
-    scale : float, optional
-        The norm of a gradient of which others are fractions; by default that of the first one.
-
-    Attributes
-    ----------
-    coef, intercept : ndarrays
-        The model.
-    objective : float
-        The loss plus the penalty.
-    residual : float
-        The norm of the gradient as a fraction of ``scale``.
-    outputs : ndarray of shape (n_watched, n_outputs)
-        The outputs of the watched rows.
+    Its outputs are (z - mean)' W + c; the penalty is alpha / 2 |W|^2. After each step ``objective``
+    is the loss plus the penalty, and ``outputs`` has the outputs of the watched rows.
     """
 
-    def __init__(
-        self,
-        rows: FeatureRows,
-        mean: Array,
-        loss: Loss,
-        alpha: float,
-        inverse: Callable[[Array], Array],
-        inverse_curvature: float,
-        coef: Array,
-        intercept: Array,
-        watched: NDArray[np.bool_] | None = None,
-        scale: float | None = None,
-    ):
-        self._rows, self._mean, self._loss, self._alpha = rows, mean, loss, alpha
-        self._inverse, self._inverse_curvature, self._watched = inverse, inverse_curvature, watched
+    rows: FeatureRows
+    mean: Array  # the weighted mean of the features
+    loss: Loss
+    alpha: float  # the penalty
+    # the preconditioner: approximately the inverse of the matrix of second derivatives
+    inverse: Callable[[Array], Array]
+    # the inverse of the second derivative in the intercept; 0 to keep it as it is
+    inverse_curvature: float
+    point: Array  # the weights W and, in the last row, the intercept c
+    watched: NDArray[np.bool_] | None = None  # the rows that are predicted after each step
+    # the norm of a gradient of which residuals are fractions; by default that of the first one
+    unit: float | None = None
+
+    def __post_init__(self) -> None:
         self._pairs: deque[tuple[Array, Array, float]] = deque(maxlen=MEMORY)
         self._factor = 1.0
-        self._adopt(np.vstack([coef, intercept]), *self._at(np.vstack([coef, intercept])))
-        self.scale = float(np.linalg.norm(self._gradient)) if scale is None else scale
+        self._adopt(self.point, *self._at(self.point))
+        self.scale = float(np.linalg.norm(self._gradient)) if self.unit is None else self.unit
 
     @property
     def coef(self) -> Array:
-        return self._point[:-1]
+        return self.point[:-1]
 
     @property
     def intercept(self) -> Array:
-        return self._point[-1]
+        return self.point[-1]
 
     @property
     def residual(self) -> float:
@@ -131,14 +100,14 @@ class QuasiNewton:
             return False
         length = 1.0
         for _ in range(HALVINGS):
-            point = self._point + length * direction
+            point = self.point + length * direction
             objective, gradient, outputs = self._at(point)
             if objective <= self.objective + SUFFICIENT * length * slope:
                 break
             length /= 2
         else:
             return False
-        step, change = point - self._point, gradient - self._gradient
+        step, change = point - self.point, gradient - self._gradient
         curvature = float(np.vdot(step, change))
         if curvature > 1e-12 * float(np.linalg.norm(step) * np.linalg.norm(change)):
             self._pairs.append((step, change, 1 / curvature))
@@ -149,17 +118,17 @@ class QuasiNewton:
         return True
 
     def _adopt(self, point: Array, objective: float, gradient: Array, outputs: Array) -> None:
-        self._point, self.objective, self._gradient = point, objective, gradient
+        self.point, self.objective, self._gradient = point, objective, gradient
         self.outputs = outputs
 
     def _at(self, point: Array) -> tuple[float, Array, Array]:
         """The objective, its gradient, and the outputs of the watched rows."""
         W, c = point[:-1], point[-1]
-        found = self._rows.gradient(self._loss, W, c - self._mean @ W, self._watched)
+        found = self.rows.gradient(self.loss, W, c - self.mean @ W, self.watched)
         gradient = np.empty_like(point)
-        gradient[:-1] = found.weights - np.outer(self._mean, found.intercept) + self._alpha * W
-        gradient[-1] = found.intercept if self._inverse_curvature > 0 else 0.0
-        objective = found.loss + self._alpha / 2 * float(np.vdot(W, W))
+        gradient[:-1] = found.weights - np.outer(self.mean, found.intercept) + self.alpha * W
+        gradient[-1] = found.intercept if self.inverse_curvature > 0 else 0.0
+        objective = found.loss + self.alpha / 2 * float(np.vdot(W, W))
         return objective, gradient, found.outputs
 
     def _inverse_hessian(self, gradient: Array) -> Array:
@@ -176,8 +145,8 @@ class QuasiNewton:
 
     def _preconditioned(self, gradient: Array) -> Array:
         found = np.empty_like(gradient)
-        found[:-1] = self._inverse(np.ascontiguousarray(gradient[:-1]))
-        found[-1] = self._inverse_curvature * gradient[-1]
+        found[:-1] = self.inverse(np.ascontiguousarray(gradient[:-1]))
+        found[-1] = self.inverse_curvature * gradient[-1]
         return found
 
 
@@ -245,7 +214,7 @@ class SmoothSolver(IterativeSolver):
         largest = np.abs(self._first_distinct(PILOT_ROWS).columns()).max(axis=0)
         typical = np.where(typical > ROUNDING * largest, typical, np.where(largest > 0, largest, 1))
         scales = np.where(scales > 1e-3 * typical, scales, typical)
-        self.rows = self.rows.with_targets(ScaledTargets(self.rows.coding, scales))
+        self.rows = replace(self.rows, coding=ScaledTargets(self.rows.coding, scales))
         self.training = self.rows.weighted(self.training.weights)
         if self.validation is not None:
             self.validation = self.rows_for_validation()
@@ -390,8 +359,7 @@ class SmoothSolver(IterativeSolver):
             alpha,
             Preconditioner(self.sample, alpha, curvatures),
             inverse_curvature,
-            coef,
-            centered_intercept,
+            np.vstack([coef, centered_intercept]),
             watched,
             self.scale,
         )

@@ -460,16 +460,8 @@ def log_evidence(
 ) -> float:
     """The log marginal likelihood of targets with the maximum likelihood noise variance of each.
 
-    Parameters
-    ----------
-    loss : ndarray of shape (n_targets,)
-        rss + alpha |w|^2 of each target, for weights with a mean of one.
-    log_determinant : float
-        The logarithm of |I + G / alpha|.
-    n_observations : float
-        How many observations the rows stand for.
-    fit_intercept : bool
-        Whether there is an intercept.
+    The losses are rss + alpha |w|^2 for weights with a mean of one, and the determinant is that
+    of I + G / alpha.
     """
     N = n_observations - fit_intercept
     if N <= 0:
@@ -490,27 +482,8 @@ def refined(
 ) -> Array:
     """The solution of (G + alpha I) X = B by preconditioned conjugate gradients.
 
-    Parameters
-    ----------
-    product : callable
-        The product of G and a matrix.
-    alpha : float
-        The penalty.
-    approximate : callable
-        The product of an approximate inverse, which is positive definite, and a matrix.
-    B : ndarray of shape (order, n_columns)
-        The right-hand sides; each column is a problem of its own.
-    X : ndarray of shape (order, n_columns)
-        An approximate solution.
-
-    Returns
-    -------
-    X : ndarray of shape (order, n_columns)
-
-    Warns
-    -----
-    ConvergenceWarning
-        If the residual is still large after 30 steps.
+    The approximate inverse is positive definite, and each column of B is a problem of its own.
+    A ConvergenceWarning says that the residual is still large after 30 steps.
     """
     solver = ConjugateGradients(lambda V: (product(V), V[:0]), B, [alpha], [approximate], X)
     for _ in range(STEPS):

@@ -58,10 +58,6 @@ class TargetCoding:
         """The weights of rows with these encoded targets."""
         return weights
 
-    def with_labels_of(self, y: Any) -> Self:
-        """A coding that knows the labels of some targets as well."""
-        return self
-
     def among(self, classes: Any) -> Self:
         """The coding of these classes."""
         return self
@@ -93,7 +89,7 @@ class NoTargets(TargetCoding):
         """Targets for n_rows rows: a view of one zero, which takes no memory."""
         return np.broadcast_to(np.zeros(1), (n_rows, 1))
 
-    def encoded(self, y: Any) -> tuple[Self, None]:
+    def encoded(self, y: Any, *, extend: bool = False) -> tuple[Self, None]:
         """The coding itself; targets are ignored."""
         return self, None
 
@@ -123,7 +119,7 @@ class NumberCoding(TargetCoding):
         """The coding of a first batch, and its encoded targets."""
         return cls(0).encoded(y)
 
-    def encoded(self, y: Any) -> tuple[Self, Array]:
+    def encoded(self, y: Any, *, extend: bool = False) -> tuple[Self, Array]:
         """The coding of all targets so far, and these ones encoded."""
         given = getattr(y, "dtype", None)
         y = array_of_targets(y)
@@ -216,7 +212,7 @@ class CodeRule:
     seed: int = 0  # the seed of a random code
 
     def codewords(self, n_classes: int) -> NDArray[np.int8] | None:
-        """The codewords of so many classes; None for "onehot"."""
+        """The codewords of ``n_classes`` classes; None for "onehot"."""
         if not isinstance(self.code, str):
             given = OutputCode(self.code)
             if given.n_classes != n_classes:
@@ -244,28 +240,31 @@ class ClassCoding(TargetCoding):
     @classmethod
     def of(cls, y: Any, classes: Any, rule: CodeRule) -> tuple[Self, NDArray[np.intp]]:
         """The coding of a first batch, and its encoded targets; labels may be known before."""
-        y = checked_labels(y)
-        classes = np.unique(y) if classes is None else classes
+        labels, places = np.unique(checked_labels(y), return_inverse=True)
+        classes = labels if classes is None else classes
         if classes.size < 2:
             raise ValueError(
                 "KernelClassifier needs rows of at least two classes; the data has one "
                 f"class: {classes.tolist()}."
             )
         coding = cls(classes, rule, rule.codewords(classes.size))
-        return coding, coding._places(y)
+        return coding, coding._numbers(labels)[places]
 
-    def encoded(self, y: Any) -> tuple[Self, NDArray[np.intp]]:
-        """The coding itself, and targets encoded; labels must be known."""
-        return self, self._places(checked_labels(y))
+    def encoded(self, y: Any, *, extend: bool = False) -> tuple[Self, NDArray[np.intp]]:
+        """The coding, and targets encoded; labels must be known, unless it is to be extended."""
+        labels, places = np.unique(checked_labels(y), return_inverse=True)
+        coding = self.among(union_of_classes(self.classes, labels)) if extend else self
+        return coding, coding._numbers(labels)[places]
 
-    def _places(self, y: NDArray[Any]) -> NDArray[np.intp]:
-        unknown = np.setdiff1d(y, self.classes)
+    def _numbers(self, labels: NDArray[Any]) -> NDArray[np.intp]:
+        """The numbers of the classes that these labels are."""
+        unknown = np.setdiff1d(labels, self.classes)
         if unknown.size:
             raise ValueError(
                 f"y has labels that are not among the classes: {unknown[:5].tolist()}; the "
                 f"classes are {self.classes.tolist()}."
             )
-        return np.searchsorted(self.classes, y)
+        return np.searchsorted(self.classes, labels)
 
     def columns(self, targets: NDArray[Any]) -> Array:
         return (targets[:, None] == np.arange(self.classes.size)).astype(np.float64)
@@ -292,12 +291,6 @@ class ClassCoding(TargetCoding):
         found = compute_class_weight(given, classes=present, y=labels)
         factors = found[np.searchsorted(present, labels)]
         return factors if weights is None else factors * weights
-
-    def with_labels_of(self, y: Any) -> Self:
-        labels = np.empty(0) if y is None else with_one_type(array_of_targets(y))
-        if not labels.size:
-            return self
-        return self.among(union_of_classes(self.classes, labels_among(labels.ravel())))
 
     def among(self, classes: NDArray[Any] | None) -> Self:
         if classes is None or classes is self.classes or np.array_equal(classes, self.classes):
@@ -425,7 +418,7 @@ def checked_labels(y: Any) -> NDArray[Any]:
 
 
 def with_one_type(labels: Any) -> Any:
-    """Labels, of which Python objects are numbers or strings, but not both.
+    """Labels, where Python objects are numbers or strings, but not both.
 
     Objects that are numbers or booleans become an array of their own type, as those of a list do.
     """

@@ -19,6 +19,7 @@ from kitchenette.sketching.random import Stream
 TOLERANCE = 1e-7  # the relative truncation error
 MOST_TERMS = 500  # a feature of degree n has a relative variance of up to 3^n
 TERMS_LOOKED_AT = 20 * MOST_TERMS  # the number of terms summed of an infinite series
+PAIR_ROWS = 256  # rows of a sample whose pairs estimate the variance of each degree
 MOST_COEFFICIENTS = 10**7  # the longest finite series
 
 Array = NDArray[np.float64]
@@ -116,6 +117,11 @@ def draw_degrees(probabilities: Array, n_features: int, seed: int) -> NDArray[np
     return np.minimum(
         np.searchsorted(np.cumsum(probabilities), u, side="right"), probabilities.size - 1
     )
+
+
+def rows_of_pairs(sample: Any, seed: int) -> Any:
+    """Rows of a sample whose pairs estimate the variance of each degree."""
+    return sample[Stream(seed, "pairs").sample(sample.shape[0], PAIR_ROWS)]
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,10 +20,9 @@ from kitchenette.kernels import (
     RadialSpectrum,
     SphericalPolynomial,
 )
-from kitchenette.maps.degrees import check_counts
+from kitchenette.maps.degrees import check_counts, rows_of_pairs
 from kitchenette.maps.fourier import FourierMap, FourierSpecification
 from kitchenette.maps.registry import check_supported, register_map
-from kitchenette.maps.series import PAIR_ROWS
 from kitchenette.maps.spherical import (
     check_terms,
     check_unit_rows,
@@ -45,6 +44,7 @@ from kitchenette.sketching.structured import (
     draw_orthogonal,
     padded_block,
     whole_tiles,
+    zero_padded,
 )
 
 DRAW: dict[str, Any] = {
@@ -158,13 +158,9 @@ class FastfoodSpecification(FourierSpecification):
         t = self.template_spread
         assert t is not None
         squares = np.square(self.lengths(directions) * directions.row_lengths())
-        terms = np.zeros_like(directions.scales)
-        terms[: self.n_frequencies] = (
-            t / (4 * (1 - t)) * squares
-            + self.n_columns / 4 * np.log1p(-t)
-            + 0.5 * np.log(self.n_components)
-        )
-        return terms
+        terms = t / (4 * (1 - t)) * squares + self.n_columns / 4 * np.log1p(-t)
+        terms += 0.5 * np.log(self.n_components)
+        return zero_padded(terms, directions.scales.size, directions.scales.dtype)
 
     # ------------------------------------------------------------ files of unknown origin
 
@@ -377,9 +373,8 @@ class Fastfood(FourierMap):
         if isinstance(kernel, DotProductKernel | SphericalPolynomial):
             if needs_unit_rows(kernel):
                 check_unit_rows(kernel, sample)
-            rows = sample[Stream(seed, "pairs").sample(sample.shape[0], PAIR_ROWS)]
             block = padded_block(sphere(kernel, n_columns))
-            counts, expected = choose_counts(kernel, n, block, rows, seed)
+            counts, expected = choose_counts(kernel, n, block, rows_of_pairs(sample, seed), seed)
         elif self.features == "local":
             spread = self.template_spread
             spread = best_spread(kernel, sample) if spread is None else float(spread)

@@ -16,6 +16,7 @@ from kitchenette.maps.base import KernelMap, check_resolved
 from kitchenette.parameters import check_choice
 from kitchenette.sketching.random import Stream
 from kitchenette.sketching.specification import Specification
+from kitchenette.sketching.structured import zero_padded
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -52,9 +53,7 @@ class FourierSpecification(Specification):
         if self.features == "sincos":
             unpaired = float(offsets[0]) if offsets.size else 0.0
             return _core.Nonlinearity("sincos", amplitude, unpaired_offset=unpaired)
-        terms = np.zeros(n_padded, dtype=dtype)
-        terms[: offsets.size] = offsets
-        return _core.Nonlinearity("offset", amplitude, terms=terms)
+        return _core.Nonlinearity("offset", amplitude, terms=zero_padded(offsets, n_padded, dtype))
 
     def inverse_scale(self) -> NDArray[np.float64]:
         """One over the length scale, a scalar or one per column."""

@@ -35,18 +35,19 @@ from kitchenette.maps.degrees import (
     draw_degrees,
     geometric_probabilities,
     optimal_counts,
+    rows_of_pairs,
 )
 from kitchenette.maps.fastfood import Fastfood
 from kitchenette.maps.fourier import FourierMap
 from kitchenette.maps.kitchen_sinks import RandomKitchenSinks
 from kitchenette.maps.protocol import fit_map, specification_of
 from kitchenette.maps.registry import check_supported, register_map
-from kitchenette.maps.series import PAIR_ROWS, SeriesMap, SeriesSpecification, check_range
+from kitchenette.maps.series import SeriesMap, SeriesSpecification, check_range
 from kitchenette.maps.tensor_sketch import TensorSketch
 from kitchenette.parameters import check_choice
 from kitchenette.sketching.combinations import ColumnProducts, concatenate
 from kitchenette.sketching.dense import PANEL
-from kitchenette.sketching.gaussian_products import draw_gaussian_products
+from kitchenette.sketching.gaussian_products import GaussianProducts
 from kitchenette.sketching.operators import Operator, affine
 from kitchenette.sketching.products import (
     draw_hadamard_products,
@@ -59,7 +60,7 @@ from kitchenette.sketching.structured import padded_block, whole_tiles
 DRAW: dict[str, Any] = {
     "hadamard": draw_hadamard_products,
     "rademacher": draw_rademacher_products,
-    "gaussian": draw_gaussian_products,
+    "gaussian": GaussianProducts,
 }
 PILOT_COLUMNS = 1024  # columns that estimate the second moment of a user's inner map
 
@@ -398,8 +399,7 @@ class RandomMaclaurin(SeriesMap):
         )
         check_room(chosen)
         if self.degrees == "optimal":
-            rows = sample[Stream(seed, "pairs").sample(sample.shape[0], PAIR_ROWS)]
-            counts, expected = self._best_counts(chosen, inner, rows)
+            counts, expected = self._best_counts(chosen, inner, rows_of_pairs(sample, seed))
             chosen = replace(chosen, counts=counts, expected=expected)
         if inner is None:
             return chosen

@@ -23,7 +23,6 @@ from kitchenette.maps.degrees import (
 )
 from kitchenette.sketching.specification import Specification
 
-PAIR_ROWS = 256  # rows of a sample whose pairs estimate the variance of each degree
 ACCEPTED_SHARE = 1000 * TOLERANCE  # the truncation error above which longer rows are warned of
 
 

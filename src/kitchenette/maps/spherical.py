@@ -30,6 +30,7 @@ from kitchenette.maps.degrees import (
     moments_of,
     optimal_counts,
 )
+from kitchenette.sketching.structured import zero_padded
 
 MOST_DEGREES = 1024  # up to this degree the cost of an expansion is negligible
 UNIT_TOLERANCE = 1e-4  # accepted deviation of a squared norm from one
@@ -52,14 +53,10 @@ class PolynomialFeatures:
 
     def nonlinearity(self, padded: int, dtype: DTypeLike) -> _core.Nonlinearity:
         """The native function that is applied to ``padded`` projections."""
-        degrees = np.zeros(padded, dtype=np.int32)
-        degrees[: self.degrees.size] = self.degrees
-        terms = np.zeros(padded, dtype=dtype)
-        terms[: self.weights.size] = self.weights
         return _core.Nonlinearity(
             "power",
-            terms=terms,
-            degrees=degrees,
+            terms=zero_padded(self.weights, padded, dtype),
+            degrees=zero_padded(self.degrees, padded, np.int32),
             leading=self.leading.astype(dtype),
             trailing=self.trailing.astype(dtype),
             row_power=self.row_power,

@@ -13,9 +13,9 @@ from sklearn.utils.extmath import safe_sparse_dot
 
 from kitchenette.files.registry import storable
 from kitchenette.kernels import DotProductKernel, Exponential, Gaussian, Kernel, Polynomial
-from kitchenette.maps.degrees import Moments, cut_series, moments_of, optimal_counts
+from kitchenette.maps.degrees import Moments, cut_series, moments_of, optimal_counts, rows_of_pairs
 from kitchenette.maps.registry import check_supported, register_map
-from kitchenette.maps.series import PAIR_ROWS, SeriesMap, SeriesSpecification, check_range
+from kitchenette.maps.series import SeriesMap, SeriesSpecification, check_range
 from kitchenette.parameters import check_choice, check_count
 from kitchenette.sketching.combinations import (
     Constants,
@@ -67,10 +67,7 @@ class TensorSketchSpecification(SeriesSpecification):
         return function_of(self.kernel)
 
     def largest_argument(self, rows: Any) -> float:
-        scales = self.inverse_scales()
-        if (scales == 1).all():
-            return largest_squared_norm(rows)
-        return float(squared_norms(rows, scales).max(initial=0.0))
+        return _largest(rows, self.inverse_scales())
 
     def inverse_scales(self) -> NDArray[np.float64]:
         """One over the length scales of a Gaussian kernel; ones for other kernels."""
@@ -345,10 +342,9 @@ class TensorSketch(SeriesMap):
     def observe(self, rows: Any) -> float:
         """The largest |x|^2; if a Gaussian has several length scales, of the scaled rows."""
         scale = getattr(self.kernel, "length_scale", 1.0)
-        if isinstance(scale, str) or np.ndim(scale) == 0:
-            return largest_squared_norm(rows)
-        inverse = np.broadcast_to(1 / np.asarray(scale, dtype=np.float64), rows.shape[1])
-        return float(squared_norms(rows, inverse).max(initial=0.0))
+        single = isinstance(scale, str) or np.ndim(scale) == 0
+        inverse = 1.0 if single else 1 / np.asarray(scale, dtype=np.float64)
+        return _largest(rows, np.broadcast_to(inverse, rows.shape[1]))
 
     def choose(
         self, sample: Any, seed: int, sample_weight: Any = None, observed: Any = None
@@ -364,7 +360,7 @@ class TensorSketch(SeriesMap):
             largest = largest / float(scale) ** 2
         series = cut_series(function_of(kernel), largest)
         check_range(kernel, series, sample.dtype)
-        rows = sample[Stream(seed, "pairs").sample(sample.shape[0], PAIR_ROWS)]
+        rows = rows_of_pairs(sample, seed)
         gaussian = isinstance(kernel, Gaussian)
         moments = _moments(series.degrees, rows, scale, series.largest, gaussian)
         counts, expected = optimal_counts(series.terms, moments, int(self.n_components), seed)
@@ -386,6 +382,13 @@ def hash_functions(sketch: Sketch) -> tuple[NDArray[np.int32], NDArray[np.int8]]
         draw_buckets(sketch.degree, n_inputs, sketch.size, sketch.seed),
         draw_signs(sketch.degree, n_inputs, sketch.seed),
     )
+
+
+def _largest(rows: Any, column_scales: NDArray[np.float64]) -> float:
+    """The largest |x|^2 of rows with scaled columns."""
+    if (column_scales == 1).all():
+        return largest_squared_norm(rows)
+    return float(squared_norms(rows, column_scales).max(initial=0.0))
 
 
 def function_of(kernel: Kernel) -> DotProductKernel:

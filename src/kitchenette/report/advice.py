@@ -13,20 +13,7 @@ OTHERS = ("linear", "trees", "exact kernel")  # families that maps are compared 
 
 
 def recommended(measurements: Sequence[Measurement], maps: Sequence[str]) -> Measurement:
-    """The smallest and then quickest of the maps whose error is as good as the best.
-
-    Parameters
-    ----------
-    measurements : sequence of Measurement
-        All models.
-    maps : sequence of str
-        The names of the maps.
-
-    Returns
-    -------
-    measurement : Measurement
-        One of them.
-    """
+    """The smallest and then fastest of the maps with these names whose error is near the best."""
     candidates = [row for row in measurements if row.family in maps and row.error is not None]
     if not candidates:
         raise ValueError("No map could be fitted on these data.")
@@ -43,26 +30,9 @@ def advised(
     task: str,
     model: Any,
 ) -> tuple[str, ...]:
-    """Sentences: the recommendation, and how it compares with the other models.
+    """Sentences: the recommended map, and how it compares with the other models.
 
     The first one names another model before the map if that has a lower error by more than chance.
-
-    Parameters
-    ----------
-    measurements : sequence of Measurement
-        All models.
-    best : Measurement
-        The recommended map.
-    maps : sequence of str
-        The names of the maps.
-    task : {"classification", "regression"}
-        What is predicted.
-    model : KernelClassifier or KernelRegressor
-        The recommended model.
-
-    Returns
-    -------
-    sentences : tuple of str
     """
     rows = [row for row in measurements if row.family in maps and row.error is not None]
     lowest, automatic = min(rows, key=_error), best.family == "AutoMap"
@@ -75,7 +45,7 @@ def advised(
             f"{best.name}"
         )
     sentences = [
-        f"{take}: its error on the test rows is {of_error(best, task)}, it learns in "
+        f"{take}: its error on the test rows is {of_error(best, task)}, it is fitted in "
         f"{of_seconds(best.fit_seconds)} and predicts a row in {of_seconds(best.predict_seconds)}, "
         f"and the model takes {of_bytes(best.model_bytes)}.",
         f"In Python it is `{in_python(model)}`, after `{imports_of(model)}`"
@@ -93,16 +63,7 @@ def advised(
 
 
 def in_python(model: Any) -> str:
-    """The call that makes a model.
-
-    Parameters
-    ----------
-    model : KernelClassifier or KernelRegressor
-        With a map of this package, or a pipeline that ends with one.
-
-    Returns
-    -------
-    call : str
+    """The call that makes a model with a map of this package, or a pipeline that ends with one.
 
     Examples
     --------
@@ -122,17 +83,7 @@ def in_python(model: Any) -> str:
 
 
 def imports_of(model: Any) -> str:
-    """The statements that import what the call of `in_python` names.
-
-    Parameters
-    ----------
-    model : KernelClassifier or KernelRegressor
-        With a map of this package, or a pipeline that ends with one.
-
-    Returns
-    -------
-    statements : str
-        With semicolons between them.
+    """The statements that import what the call of `in_python` names, separated by semicolons.
 
     Examples
     --------
@@ -176,9 +127,9 @@ def _beside(row: Measurement, best: Measurement, task: str) -> str:
     difference = _error(row) - _error(best)
     fewer = row.n_rows < best.n_rows
     if (fewer or row.unfinished) and difference >= -_noise(row, best):
-        # Less than all rows or rounds: that it is no better says nothing of what it could be.
-        return f"{_subject(row)} has {costs}; that is no verdict, as it has not learned " + (
-            f"all {best.n_rows:,} rows." if fewer else "all rounds."
+        # With all rows or rounds it could be better.
+        return f"{_subject(row)} has {costs}; that is no verdict, as it was not fitted " + (
+            f"to all {best.n_rows:,} rows." if fewer else "with all rounds."
         )
     verdict = (
         "as good as"

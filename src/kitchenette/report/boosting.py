@@ -22,15 +22,7 @@ LEAF_PENALTY = 0.1
 def installed(*, sparse: bool = False) -> tuple[str, ...]:
     """The libraries of gradient-boosted trees that are installed.
 
-    Parameters
-    ----------
-    sparse : bool, default=False
-        Only those that take sparse rows.
-
-    Returns
-    -------
-    names : tuple of str
-        Some of "LightGBM", "XGBoost" and "HistGradientBoosting".
+    If ``sparse``, only those that take sparse rows.
 
     Examples
     --------
@@ -47,26 +39,9 @@ def boosted(
 ) -> Any:
     """Gradient-boosted trees of a library: its defaults, without early stopping.
 
-    Early stopping is off because it ends after a few rounds on some data: after 11 on covtype, with
-    half as many errors more as all 100 have.
-
-    Parameters
-    ----------
-    library : {"LightGBM", "XGBoost", "HistGradientBoosting"}
-        One of those that are installed.
-    task : {"classification", "regression"}
-        What the trees predict.
-    n_targets : int, default=1
-        The number of targets of a regression.
-    seed : int, default=0
-        The seed of the trees.
-    rounds : int, default=100
-        The number of rounds, with a tree for each class in each of them.
-
-    Returns
-    -------
-    model : estimator
-        Not fitted. Labels may be of any kind, and columns of a data frame categorical.
+    Early stopping is off because it ends after a few rounds on some data: after 11 on covtype,
+    with half as many errors more as all 100 have. There is a tree for each class in each round.
+    Labels may be of any kind, and columns of a data frame categorical.
 
     Examples
     --------
@@ -114,17 +89,7 @@ def boosted(
 class Relabeled(ClassifierMixin, BaseEstimator):
     """A classifier of the numbers 0, 1, ... for labels of any kind.
 
-    XGBoost takes no other labels.
-
-    Parameters
-    ----------
-    classifier : estimator
-        A classifier of such numbers.
-
-    Attributes
-    ----------
-    classes_ : ndarray
-        The labels.
+    XGBoost does not accept other labels.
     """
 
     def __init__(self, classifier: Any) -> None:
@@ -151,12 +116,8 @@ def _for_targets(model: Any, n_targets: int) -> Any:
 class Rescaled(RegressorMixin, BaseEstimator):
     """A regressor of targets of mean 0 and variance 1.
 
-    LightGBM and XGBoost have targets in float32, which would round those that are far from zero.
-
-    Parameters
-    ----------
-    regressor : estimator
-        A regressor of such targets.
+    LightGBM and XGBoost have targets in float32, which would round those that are far from
+    zero.
     """
 
     def __init__(self, regressor: Any) -> None:

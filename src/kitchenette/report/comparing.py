@@ -321,7 +321,7 @@ class _Contest:
         if not whole:
             self.keep(extrapolation(found, n_rows, f"{name} on all rows", power))
             self.left_out.append(
-                f"{name.capitalize()} on all rows: learned from {last.n_rows:,} of {n_rows:,}; the "
+                f"{name.capitalize()} on all rows: fitted to {last.n_rows:,} of {n_rows:,}; the "
                 "figures for all of them are extrapolated."
             )
 
@@ -367,21 +367,7 @@ def extrapolation(
 ) -> Measurement:
     """Times and sizes of a model for more rows, extrapolated from those for fewer.
 
-    Parameters
-    ----------
-    found : sequence of Measurement
-        Of the same model with increasing numbers of rows.
-    n_rows : int
-        The number of rows to extrapolate to.
-    name : str
-        The name of the result.
-    power : float, default=2
-        The growth of the time, as a power of the number of rows, if there is only one measurement.
-
-    Returns
-    -------
-    measurement : Measurement
-        Marked as extrapolated, without an error.
+    If there is only one measurement, times grow with this power of the number of rows.
 
     Examples
     --------
@@ -505,22 +491,7 @@ def _predictions(model: Any, X: Any, y: NDArray[Any], task: str) -> dict[str, An
 def reliability(
     probabilities: NDArray[Any], classes: NDArray[Any], targets: NDArray[Any]
 ) -> Reliability:
-    """The accuracy of predicted classes in bins of their probability.
-
-    Parameters
-    ----------
-    probabilities : ndarray of shape (n_rows, n_classes)
-        As `predict_proba` returns them.
-    classes : ndarray of shape (n_classes,)
-        The labels.
-    targets : ndarray of shape (n_rows,)
-        The true labels.
-
-    Returns
-    -------
-    reliability : Reliability
-        For bins of equal width that contain rows.
-    """
+    """The accuracy of predicted classes in bins of equal width of their probability."""
     sure = probabilities.max(axis=1)
     right = classes[probabilities.argmax(axis=1)] == targets
     least = 1 / classes.size

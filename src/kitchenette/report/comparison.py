@@ -20,7 +20,7 @@ class Measurement:
     family : str
         The name of the map, or "exact kernel", "trees", "linear" or "trivial".
     n_rows : int
-        The number of rows that it learned from.
+        The number of its training rows.
     n_components : int or None
         The number of features of a map.
     error : float or None

@@ -95,17 +95,8 @@ def exact(task: str, n_targets: int, sparse: bool = False) -> Any:
 def map_error(feature_map: Any, X: NDArray[Any]) -> float | None:
     """The error of the inner products of a fitted map, relative to the exact kernel's.
 
-    Parameters
-    ----------
-    feature_map : fitted map or pipeline
-        One of `MAPS`.
-    X : ndarray of shape (n_rows, n_columns)
-        Some rows; the matrix of all pairs is computed.
-
-    Returns
-    -------
-    error : float or None
-        Root mean square error over root mean square; None if the kernel is not known.
+    It is the root mean square error over the root mean square for all pairs of the rows; None
+    if the kernel is not known.
     """
     if hasattr(feature_map, "steps"):
         kernel, rows = getattr(feature_map[-1], "kernel_", None), feature_map[:-1].transform(X)

@@ -16,19 +16,7 @@ RARE = 0.02  # share of a class below which it is called rare
 
 
 def described_columns(X: Any, names: Sequence[str] | None) -> tuple[ColumnSummary, ...]:
-    """The columns of rows.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n_rows, n_columns)
-        Rows.
-    names : sequence of str or None
-        The names of the columns; None numbers them.
-
-    Returns
-    -------
-    columns : tuple of ColumnSummary
-        Empty for sparse rows, which may have any number of columns.
+    """The columns of an array; none for sparse rows, which may have any number of columns.
 
     Examples
     --------

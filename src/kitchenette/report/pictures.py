@@ -18,39 +18,17 @@ LONGEST_LABEL = 28  # characters of a bar's label, so that bars keep half of the
 
 @dataclass(frozen=True)
 class Series:
-    """Points with a name.
-
-    Attributes
-    ----------
-    name : str
-        For the legend.
-    points : sequence of (float, float)
-        Their places.
-    style : int
-        The number of the color and of the shape, from 0 to 7.
-    joined : bool
-        Whether lines join the points.
-    """
+    """Points with a name, for the legend."""
 
     name: str
     points: Sequence[tuple[float, float]]
-    style: int
-    joined: bool = False
+    style: int  # the number of the color and of the shape, from 0 to 7
+    joined: bool = False  # by lines
 
 
 @dataclass(frozen=True)
 class Axis:
-    """The scale of an axis, from values to pixels.
-
-    Attributes
-    ----------
-    low, high : float
-        The values at its ends.
-    start, end : float
-        Their pixels.
-    logarithmic : bool
-        Whether equal factors have equal distances.
-    """
+    """The scale of an axis, from values between low and high to pixels from start to end."""
 
     low: float
     high: float

@@ -43,32 +43,15 @@ KERNELS: dict[str, ShiftInvariantKernel] = {
 
 @dataclass(frozen=True)
 class FourierCandidate:
-    """Cosines and sines of weighted columns.
+    """Cosines and sines of weighted columns."""
 
-    Attributes
-    ----------
-    kernel : ShiftInvariantKernel
-        The kernel, with a length scale of one.
-    scales : ColumnScales
-        How columns are brought to comparable sizes.
-    weights : ndarray of shape (n_columns,)
-        The weight of each column.
-    width : float
-        The length scale, in units of the median distance of weighted rows.
-    unit : float
-        This median distance.
-    steps : int
-        How often the weights were learned.
-    mixing : ndarray of shape (n_columns, n_columns) or None
-        A linear map of the weighted columns; None leaves them as they are.
-    """
-
-    kernel: ShiftInvariantKernel
-    scales: ColumnScales
-    weights: Array
-    width: float
-    unit: float
-    steps: int = 0
+    kernel: ShiftInvariantKernel  # the kernel, with a length scale of one
+    scales: ColumnScales  # how columns are brought to comparable sizes
+    weights: Array  # the weight of each column
+    width: float  # the length scale, in units of the median distance of weighted rows
+    unit: float  # this median distance
+    steps: int = 0  # how often the weights were learned
+    # A linear map of the weighted columns; None leaves them as they are
     mixing: Array | None = None
 
     @property

@@ -34,35 +34,17 @@ EPS = {name: float(np.finfo(name).eps) for name in ("float32", "float64")}
 
 @dataclass(frozen=True)
 class ColumnScales:
-    """One way to scale columns; prepared columns are about centered.
+    """One way to scale columns; prepared columns are about centered."""
 
-    Attributes
-    ----------
-    name : {"common", "columns", "compressed", "ranks"}
-        "common": the same factor for all columns. "columns": each column is divided by its
-        spread. "compressed": the inverse hyperbolic sine of that, which is linear near the median
-        and logarithmic far away. "ranks": the part of the rows that are smaller.
-    spread : ndarray of shape (n_columns,)
-        The spread of each column after scaling; zero for constant columns.
-    offset, factor : ndarray of shape (n_columns,) or None
-        For "common" and "columns": (x - offset) * factor.
-    knots, values : tuple of ndarray or None
-        For "compressed" and "ranks": the piecewise linear functions, with knots beyond the data.
-    rows : ndarray or CSR matrix of float32
-        The rows of the sample after scaling.
-    before : Substitute or None
-        What is done to the columns before they are scaled.
-    """
-
+    # "common": the same factor for all columns. "columns": each column is divided by its spread.
+    # "compressed": the inverse hyperbolic sine of that, which is linear near the median and
+    # logarithmic far away. "ranks": the part of the rows that are smaller.
     name: str
-    spread: Array
-    offset: Array | None = None
-    factor: Array | None = None
-    knots: tuple[Array, ...] | None = None
-    values: tuple[Array, ...] | None = None
-    outside: tuple[int, ...] = ()
-    rows: Any = field(default=None, repr=False)
-    before: Substitute | None = None
+    spread: Array  # the spread of each column after scaling; zero for constant columns
+    # The functions of the columns; those of "compressed" and "ranks" have knots beyond the data
+    scaling: ColumnAffine | PiecewiseLinear
+    rows: Any = field(default=None, repr=False)  # the rows of the sample after scaling
+    before: Substitute | None = None  # what is done to the columns before they are scaled
 
     def weighted(self, weights: Array) -> Any:
         """The rows of the sample after scaling and weighting, in float32."""
@@ -73,35 +55,18 @@ class ColumnScales:
 
     def preparation(self, weights: Array) -> Preparation:
         """The scaled columns times these weights; a weight of zero ignores a column."""
-        scaling = self._scaling(weights)
+        scaling: Preparation
+        if isinstance(self.scaling, ColumnAffine):
+            scaling = ColumnAffine.of(self.scaling.offset, self.scaling.factor * weights)
+        else:
+            of_knots = np.repeat(weights, np.diff(self.scaling.starts))
+            limits = {name: getattr(self.scaling, name) for name in ("below", "at", "above")}
+            scaling = replace(self.scaling, **{k: of_knots * v for k, v in limits.items()})
         return scaling if self.before is None else Sequence.of(self.before, scaling)
-
-    def _scaling(self, weights: Array) -> Preparation:
-        if self.knots is None:
-            assert self.offset is not None
-            assert self.factor is not None
-            return ColumnAffine.of(self.offset, self.factor * weights)
-        assert self.values is not None
-        weighted = [value * weight for value, weight in zip(self.values, weights, strict=True)]
-        return PiecewiseLinear.of(self.knots, weighted, outside=self.outside)
 
 
 def column_scales(name: str, rows: Any, before: Substitute | None = None) -> ColumnScales:
-    """The scales of this name for a sample of rows, dense or CSR.
-
-    Parameters
-    ----------
-    name : {"common", "columns", "compressed", "ranks"}
-        The kind of scales.
-    rows : ndarray or CSR matrix
-        The sample.
-    before : Substitute, optional
-        What is done to dense rows first.
-
-    Returns
-    -------
-    scales : ColumnScales
-    """
+    """The scales of this name for a sample of rows, after what is done to dense rows before."""
     if sp.issparse(rows):
         scales = _sparse_scales(name, rows)
         scaled = scales.preparation(np.ones(rows.shape[1])).prepared(rows)
@@ -117,7 +82,7 @@ def _dense_scales(name: str, rows: Any) -> ColumnScales:
     rows = rows.astype(np.float64)
     if name in ("common", "columns"):
         return _affine_scales(name, spread, np.median(rows, axis=0))
-    varying, knots, values, outside = spread > 0, [], [], []
+    knots, values, outside = [], [], []
     for column, unit in zip(rows.T, spread, strict=True):
         x, y = (_compressed if name == "compressed" else _ranked)(column, bool(unit > 0))
         inside = np.interp(column, x, y)
@@ -129,13 +94,8 @@ def _dense_scales(name: str, rows: Any) -> ColumnScales:
         outside.append((wider.size - x.size) // 2)
         knots.append(wider)
         values.append(y)
-    return ColumnScales(
-        name,
-        varying.astype(float),
-        knots=tuple(knots),
-        values=tuple(values),
-        outside=tuple(outside),
-    )
+    functions = PiecewiseLinear.of(knots, values, outside=outside)
+    return ColumnScales(name, (spread > 0).astype(float), functions)
 
 
 def _sparse_scales(name: str, rows: Any) -> ColumnScales:
@@ -152,10 +112,11 @@ def _affine_scales(name: str, spread: Array, offset: Array) -> ColumnScales:
     """Factors that bring the spread of all columns together, or that of each of them, to one."""
     varying = spread > 0
     if name != "common":
-        return ColumnScales(name, varying.astype(float), offset, _inverse(spread))
+        scaling = ColumnAffine.of(offset, _inverse(spread))
+        return ColumnScales(name, varying.astype(float), scaling)
     # One spread for all columns, so that weights are of order one in any unit.
     unit = _root_mean_square(spread[varying]) if varying.any() else 1.0
-    return ColumnScales(name, spread / unit, offset, varying / unit)
+    return ColumnScales(name, spread / unit, ColumnAffine.of(offset, varying / unit))
 
 
 def _root_mean_square(numbers: Array) -> float:
@@ -183,17 +144,7 @@ def robust_spread(rows: NDArray[Any]) -> Array:
 
 
 def too_small_columns(rows: Any) -> NDArray[np.intp]:
-    """The columns that vary, but by so little that `ColumnScales` takes them for constant.
-
-    Parameters
-    ----------
-    rows : ndarray or CSR matrix
-        A sample.
-
-    Returns
-    -------
-    columns : ndarray of int
-    """
+    """The columns that vary, but by so little that `ColumnScales` takes them for constant."""
     size = abs(rows).max(axis=0)
     size = size.toarray().ravel() if sp.issparse(size) else size
     small = np.flatnonzero((size > 0) & (size < LARGEST_TINY))
@@ -276,25 +227,13 @@ def _ranked(column: Array, varies: bool) -> tuple[Array, Array]:
 
 @dataclass(frozen=True)
 class Placeholders:
-    """Placeholders of some columns, with the range of the other numbers there.
-
-    Attributes
-    ----------
-    n_columns : int
-        The number of all columns.
-    columns : ndarray of int
-        The columns that have one.
-    values : ndarray
-        The placeholder of each of them.
-    low, high : ndarray
-        The smallest and the largest other number.
-    """
+    """Placeholders of some columns, with the range of the other numbers there."""
 
     n_columns: int
-    columns: NDArray[np.int64]
-    values: Array
-    low: Array
-    high: Array
+    columns: NDArray[np.int64]  # the columns that have one
+    values: Array  # the placeholder of each of them
+    low: Array  # the smallest other number
+    high: Array  # the largest one
 
     def moved(self) -> tuple[Substitute, Substitute]:
         """The substitution by numbers below the others, and by numbers above them."""
@@ -316,15 +255,6 @@ def find_placeholders(rows: Any) -> Placeholders | None:
     A placeholder is the smallest or the largest number of a column, many rows have it, and it is
     far from the others. Where these are too few to tell, a number is a placeholder if it is one in
     most columns of which it is the smallest or largest number and that can tell.
-
-    Parameters
-    ----------
-    rows : ndarray or CSR matrix of shape (n_rows, n_columns)
-        The sample.
-
-    Returns
-    -------
-    placeholders : Placeholders or None
     """
     if sp.issparse(rows):
         return None
@@ -346,16 +276,10 @@ def find_placeholders(rows: Any) -> Placeholders | None:
 
 
 def _end(column: Array, largest: bool) -> tuple[float, float, float, float]:
-    """The smallest or largest number of a column, and whether it may be a placeholder.
+    """The smallest or largest number of a column, the range of the others, and if it is far.
 
-    Returns
-    -------
-    value : float
-        The number.
-    low, high : float
-        The range of the others; infinite if too few rows have the number, or all of them.
-    far : float
-        1 if it is far from the others, 0 if not, and NaN where they are too few to tell.
+    The range is infinite if too few rows have the number, or all of them. Far is 1 or 0, and NaN
+    where the others are too few to tell.
     """
     value = column.max() if largest else column.min()
     others = column[column != value]

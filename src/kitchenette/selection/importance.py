@@ -50,20 +50,8 @@ def squared_derivatives(
 ) -> Array:
     """The average square of each partial derivative, summed over the targets.
 
-    Parameters
-    ----------
-    specification : FourierSpecification
-        The features, cosines and sines of projections. An odd last feature, which has no sine, is
-        ignored.
-    statistics : LeastSquares
-        The statistics of these features; the average is over their rows.
-    coef : ndarray of shape (n_features, n_targets)
-        The weights of the features.
-
-    Returns
-    -------
-    squares : ndarray of shape (n_columns,)
-        The diagonal of the average outer product of gradients.
+    It is the diagonal of `gradient_outer_product`. An odd last feature, which has no sine, is
+    ignored.
     """
     return mean_squared_derivatives(specification, [(statistics, coef)])
 
@@ -71,19 +59,7 @@ def squared_derivatives(
 def mean_squared_derivatives(
     specification: FourierSpecification, models: list[tuple[LeastSquares, Array]]
 ) -> Array:
-    """The mean of `squared_derivatives` of several models of the same features.
-
-    Parameters
-    ----------
-    specification : FourierSpecification
-        The features.
-    models : list of pairs
-        Statistics and weights of each model.
-
-    Returns
-    -------
-    squares : ndarray of shape (n_columns,)
-    """
+    """The mean of `squared_derivatives` of several models of the same features."""
     W, squares = _frequencies(specification), np.zeros(specification.n_columns)
     size = max(1, COLUMN_NUMBERS // max(1, W.shape[0]))
     for statistics, coef in models:
@@ -99,16 +75,7 @@ def gradient_outer_product(
 ) -> Array:
     """The average outer product of gradients, summed over the targets.
 
-    Parameters
-    ----------
-    specification, statistics, coef
-        As in `squared_derivatives`.
-
-    Returns
-    -------
-    outer : ndarray of shape (n_columns, n_columns)
-        Symmetric and, up to rounding, positive semidefinite. For a unit vector u, u' outer u is
-        the average square of the derivative in the direction u.
+    For a unit vector u, u' outer u is the average square of the derivative in the direction u.
     """
     W = _frequencies(specification).astype(np.float64, copy=False)
     outer = np.zeros((W.shape[1], W.shape[1]))
@@ -149,20 +116,7 @@ def _products(
 def importance(fitted: FittedMap, statistics: LeastSquares, coef: Array, X: Any = None) -> Array:
     """The importance of every column; see `KernelRegressor.importance`.
 
-    Parameters
-    ----------
-    fitted : FittedMap
-        The map.
-    statistics : LeastSquares
-        The statistics of its features.
-    coef : ndarray of shape (n_features, n_targets)
-        Their weights.
-    X : table of rows, optional
-        Rows for the spreads of the columns.
-
-    Returns
-    -------
-    importances : ndarray of shape (n_columns,)
+    The spreads of the columns are those of the rows ``X``, by default those known to the map.
     """
     specification: Any = getattr(fitted, "specification_", None)
     _fourier(specification)
@@ -179,20 +133,7 @@ def importances(
 ) -> Array:
     """The importance of every column, from the map, the statistics and the weights.
 
-    Parameters
-    ----------
-    specification : Specification
-        Fourier features, or a preparation that keeps the number of columns and Fourier features.
-    statistics : LeastSquares
-        The statistics of these features.
-    coef : ndarray of shape (n_features, n_targets)
-        Their weights.
-    spreads : ndarray of shape (n_columns,), optional
-        The spreads of the prepared columns; by default the length scales.
-
-    Returns
-    -------
-    importances : ndarray of shape (n_columns,)
+    ``spreads`` are those of the prepared columns, by default the length scales.
     """
     inner = _fourier(specification)
     steps, mixing = _steps_and_mixing(specification)
@@ -224,10 +165,7 @@ def importances(
 
 def variance_of_predictions(statistics: LeastSquares, coef: Array) -> float:
     """The variance of the predictions of the rows that were learned, summed over the targets."""
-    total = 0.0
-    for rows, block in statistics.gram.blocks_of_rows():
-        total += float(np.sum(coef[rows] * (block[: rows.stop - rows.start] @ coef)))
-    return max(total / statistics.count, 0.0)
+    return max(float(np.vdot(coef, statistics.gram.product(coef))) / statistics.count, 0.0)
 
 
 def _changes(steps: list[Preparation]) -> Array:
@@ -269,20 +207,9 @@ def _shares(variances: Array) -> Array:
 
 
 def unmixed(mixing: Array, outer: Array) -> Array:
-    """The average squares of the derivatives in columns that a linear map mixes.
+    """The average squares of the derivatives in columns x, given the outer product for x M.
 
-    The gradient in the columns x of a function of x M is M times the gradient in x M.
-
-    Parameters
-    ----------
-    mixing : ndarray of shape (n_columns, n_mixed)
-        The matrix M.
-    outer : ndarray of shape (n_mixed, n_mixed)
-        The average outer product of gradients in x M.
-
-    Returns
-    -------
-    squares : ndarray of shape (n_columns,)
+    The gradient in x of a function of x M is M times the gradient in x M.
     """
     return np.asarray(np.maximum(np.einsum("ij,ij->i", mixing @ outer, mixing), 0))
 

@@ -30,29 +30,15 @@ FAR = 3  # the steps between penalties that are tried first
 
 @dataclass(frozen=True)
 class Trial:
-    """The result of one candidate.
+    """The result of one candidate."""
 
-    Attributes
-    ----------
-    losses : ndarray
-        The squared error of every pair held out, relative to the variance of the targets.
-    weights : ndarray
-        The weights of these pairs.
-    counts : ndarray
-        The number of observations that each of them stands for in a standard error.
-    wrong : ndarray
-        Whether the class of every pair held out is wrong, or its loss for regression.
-    penalty : float
-        The best penalty, relative to the trace of the Gram matrix.
-    solutions : list of tuples
-        Statistics and solution of each fold.
-    """
-
+    # The squared error of every pair held out, relative to the variance of the targets
     losses: Array
-    weights: Array
-    counts: Array
-    wrong: Array
-    penalty: float
+    weights: Array  # the weights of these pairs
+    counts: Array  # the number of observations that each of them stands for in a standard error
+    wrong: Array  # whether the class of every pair held out is wrong, or its loss for regression
+    penalty: float  # the best penalty, relative to the trace of the Gram matrix
+    # Statistics and solution of each fold
     solutions: list[tuple[LeastSquares, Solution]] = field(repr=False)
 
     @property
@@ -100,23 +86,13 @@ class Trial:
 
 @dataclass(frozen=True)
 class Fold:
-    """Observations that are held out, and the others.
+    """Observations that are held out, and the others."""
 
-    Attributes
-    ----------
-    kept, held_out : ndarray of int
-        The pairs of which some observations are learned, or held out.
-    kept_weights, weights : ndarray
-        The weights of these observations.
-    counts : ndarray
-        The number of observations that are held out.
-    """
-
-    kept: NDArray[np.intp]
-    kept_weights: Array
-    held_out: NDArray[np.intp]
-    weights: Array
-    counts: Array
+    kept: NDArray[np.intp]  # the pairs of which some observations are learned
+    kept_weights: Array  # the weights of these observations
+    held_out: NDArray[np.intp]  # the pairs of which some observations are held out
+    weights: Array  # the weights of these observations
+    counts: Array  # the number of observations that are held out
 
     @classmethod
     def of(cls, weights: Array, counts: Array, left_out: Array) -> Self:
@@ -135,21 +111,9 @@ class Fold:
 class Pilot:
     """A sample of distinct pairs of rows and targets, and which observations are held out.
 
-    Parameters
-    ----------
-    rows : ndarray or CSR matrix of shape (n_rows, n_columns)
-        Checked rows.
-    targets : Targets
-        What is to be predicted.
-    weights : ndarray of shape (n_rows,) or None
-        Weights of the rows; only their ratios matter.
-    seed : int
-        The seed of the splits.
-    counts : ndarray of shape (n_rows,), optional
-        The number of observations that each row stands for; by default one. They are held out one
-        by one; see `kitchenette.data.observations`.
-    complete : bool, default=True
-        Whether the sample has all pairs, so that nothing but the observations is left to chance.
+    Each pair stands for a number of observations (``counts``), which are held out one by one; see
+    `kitchenette.data.observations`. A complete sample has all pairs, so that nothing but the
+    observations is left to chance. Of the weights only the ratios matter.
     """
 
     def __init__(

@@ -23,23 +23,11 @@ def screened_columns(rows: NDArray[Any], targets: Array, weights: Array) -> Arra
     """The part of the variance of the targets that effects of each column explain.
 
     Three kinds of effects are tested, each at a level divided by the number of its tests: the means
-    in fine bins of one column; of what an additive model of the bins leaves, the means in the
-    cells of two columns; and the products of three columns, cut at their medians. An effect that is
-    not significant counts as zero, and that of several columns counts for each of them.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n_rows, n_columns)
-        Distinct rows. Only the order of the numbers in a column matters.
-    targets : ndarray of shape (n_rows, n_targets)
-        Columns of which the variances are comparable.
-    weights : ndarray of shape (n_rows,)
-        Weights; rows of weight zero are ignored.
-
-    Returns
-    -------
-    explained : ndarray of shape (n_columns,)
-        Zero for columns without a significant effect, or with far weaker effects than others.
+    in fine bins of one column; of what an additive model of the bins leaves, the means in the cells
+    of two columns, up to 512; and the products of three columns, cut at their medians, up to 100.
+    An effect that is not significant counts as zero, and that of several columns counts for each of
+    them. Columns of far weaker effects than others count as zero, too, and so do rows of weight
+    zero. Only the order of the numbers in a column matters.
     """
     used = weights > 0
     rows, targets, weights = rows[used], targets[used], weights[used] / weights[used].mean()
@@ -49,23 +37,21 @@ def screened_columns(rows: NDArray[Any], targets: Array, weights: Array) -> Arra
     n_rows, n_columns = rows.shape[0], varying.size
     if n_columns < 2 or not residuals.any():
         return explained
-    n_bins = min(
-        SEARCH.screening_bins,
-        int(np.sqrt(n_rows / SEARCH.screening_cell)),
-        SEARCH.screening_cells // n_columns,
-    )
+    n_bins = min(SEARCH.screening_bins, int(np.sqrt(n_rows / SEARCH.screening_cell)))
     if n_bins < 2:
         return explained
     columns = rows[:, varying].T
     fine = [bins_by_rank(column, n_bins**2) for column in columns]
     found = main_effects(fine, residuals * weights[:, None])
-    coarse = [bins_by_rank(column, n_bins) for column in columns]
-    indicators, starts = indicator_columns(coarse)
-    counts = (indicators.T @ indicators).astype(np.float64)
-    left = weights[:, None] * additive_residuals(indicators, counts, residuals, weights)
-    found += pair_effects(indicators, starts, counts, left)
-    if n_columns <= SEARCH.screening_triples:
-        found += triple_effects([bins_by_rank(column, 2) for column in columns], left)
+    n_bins = min(n_bins, SEARCH.screening_cells // n_columns)
+    if n_bins >= 2:
+        coarse = [bins_by_rank(column, n_bins) for column in columns]
+        indicators, starts = indicator_columns(coarse)
+        counts = (indicators.T @ indicators).astype(np.float64)
+        left = weights[:, None] * additive_residuals(indicators, counts, residuals)
+        found += pair_effects(indicators, starts, counts, left)
+        if n_columns <= SEARCH.screening_triples:
+            found += triple_effects([bins_by_rank(column, 2) for column in columns], left)
     found /= np.square(residuals * weights[:, None]).sum()
     found[found < SEARCH.screening_least * found.max()] = 0.0
     explained[varying] = found
@@ -73,19 +59,9 @@ def screened_columns(rows: NDArray[Any], targets: Array, weights: Array) -> Arra
 
 
 def bins_by_rank(column: NDArray[Any], n_bins: int) -> NDArray[np.intp]:
-    """Bins of about equally many rows; columns of few numbers keep them.
+    """Bins of about equally many rows, from 0 on; columns of few numbers keep them.
 
-    Parameters
-    ----------
-    column : ndarray of shape (n_rows,)
-        Numbers; equal ones are in the same bin.
-    n_bins : int
-        The number of bins at most.
-
-    Returns
-    -------
-    bins : ndarray of int
-        From 0 on, without gaps.
+    Equal numbers are in the same bin.
     """
     values, places, counts = np.unique(column, return_inverse=True, return_counts=True)
     if values.size <= n_bins:
@@ -115,9 +91,7 @@ def main_effects(bins: list[NDArray[np.intp]], residuals: Array) -> Array:
     return found
 
 
-def additive_residuals(
-    indicators: NDArray[np.float32], counts: Array, residuals: Array, weights: Array
-) -> Array:
+def additive_residuals(indicators: NDArray[np.float32], counts: Array, residuals: Array) -> Array:
     """What an additive model of the bins leaves of the targets, by ridge regression."""
     penalty = SEARCH.screening_cell * np.eye(counts.shape[0])
     sums = indicators.T.astype(np.float64) @ residuals

@@ -47,16 +47,7 @@ class Tried:
 class Search:
     """Tries candidates one after the other and keeps a record.
 
-    Parameters
-    ----------
-    pilot : Pilot
-        The sample.
-    seed : int
-        The seed of the maps.
-    n_screening : int
-        The number of features with which candidates are compared at first.
-    n_components : int
-        The number of features with which finalists are compared.
+    Candidates are compared with ``n_screening`` features, finalists with ``n_components``.
     """
 
     def __init__(self, pilot: Pilot, seed: int, n_screening: int, n_components: int):
@@ -93,7 +84,8 @@ class Search:
             learned = self._learned(plain[:2])
             screened = self._screened(plain[0])
             if screened is not None:
-                learned = best_of((learned, self._learned([screened])))
+                screened = self._learned([screened])
+                learned = screened if far_better(screened, learned) else learned
             if scales == "learned":
                 finalists = [learned]
             elif self._wins(learned, plain[0]):
@@ -108,7 +100,7 @@ class Search:
             finalists = [self._linear(), *finalists]
         last = finalists[-1]
         if kernel is not None and kernel != smooth:
-            return [self.best_of(self._with_kernel(last, kernel, (0.5, 1.0, 2.0)))]
+            return [self.best_of(self._with_kernel(last, kernel, SEARCH.given_widths))]
         if kernel is None and not self.few:
             other = self._kernels(last)
             if self._wins(other, last):
@@ -123,7 +115,7 @@ class Search:
             again = [self.attempt(candidate, self.n_components)]
             if isinstance(candidate, FourierCandidate) and not candidate.is_linear:
                 # More features resolve smaller widths.
-                again.append(self.attempt(candidate.wider(0.8), self.n_components))
+                again.append(self.attempt(candidate.wider(SEARCH.final_width), self.n_components))
             tried = best_of(again)
             if best is None or self._wins(tried, best):
                 best = tried
@@ -213,7 +205,7 @@ class Search:
             start = weighted_candidate(old.kernel, form, weights, 1.0)
             starts.append(self._best_width(start, SEARCH.screening_widths))
         best = best_of(starts)
-        return best if best.loss <= (1 - SEARCH.screening_gain) * plain.loss else None
+        return best if far_better(best, plain) else None
 
     def _mixed(self, start: Tried) -> Tried:
         """A linear map of the columns from average outer products of gradients, as `_learned`."""
@@ -268,15 +260,20 @@ class Search:
 
     def _kernels(self, tried: Tried) -> Tried:
         """The other kernels: first smoother or rougher, then more of the better direction."""
-        smoother = self.best_of(self._with_kernel(tried, KERNELS["Gaussian"], (0.7, 1.4)))
-        rougher = self.best_of(self._with_kernel(tried, KERNELS["Matern 1/2"], (1.0, 2.0)))
+        smoother = self.best_of(
+            self._with_kernel(tried, KERNELS["Gaussian"], SEARCH.smoother_widths)
+        )
+        rougher = self.best_of(
+            self._with_kernel(tried, KERNELS["Matern 1/2"], SEARCH.rougher_widths)
+        )
         names = ["Matern 5/2", "rational quadratic"]
         if is_better(rougher.loss, smoother.loss):
             # The Laplacian kernel adds distances column by column, so mixed columns do not suit it.
             narrow = self.pilot.rows.shape[1] <= SEARCH.laplacian_columns
             names = ["Laplacian"] if narrow and not is_mixed(tried.candidate) else []
         others = [
-            self.best_of(self._with_kernel(tried, KERNELS[name], (0.7, 1.4))) for name in names
+            self.best_of(self._with_kernel(tried, KERNELS[name], SEARCH.smoother_widths))
+            for name in names
         ]
         return best_of((smoother, rougher, *others))
 
@@ -292,7 +289,7 @@ class Search:
         """Linear and quadratic features of unit rows, for wide sparse rows."""
         d = self.pilot.rows.shape[1]
         linear = self.attempt(PolynomialCandidate(1, 0.0, d), self.n_components)
-        quadratic = [PolynomialCandidate(2, coef0, d) for coef0 in (0.3, 1.0, 3.0)]
+        quadratic = [PolynomialCandidate(2, coef0, d) for coef0 in SEARCH.constants]
         tried = [self.attempt(candidate, self.n_components) for candidate in quadratic]
         best = best_of(tried)
         return best if self._wins(best, linear) else linear
@@ -311,6 +308,11 @@ class Search:
 def best_of(tried: Iterable[Tried]) -> Tried:
     """The one with the smallest loss, or the first of those that are tied with it."""
     return first_best(tried, lambda one: one.loss)
+
+
+def far_better(screened: Tried, other: Tried) -> bool:
+    """Whether a candidate of screened columns rescues another one that has not seen them."""
+    return screened.loss <= (1 - SEARCH.screening_gain) * other.loss
 
 
 def in_order(tried: list[Tried]) -> list[Tried]:
@@ -439,24 +441,8 @@ def decide(
 ) -> Decision:
     """Choose a map on a pilot sample.
 
-    Parameters
-    ----------
-    pilot : Pilot
-        The sample.
-    sizes : Sizes
-        The numbers of features with which candidates are compared.
-    kernel : ShiftInvariantKernel or None
-        The kernel, with a length scale of one; None chooses one.
-    scales : str
-        One of `SCALES`, "learned" or "auto".
-    n_components : int or None
-        The number of features; None chooses it by a learning curve.
-    seed : int
-        The seed of the map.
-
-    Returns
-    -------
-    decision : Decision
+    A kernel has a length scale of one; None chooses one. ``n_components`` of None are chosen by a
+    learning curve.
     """
     if pilot.n_observations < SEARCH.least_rows:
         return _undecided(pilot, kernel, scales, n_components)

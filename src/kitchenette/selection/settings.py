@@ -44,6 +44,13 @@ class SearchSettings:
     # In median distances of rows; the next line refines the best of them.
     widths: tuple[float, ...] = (0.4, 1.0, 2.5)
     finer_widths: tuple[float, ...] = (0.63, 1.58)  # the roots of 0.4 and 2.5, between the above
+    # Of other kernels than that of learning, relative to its width: smoother ones of about the same
+    # curvature are not much wider, and Matern 1/2 falls faster than all others near zero.
+    smoother_widths: tuple[float, ...] = (0.7, 1.4)
+    rougher_widths: tuple[float, ...] = (1.0, 2.0)
+    given_widths: tuple[float, ...] = (0.5, 1.0, 2.0)  # for a kernel of either kind
+    final_width: float = 0.8  # more features resolve smaller widths
+    constants: tuple[float, ...] = (0.3, 1.0, 3.0)  # beside the products of two words of unit rows
     # Gaussian kernels that wide are linear up to 1/200 of the squared distance.
     linear_width: float = 10.0
     # 22,500 distances; their median is known to a few percent, and widths differ by 60.
@@ -160,23 +167,10 @@ def pilot_sizes(
     seconds: float | None = None,
     per_row: float = 1.0,
 ) -> Sizes:
-    """The largest pilot that the budget allows.
+    """The largest pilot that the budget in seconds allows.
 
-    Parameters
-    ----------
-    n_rows, n_columns : int
-        The shape of all data.
-    n_components : int
-        The number of features of the final map.
-    seconds : float, optional
-        The budget; by default as much as the final fit takes, or a few seconds for data of less
-        than 50,000 rows.
-    per_row : float, default=1.0
-        The number of observations that a distinct row stands for.
-
-    Returns
-    -------
-    sizes : Sizes
+    By default that is as much as the final fit takes, or a few seconds for data of less than 50,000
+    rows. A distinct row stands for ``per_row`` observations.
     """
     operations = budget_of(n_rows, n_components, seconds)
     affordable = SEARCH.of_screening * operations / SEARCH.n_screened

@@ -21,21 +21,11 @@ FAR_TARGET = 10.0  # targets further from their median than this many spreads ar
 
 @dataclass(frozen=True)
 class Targets:
-    """Targets as columns, and how predictions are compared with them.
+    """Targets as columns, and how predictions are compared with them."""
 
-    Attributes
-    ----------
-    columns : ndarray of shape (n_rows, n_targets)
-        One column per class or target.
-    variance : float
-        The sum of the variances of the columns.
-    classes : ndarray of shape (n_rows,) or None
-        For one-hot columns, the class of each row.
-    """
-
-    columns: Array
-    variance: float
-    classes: NDArray[np.intp] | None
+    columns: Array  # one column per class or target
+    variance: float  # the sum of the variances of the columns
+    classes: NDArray[np.intp] | None  # for one-hot columns, the class of each row
 
     def independent(self, most: int, seed: int) -> Array:
         """The columns without those that follow from others; more are added up by random signs."""

@@ -17,6 +17,7 @@ from numpy.typing import DTypeLike, NDArray
 from kitchenette import _core
 from kitchenette.sketching.operators import NativeOperator
 from kitchenette.sketching.random import Stream
+from kitchenette.sketching.structured import padded_block
 
 SHORTEST_PART = 256  # of a transform; shorter ones save little
 
@@ -93,7 +94,7 @@ def transform_plan(n: int, degree: int, frequency: bool) -> tuple[int, bool]:
     """
     if n & (n - 1) == 0:
         return n, False
-    plain, chirped = _power_of_two(degree * (n - 1) + 1), _power_of_two(2 * n - 1)
+    plain, chirped = padded_block(degree * (n - 1) + 1), padded_block(2 * n - 1)
     plain_cost = (degree + 1) * plain * plain.bit_length()
     chirped_cost = 4 * (-(-degree // 2) + 1) * chirped * chirped.bit_length()
     return (chirped, True) if frequency or chirped_cost < plain_cost else (plain, False)
@@ -109,10 +110,6 @@ def part_length(n_inputs: int) -> int:
     while length < n_inputs:
         length *= 4
     return length
-
-
-def _power_of_two(least: int) -> int:
-    return 1 << (least - 1).bit_length()
 
 
 @lru_cache(maxsize=16)

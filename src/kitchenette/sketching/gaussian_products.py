@@ -19,10 +19,11 @@ class GaussianProducts:
     """Features weight * z_1 ... z_n, where n is the degree and z_j = <g_j, x> for normal g_j."""
 
     degrees: NDArray[np.int32]  # (n_features,): the number of factors of each feature
-    n_columns: int  # the number of columns of the data
     weights: NDArray[Any]  # (n_features,): the weights of the products
+    n_columns: int  # the number of columns of the data
     seed: int  # the seed of the normal vectors, which are drawn together with the operator
-    input_scale: float  # the factor by which the data is multiplied
+    dtype: DTypeLike  # the precision of the features
+    input_scale: float = 1.0  # the factor by which the data is multiplied
 
     def factor(self, j: int) -> NDArray[np.float64]:
         """The normal vectors of factor j, one row for each feature whose degree is above j.
@@ -40,20 +41,8 @@ class GaussianProducts:
     def operator(self) -> Operator:
         """The operator that computes the features."""
         operators = [
-            matrix_product(self.input_scale * self.factor(j).T, self.weights.dtype)
+            matrix_product(self.input_scale * self.factor(j).T, self.dtype)
             for j in range(int(self.degrees.max(initial=0)))
         ]
-        gains = [1.0] * len(operators)
-        return ColumnProducts(self.weights, self.degrees, operators, gains, self.n_columns)
-
-
-def draw_gaussian_products(
-    degrees: NDArray[np.int32],
-    weights: NDArray[np.float64],
-    n_columns: int,
-    seed: int,
-    dtype: DTypeLike,
-    input_scale: float = 1.0,
-) -> GaussianProducts:
-    """Normal vectors that are independent for all features and factors."""
-    return GaussianProducts(degrees, n_columns, weights.astype(dtype), seed, input_scale)
+        gains, weights = [1.0] * len(operators), self.weights.astype(self.dtype)
+        return ColumnProducts(weights, self.degrees, operators, gains, self.n_columns)

@@ -79,17 +79,11 @@ def fwht(
     work = np.array(given, dtype=dtype, order="K", copy=copy)
     if not (work.flags.c_contiguous or work.flags.f_contiguous):
         work = np.ascontiguousarray(work)
-    _transform(work, axis % work.ndim)
+    whole, axis = work, axis % work.ndim
+    if not whole.flags.c_contiguous:
+        whole, axis = whole.T, whole.ndim - 1 - axis
+    outer, inner = (int(np.prod(part)) for part in (whole.shape[:axis], whole.shape[axis + 1 :]))
+    _core.fwht(whole.reshape(outer, length, inner))
     if norm == "ortho":
         work *= work.dtype.type(1 / np.sqrt(length))
     return work
-
-
-def _transform(work: NDArray[Any], axis: int) -> None:
-    """Transform an array in C or Fortran order in place."""
-    if not work.flags.c_contiguous:
-        work, axis = work.T, work.ndim - 1 - axis
-    shape = work.shape
-    outer = int(np.prod(shape[:axis]))
-    inner = int(np.prod(shape[axis + 1 :]))
-    _core.fwht(work.reshape(outer, shape[axis], inner))

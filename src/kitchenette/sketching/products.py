@@ -18,7 +18,7 @@ from kitchenette import _core
 from kitchenette.sketching.dense import PANEL
 from kitchenette.sketching.operators import NativeOperator
 from kitchenette.sketching.random import Stream
-from kitchenette.sketching.structured import padded_block, whole_tiles
+from kitchenette.sketching.structured import padded_block, whole_tiles, zero_padded
 
 GROUP = 16  # the number of products that the core computes together
 
@@ -105,17 +105,16 @@ def draw_hadamard_products(
             # Successive permutations use the blocks of a tile in turn.
             rows += (runs * block % tile).astype(np.int32)[:, None]
             indices[j, features] = rows.ravel()[: features.size]
-    padded_degrees = np.zeros(padded, dtype=np.int32)
-    padded_degrees[:n_features] = degrees
+    depths = zero_padded(degrees, padded, np.int32).reshape(-1, GROUP).max(axis=1)
     return HadamardProducts(
         degrees=degrees,
         n_columns=n_columns,
-        weights=_padded(weights, padded, dtype),
+        weights=zero_padded(weights, padded, dtype),
         input_scale=input_scale,
         block=block,
         signs=Stream(seed, "hadamard signs").signs(n_factors, tile),
         indices=indices,
-        depths=padded_degrees.reshape(-1, GROUP).max(axis=1),
+        depths=depths,
     )
 
 
@@ -141,8 +140,7 @@ def draw_rademacher_products(
 ) -> RademacherProducts:
     """Signs from one block of random words per panel and factor."""
     panels = -(-degrees.size // PANEL)
-    padded = np.zeros((panels, PANEL), dtype=np.int32)
-    padded.ravel()[: degrees.size] = degrees
+    padded = zero_padded(degrees, panels * PANEL, np.int32).reshape(panels, PANEL)
     factors = padded.max(axis=1)
     starts = np.concatenate([[0], np.cumsum(factors)]).astype(np.int64)
     bits = np.empty((int(starts[-1]), n_columns), dtype=np.uint64)
@@ -156,15 +154,9 @@ def draw_rademacher_products(
     return RademacherProducts(
         degrees=degrees,
         n_columns=n_columns,
-        weights=_padded(weights, panels * PANEL, dtype),
+        weights=zero_padded(weights, panels * PANEL, dtype),
         input_scale=input_scale,
         bits=bits,
         used=used,
         starts=starts,
     )
-
-
-def _padded(weights: NDArray[np.float64], size: int, dtype: DTypeLike) -> NDArray[Any]:
-    padded = np.zeros(size, dtype=dtype)
-    padded[: weights.size] = weights
-    return padded

@@ -53,37 +53,34 @@ class Stream:
         self._seed = seed
         self._stream = int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "little")
 
+    def _filled(
+        self, fill: Any, shape: tuple[int, int], first: int, dtype: DTypeLike
+    ) -> NDArray[Any]:
+        out = np.empty(shape, dtype=dtype)
+        fill(self._seed, self._stream, first, out)
+        return out
+
     def words(self, blocks: int, count: int, *, first: int = 0) -> NDArray[np.uint64]:
         """Raw words of 64 random bits, shape (blocks, count)."""
-        out = np.empty((blocks, count), dtype=np.uint64)
-        _core.philox_words(self._seed, self._stream, first, out)
-        return out
+        return self._filled(_core.philox_words, (blocks, count), first, np.uint64)
 
     def uniforms(self, blocks: int, count: int, *, first: int = 0) -> NDArray[np.float64]:
         """Uniform numbers in the open interval (0, 1)."""
-        out = np.empty((blocks, count))
-        _core.philox_uniforms(self._seed, self._stream, first, out)
-        return out
+        return self._filled(_core.philox_uniforms, (blocks, count), first, np.float64)
 
     def normals(
         self, blocks: int, count: int, *, first: int = 0, dtype: DTypeLike = np.float64
     ) -> NDArray[Any]:
         """Standard normal numbers, the normal quantiles of `uniforms`."""
-        out = np.empty((blocks, count), dtype=dtype)
-        _core.philox_normals(self._seed, self._stream, first, out)
-        return out
+        return self._filled(_core.philox_normals, (blocks, count), first, dtype)
 
     def signs(self, blocks: int, count: int, *, first: int = 0) -> NDArray[np.int8]:
         """Random signs, +1 or -1."""
-        out = np.empty((blocks, count), dtype=np.int8)
-        _core.philox_signs(self._seed, self._stream, first, out)
-        return out
+        return self._filled(_core.philox_signs, (blocks, count), first, np.int8)
 
     def permutations(self, blocks: int, count: int, *, first: int = 0) -> NDArray[np.int32]:
         """A permutation of 0 ... count - 1 in each row."""
-        out = np.empty((blocks, count), dtype=np.int32)
-        _core.philox_permutations(self._seed, self._stream, first, out)
-        return out
+        return self._filled(_core.philox_permutations, (blocks, count), first, np.int32)
 
     def sample(self, population: int, size: int) -> NDArray[np.intp]:
         """``size`` sorted indices below ``population`` without replacement, or all of them."""

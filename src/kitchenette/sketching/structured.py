@@ -38,8 +38,8 @@ class StructuredProjection(ABC):
 
     def stretched(self, lengths: NDArray[Any], column_scales: NDArray[Any] | None = None) -> Self:
         """The projection with its rows multiplied by ``lengths`` and these column scales."""
-        scales = np.zeros_like(self.scales)
-        scales[: self.n_rows] = self.scales[: self.n_rows] * lengths
+        scales = self.scales[: self.n_rows] * lengths
+        scales = zero_padded(scales, self.scales.size, self.scales.dtype)
         if column_scales is not None:
             column_scales = column_scales.astype(scales.dtype)
         return replace(self, scales=scales, column_scales=column_scales)
@@ -98,6 +98,13 @@ def whole_tiles(n_rows: int, block: int) -> int:
     """n_rows rounded up to whole tiles, which the core computes."""
     tile = max(TILE, block)
     return -(-n_rows // tile) * tile
+
+
+def zero_padded(values: NDArray[Any], size: int, dtype: DTypeLike) -> NDArray[Any]:
+    """The values, followed by zeros up to this size."""
+    padded = np.zeros(size, dtype=dtype)
+    padded[: values.size] = values
+    return padded
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,24 +33,13 @@ NEXT_SEED = 0x9E3779B97F4A7C15  # the distance of the seeds of the steps of a pi
 
 @dataclass(frozen=True)
 class MapFitting:
-    """How the feature map of an estimator is fitted.
+    """How the feature map of an estimator is fitted."""
 
-    Attributes
-    ----------
-    feature_map : transformer
-        The map, not fitted, or frozen.
-    seed : int
-        The seed of the estimator.
-    task : {"classification", "regression"} or None
-        What is predicted.
-    check : callable or None
-        Called with the number of features, to refuse too many before the map is fitted; by default
-        the memory of their statistics is checked.
-    """
-
-    feature_map: Any
-    seed: int
-    task: str | None
+    feature_map: Any  # the map, not fitted, or frozen
+    seed: int  # the seed of the estimator
+    task: str | None  # what is predicted
+    # Called with the number of features, to refuse too many before the map is fitted; by default
+    # the memory of their statistics is checked
     check: Callable[[int], None] | None = None
 
     @property
@@ -75,16 +64,8 @@ class MapFitting:
     ) -> tuple[Any, FittedMap]:
         """The map fitted on some rows, as a transformer and as a `FittedMap`.
 
-        It is chosen on rows that are sampled by their keys, so that their order does not matter.
-
-        Parameters
-        ----------
-        rows : Block
-            All rows, or a sample of those of the source.
-        source : Source or RowsInMemory
-            All rows, for maps that look at all of them.
-        drawn : DrawnRows, optional
-            What `drawn` gives for these rows.
+        It is chosen on rows that are sampled by their keys, so that their order does not
+        matter. Maps that look at all rows read those of the source.
         """
         X, is_sample = rows.X, rows.population is not None
         feature_map = with_context(self.feature_map, self.seed, self.task)

@@ -34,27 +34,14 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class TrainingSet:
-    """Rows that are read in many passes.
+    """Rows that are read in many passes."""
 
-    Attributes
-    ----------
-    rows : Source or RowsInMemory
-        All rows.
-    targets : ndarray
-        Their encoded targets.
-    weights : ndarray or None
-        Their weights.
-    earlier : Earlier or None
-        The model to begin with.
-    unbalanced : ndarray or None
-        The weights before classes were balanced, by which rows count as observations; None if they
-        are those above.
-    """
-
-    rows: Any
-    targets: Any
-    weights: Array | None
-    earlier: Earlier | None = None
+    rows: Any  # all rows
+    targets: Any  # their encoded targets
+    weights: Array | None  # their weights
+    earlier: Earlier | None = None  # the model to begin with
+    # The weights before classes were balanced, by which rows count as observations; None if they
+    # are those above
     unbalanced: Array | None = None
 
     def balanced(self) -> TrainingSet:
@@ -153,23 +140,7 @@ def _in_passes(
 
 
 def learn(rows: FeatureRows, loss: Loss, settings: Settings, start: Any = None) -> SolverResult:
-    """The weights that minimize a loss of the rows.
-
-    Parameters
-    ----------
-    rows : FeatureRows
-        The rows, with their targets and weights.
-    loss : Loss
-        The loss.
-    settings : Settings
-        The options of the solver.
-    start : pair of ndarrays, optional
-        Weights and intercept of a model to begin with.
-
-    Returns
-    -------
-    result : SolverResult
-    """
+    """The weights that minimize a loss of the rows."""
     rows.check_targets()
     solver = SquaredSolver if loss.is_quadratic else SmoothSolver
     return solver(rows, loss, settings, start).run()

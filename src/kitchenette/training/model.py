@@ -181,9 +181,7 @@ class Model:
         assert self.partial is not None
         batch = self.prepared.batch(rows.X, rows.targets, rows.weights)
         self._check_width(batch.Y.shape[1])
-        if self.partial.by_class is not None:
-            return self.with_partial(self.partial.without_batch_of_classes(batch, rows.targets))
-        return self.with_partial(self.partial.without_batch(batch))
+        return self.with_partial(self.partial.without_batch(batch, rows.targets))
 
     def _check_width(self, n_targets: int) -> None:
         assert self.partial is not None

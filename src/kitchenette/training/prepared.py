@@ -85,30 +85,15 @@ def is_balanced(class_weight: Any) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class EncodedRows:
-    """Checked rows with encoded targets; those of weight zero are left out, unless all are.
+    """Checked rows with encoded targets; those of weight zero are left out, unless all are."""
 
-    Attributes
-    ----------
-    X : table of rows
-        The rows; the map checks their values.
-    targets : ndarray
-        Their encoded targets.
-    weights : ndarray or None
-        Their weights.
-    coding : ClassCoding, NumberCoding or NoTargets
-        By which targets are encoded.
-    kept : ndarray of int or None
-        Which rows of those that were given are left; None if all are.
-    hashes : ndarray of shape (n_rows,) or None
-        Their hash values, if they are known.
-    """
-
-    X: Any
-    targets: NDArray[Any]
-    weights: Array | None
-    coding: Any
+    X: Any  # the rows; the map checks their values
+    targets: NDArray[Any]  # their encoded targets
+    weights: Array | None  # their weights
+    coding: Any  # by which targets are encoded
+    # Which rows of those that were given are left; None if all are
     kept: NDArray[np.intp] | None = None
-    hashes: Keys | None = None
+    hashes: Keys | None = None  # their hash values, if they are known
 
     @classmethod
     def of(
@@ -144,48 +129,22 @@ class EncodedRows:
 @storable
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Prepared:
-    """A fitted map, the coding of the targets, and the columns; it knows no rows.
-
-    Attributes
-    ----------
-    estimator : str
-        The name of the class of the estimator.
-    feature_map : transformer
-        The fitted map as users see it.
-    fitted : FittedMap
-        The fitted map as models use it.
-    coding : ClassCoding, NumberCoding or NoTargets
-        How targets become columns of numbers.
-    seed : int
-        The seed.
-    n_columns : int
-        The number of columns of the data.
-    names : ndarray of shape (n_columns,) or None
-        Their names.
-    observation_rule : {"weights", "rows", "pairs"}
-        What repeated rows and weights count for; see `kitchenette.data.observations`.
-    validation_rows : int
-        The size of the sample of rows that is kept.
-    class_weight : dict, "balanced" or None
-        The weights of classes.
-    target_names : ndarray or None
-        The names of the columns to be predicted.
-    weight_name : str or None
-        The name of the column of weights.
-    """
+    """A fitted map, the coding of the targets, and the columns; it knows no rows."""
 
     estimator: str
-    feature_map: Any
-    fitted: FittedMap
-    coding: Any
+    feature_map: Any  # the fitted map as users see it
+    fitted: FittedMap  # the fitted map as models use it
+    coding: Any  # how targets become columns of numbers
     seed: Annotated[int, Interval(0, LARGEST_SEED)]
     n_columns: Count
     names: Annotated[NDArray[Any] | None, Shape("n_columns")] = None
+    # What repeated rows and weights count for; see `kitchenette.data.observations`
     observation_rule: Annotated[str, Options(*RULES)] = "weights"
-    validation_rows: int = 0
-    class_weight: Any = None
+    validation_rows: int = 0  # the size of the sample of rows that is kept
+    class_weight: Any = None  # the weights of classes
+    # The names of the columns to be predicted
     target_names: Annotated[NDArray[np.object_] | None, Shape(None)] = None
-    weight_name: str | None = None
+    weight_name: str | None = None  # the name of the column of weights
 
     def to_file(self) -> dict[str, Any]:
         """What the parameters of the estimator do not tell, for a model file."""
@@ -304,7 +263,8 @@ class Prepared:
     def batch(self, X: Any, targets: NDArray[Any], weights: Array | None) -> Batch:
         """The features of a few checked rows, and what belongs to them."""
         with_keys = self.validation_rows > 0
-        return batch(self.fitted, X, targets, self.coding, weights, with_keys=with_keys)
+        rows = self.fitted.rows(X)
+        return batch(self.fitted, rows, targets, self.coding, weights, with_keys=with_keys)
 
     # ------------------------------------------------------------ rows as users pass them
 
@@ -345,12 +305,12 @@ class Prepared:
             return _not_empty(selected(X, names), self.estimator)  # the map converts blocks
         return _not_empty(plain_rows(X, names), self.estimator)
 
-    def encoded(self, block: Block, coding: Any = None) -> EncodedRows:
+    def encoded(self, block: Block, *, extend: bool = False) -> EncodedRows:
         """Further rows as a model takes them, with targets among those of a coding."""
-        X, coding = self.checked(block.X), self.coding if coding is None else coding
+        X, coding = self.checked(block.X), self.coding
         if not isinstance(coding, NoTargets):
             refuse_no_targets(self.estimator, block.y)
-        coding, targets = coding.encoded(block.y)
+        coding, targets = coding.encoded(block.y, extend=extend)
         return EncodedRows.of(X, targets, block.weight, coding, self.class_weight)
 
     def known_columns(self) -> dict[str, KnownColumn]:
@@ -416,17 +376,9 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of the first rows of an estimator.
+    """The columns of the first rows of an estimator."""
 
-    Attributes
-    ----------
-    count : int
-        Their number.
-    names : ndarray of shape (count,) or None
-        Their names.
-    """
-
-    count: int
+    count: int  # their number
     names: NDArray[Any] | None
 
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from kitchenette.learning.iterative import Settings
+from kitchenette.learning.iterative import Settings, silent
 from kitchenette.learning.least_squares import checked_alpha, checked_penalties
 from kitchenette.learning.leave_one_out import LeaveOneOut
 from kitchenette.learning.linear_model import LinearModel, PrincipalComponents, Validation
@@ -190,7 +190,7 @@ class Problem:
             alpha = None if alpha == "auto" else alpha
         else:
             alpha = checked_penalties("alpha", alpha, "")[()]
-        report: Callable[[str], None] | None = None
+        report: Callable[[str], None] = silent
         if self.verbose:
             report = lambda line: print(f"{self.estimator}, {line}", flush=True)  # noqa: E731
         return Settings(

@@ -229,15 +229,9 @@ def partial_of_source(
 
 @dataclass(frozen=True)
 class PartialOf:
-    """The partial of some rows, as a `kitchenette.data.reduction.Reduction`.
+    """The partial of some rows, as a `kitchenette.data.reduction.Reduction`."""
 
-    Attributes
-    ----------
-    prepared : Prepared
-        The map, the coding and the columns.
-    """
-
-    prepared: Prepared
+    prepared: Prepared  # the map, the coding and the columns
 
     @property
     def n_bytes(self) -> int:
@@ -247,10 +241,9 @@ class PartialOf:
 
     def of(self, block: Block) -> Partial:
         """The partial of a block; there may be no rows, and new labels."""
-        coding = self.prepared.coding.with_labels_of(block.y)
         if _num_samples(block.X) == 0:
-            return self.prepared.empty(coding)
-        rows = self.prepared.encoded(block, coding)
+            return self.prepared.empty()
+        rows = self.prepared.encoded(block, extend=True)
         return self.prepared.partial(rows) if rows.count else self.prepared.empty(rows.coding)
 
     def combined(self, a: Partial, b: Partial) -> Partial:
@@ -270,7 +263,7 @@ def in_many_passes(
         return prepared, TrainingSet(in_memory, encoded.targets, encoded.weights, earlier)
     y, weights = rows.targets()
     try:
-        coding, targets = prepared.coding.with_labels_of(y).encoded(y)
+        coding, targets = prepared.coding.encoded(y, extend=True)
     except ValueError as error:
         raise rows.located(error) from error
     n_rows, n_targets = targets.shape[0], coding.columns(targets[:1]).shape[1]
