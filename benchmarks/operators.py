@@ -19,7 +19,7 @@ from kitchenette.sketching.products import draw_hadamard_products
 from kitchenette.sketching.structured import draw_fastfood
 
 ROWS = 512
-SINCOS = _core.Tail("sincos", 0.1)
+SINCOS = _core.Nonlinearity("sincos", 0.1)
 
 
 def fastfood(d: int, D: int, dtype: Any) -> Operator:

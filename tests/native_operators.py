@@ -27,12 +27,12 @@ def product(height, width, dtype):
 
 def power_tail(n, dtype, row_power, degrees=None):
     degrees = np.resize([2, 1, 0], n) if degrees is None else degrees
-    return _core.Tail(
+    return _core.Nonlinearity(
         "power",
         terms=np.ones(n, dtype),
         degrees=degrees.astype(np.int32),
-        slopes=np.ones(2, dtype),
-        drags=np.zeros(2, dtype),
+        leading=np.ones(2, dtype),
+        trailing=np.zeros(2, dtype),
         row_power=row_power,
     )
 
@@ -40,10 +40,10 @@ def power_tail(n, dtype, row_power, degrees=None):
 def tails(n, dtype):
     """All tails, for projections whose arrays have n numbers."""
     return {
-        "identity": _core.Tail("identity"),
-        "sincos": _core.Tail("sincos", 0.5, unpaired_offset=1.0),
-        "offset": _core.Tail("offset", 0.5, terms=np.linspace(0, 6, n).astype(dtype)),
-        "local": _core.Tail("local", terms=np.zeros(n, dtype), row_weight=0.5),
+        "identity": _core.Nonlinearity("identity"),
+        "sincos": _core.Nonlinearity("sincos", 0.5, unpaired_offset=1.0),
+        "offset": _core.Nonlinearity("offset", 0.5, terms=np.linspace(0, 6, n).astype(dtype)),
+        "local": _core.Nonlinearity("local", terms=np.zeros(n, dtype), row_weight=0.5),
         "power": power_tail(n, dtype, 2),
         "plain power": power_tail(n, dtype, -1),
         "constant power": power_tail(n, dtype, 0, np.zeros(n)),

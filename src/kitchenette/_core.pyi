@@ -15,7 +15,7 @@ def lanes() -> int: ...
 def max_threads() -> int: ...
 def cpu_quota(membership: str, mount: str) -> float: ...
 
-class Tail:
+class Nonlinearity:
     def __init__(
         self,
         kind: str,
@@ -24,8 +24,8 @@ class Tail:
         unpaired_offset: float = 0.0,
         row_weight: float = 0.0,
         degrees: NDArray[np.int32] | None = None,
-        slopes: NDArray[Any] | None = None,
-        drags: NDArray[Any] | None = None,
+        leading: NDArray[Any] | None = None,
+        trailing: NDArray[Any] | None = None,
         row_power: int = -1,
     ) -> None: ...
 
@@ -63,7 +63,7 @@ class Linear64:
     def write(self, x: NDArray[np.float64] | Csr64, out: NDArray[np.float64]) -> bool: ...
 
 def structured(
-    tail: Tail,
+    nonlinearity: Nonlinearity,
     *,
     n_columns: int,
     n_features: int,
@@ -77,7 +77,9 @@ def structured(
     column_scales: NDArray[Any] | None = None,
     constant: float = 0.0,
 ) -> Operator32 | Operator64: ...
-def dense(tail: Tail, *, panels: NDArray[Any], n_features: int) -> Operator32 | Operator64: ...
+def dense(
+    nonlinearity: Nonlinearity, *, panels: NDArray[Any], n_features: int
+) -> Operator32 | Operator64: ...
 def hadamard_products(
     *,
     n_columns: int,
@@ -215,9 +217,13 @@ def gradient(
     sums: NDArray[np.float64],
 ) -> float: ...
 @overload
-def finish_features(z: NDArray[np.float32], out: NDArray[np.float32], tail: Tail) -> bool: ...
+def finish_features(
+    z: NDArray[np.float32], out: NDArray[np.float32], nonlinearity: Nonlinearity
+) -> bool: ...
 @overload
-def finish_features(z: NDArray[np.float64], out: NDArray[np.float64], tail: Tail) -> bool: ...
+def finish_features(
+    z: NDArray[np.float64], out: NDArray[np.float64], nonlinearity: Nonlinearity
+) -> bool: ...
 def products_call_blas() -> bool: ...
 
 class Blas:

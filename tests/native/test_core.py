@@ -9,10 +9,10 @@ from kitchenette import _core
 
 pytestmark = pytest.mark.native
 
-IDENTITY = _core.Tail("identity")
+IDENTITY = _core.Nonlinearity("identity")
 
 
-def structured(tail=IDENTITY, **changes):
+def structured(nonlinearity=IDENTITY, **changes):
     arguments = {
         "n_columns": 3,
         "n_features": 100,
@@ -22,11 +22,11 @@ def structured(tail=IDENTITY, **changes):
         "gaussians": np.ones(128),
         "scales": np.ones(128),
     }
-    return _core.structured(tail, **{**arguments, **changes})
+    return _core.structured(nonlinearity, **{**arguments, **changes})
 
 
-def dense(tail=IDENTITY, **changes):
-    return _core.dense(tail, **{"panels": np.ones((2, 3, 64)), "n_features": 70, **changes})
+def dense(nonlinearity=IDENTITY, **changes):
+    return _core.dense(nonlinearity, **{"panels": np.ones((2, 3, 64)), "n_features": 70, **changes})
 
 
 SIZES = [
@@ -175,26 +175,32 @@ def test_terms_are_counted():
     for kind in ("offset", "local", "power"):
         for terms in (None, np.ones(4)):
             with pytest.raises(ValueError, match="needs a term"):
-                _core.finish_features(X, out, _core.Tail(kind, terms=terms))
+                _core.finish_features(X, out, _core.Nonlinearity(kind, terms=terms))
     ones = np.ones(5)
     for options, sentence in [
         ({}, "needs a degree"),
         ({"degrees": np.ones(4, np.int32)}, "needs a degree"),
         ({"degrees": np.full(5, -1, np.int32)}, "a degree is negative"),
-        ({"degrees": np.full(5, 3, np.int32), "slopes": np.ones(2)}, "needs a slope"),
-        ({"degrees": np.full(5, 3, np.int32), "slopes": ones, "drags": np.ones(2)}, "needs a drag"),
+        ({"degrees": np.full(5, 3, np.int32), "leading": np.ones(2)}, "needs a leading"),
+        (
+            {"degrees": np.full(5, 3, np.int32), "leading": ones, "trailing": np.ones(2)},
+            "needs a trailing",
+        ),
     ]:
         with pytest.raises(ValueError, match=sentence):
-            _core.finish_features(X, out, _core.Tail("power", terms=ones, **options))
-    for nonlinearity in (_core.Tail("offset"), _core.Tail("offset", terms=np.ones(127))):
+            _core.finish_features(X, out, _core.Nonlinearity("power", terms=ones, **options))
+    for nonlinearity in (
+        _core.Nonlinearity("offset"),
+        _core.Nonlinearity("offset", terms=np.ones(127)),
+    ):
         with pytest.raises(ValueError, match="needs a term"):
             structured(nonlinearity)
     with pytest.raises(ValueError, match="in the precision of the operator"):
-        structured(_core.Tail("offset", terms=np.ones(128, np.float32)))
+        structured(_core.Nonlinearity("offset", terms=np.ones(128, np.float32)))
     with pytest.raises(ValueError, match="'sine'"):
-        _core.Tail("sine")
+        _core.Nonlinearity("sine")
     with pytest.raises(ValueError, match="do not agree"):
-        _core.finish_features(np.ones((1, 5)), np.ones((1, 11)), _core.Tail("sincos"))
+        _core.finish_features(np.ones((1, 5)), np.ones((1, 11)), _core.Nonlinearity("sincos"))
 
 
 def test_dense_operators_refuse_bad_panels():
@@ -204,8 +210,8 @@ def test_dense_operators_refuse_bad_panels():
         ({"panels": np.ones((0, 3, 64))}, "fewer frequencies"),
         ({"panels": np.ones((2, 0, 64))}, "there must be a column"),
         ({"panels": np.ones((2, 3, 32))}, "64 frequencies"),
-        ({"tail": _core.Tail("local", terms=np.ones(128))}, "needs the norms"),
-        ({"tail": _core.Tail("power", terms=np.ones(128))}, "needs the norms"),
+        ({"nonlinearity": _core.Nonlinearity("local", terms=np.ones(128))}, "needs the norms"),
+        ({"nonlinearity": _core.Nonlinearity("power", terms=np.ones(128))}, "needs the norms"),
     ]:
         with pytest.raises(ValueError, match=sentence):
             dense(**changes)

@@ -25,7 +25,7 @@ def angles(dtype) -> np.ndarray:
 
 def cosine_and_sine(z: np.ndarray, amplitude: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
     out = np.empty((z.shape[0], 2 * z.shape[1]), z.dtype)
-    assert _core.finish_features(z, out, _core.Tail("sincos", amplitude))
+    assert _core.finish_features(z, out, _core.Nonlinearity("sincos", amplitude))
     return out[:, ::2], out[:, 1::2]
 
 
@@ -38,7 +38,7 @@ def test_cosine_and_sine_are_accurate_up_to_ten_thousand(simd, dtype, accuracy):
     assert np.abs(sine - np.sin(exact)).max() < accuracy
     shifted = np.empty_like(z)
     terms = np.zeros(z.size, dtype)
-    assert _core.finish_features(z, shifted, _core.Tail("offset", 1.0, terms))
+    assert _core.finish_features(z, shifted, _core.Nonlinearity("offset", 1.0, terms))
     assert np.abs(shifted - np.cos(exact)).max() < accuracy
 
 
@@ -66,7 +66,7 @@ def test_exponential_is_accurate(simd, dtype, accuracy):
     limit = np.log(float(np.finfo(dtype).max)) - 1
     x = np.random.default_rng(0).uniform(-0.98 * limit, limit, (1, 300_000)).astype(dtype)
     out = np.empty_like(x)
-    assert _core.finish_features(x, out, _core.Tail("local", 1.0, np.zeros(x.size, dtype)))
+    assert _core.finish_features(x, out, _core.Nonlinearity("local", 1.0, np.zeros(x.size, dtype)))
     exact = np.exp(x.astype(np.longdouble))
     assert np.abs(out / exact - 1).max() < accuracy
 
@@ -74,7 +74,7 @@ def test_exponential_is_accurate(simd, dtype, accuracy):
 def test_exponential_vanishes_and_overflows_honestly(simd):
     x = np.array([[-1e30, -800.0, 0.0]])
     out = np.empty_like(x)
-    nonlinearity = _core.Tail("local", 1.0, np.zeros(3))
+    nonlinearity = _core.Nonlinearity("local", 1.0, np.zeros(3))
     assert _core.finish_features(x, out, nonlinearity)
     assert np.array_equal(out, [[0.0, 0.0, 1.0]])
     assert not _core.finish_features(np.array([[1.0, 2.0, 710.0]]), out, nonlinearity)
@@ -86,7 +86,7 @@ def test_projections_that_are_not_finite_are_reported(simd, kind, bad):
     z = np.zeros((3, 20))
     z[1, 13] = bad
     out = np.empty((3, 40 if kind == "sincos" else 20))
-    assert not _core.finish_features(z, out, _core.Tail(kind, 1.0, np.zeros(20)))
+    assert not _core.finish_features(z, out, _core.Nonlinearity(kind, 1.0, np.zeros(20)))
 
 
 def test_instruction_sets_agree_to_rounding():

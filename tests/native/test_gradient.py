@@ -130,14 +130,16 @@ def test_gradients_of_every_operator(simd, kind, dtype):
 @pytest.mark.parametrize("dtype", TYPES)
 def test_gradients_of_several_blocks_of_rows(dtype):
     rng = np.random.default_rng(3)
-    operator = draw_fastfood(8000, D_IN, 0, dtype).operator(_core.Tail("sincos", 0.02), 16000)
+    operator = draw_fastfood(8000, D_IN, 0, dtype).operator(
+        _core.Nonlinearity("sincos", 0.02), 16000
+    )
     check(operator, "logistic", 600, 2, dtype, rng)
-    wide = draw_fastfood(70000, D_IN, 0, dtype).operator(_core.Tail("sincos", 0.02), 140000)
+    wide = draw_fastfood(70000, D_IN, 0, dtype).operator(_core.Nonlinearity("sincos", 0.02), 140000)
     check(wide, "squared", 70, 1, dtype, rng)
 
 
 def test_gradients_of_operators_that_are_not_native():
-    operator = draw_fourier(150, D_IN, 0, np.float64).operator(_core.Tail("sincos"), 300)
+    operator = draw_fourier(150, D_IN, 0, np.float64).operator(_core.Nonlinearity("sincos"), 300)
     assert not isinstance(operator, NativeOperator)
     for name in LOSSES:
         check(operator, name, 50, 1, np.float64, np.random.default_rng(4))
@@ -394,7 +396,7 @@ from kitchenette.sketching.structured import draw_fastfood
 digest = hashlib.sha256()
 rng = np.random.default_rng(0)
 for dtype in (np.float32, np.float64):
-    wide = draw_fastfood(8000, D_IN, 0, dtype).operator(_core.Tail("sincos", 0.02), 16000)
+    wide = draw_fastfood(8000, D_IN, 0, dtype).operator(_core.Nonlinearity("sincos", 0.02), 16000)
     for operator in [*operators(dtype).values(), wide]:
         for n, k in [(5, 2), (100, 3), (900, 4), (900, 40)]:
             labels = rng.integers(k, size=n, dtype=np.int32)

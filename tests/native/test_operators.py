@@ -132,7 +132,7 @@ def test_chains_that_end_with_a_matrix_collapse(dtype):
 
 def test_operators_that_are_not_native_take_part():
     projection = draw_fourier(150, D_IN, 0, np.float64)
-    fourier = projection.operator(_core.Tail("sincos"), 300)
+    fourier = projection.operator(_core.Nonlinearity("sincos"), 300)
     X, M = some_rows(50, np.float64), matrix(300, 5, np.float64)
     both = chain(fourier, matrix_product(M, M.dtype), M)
     assert isinstance(both, Chain)
@@ -263,7 +263,7 @@ def test_transposed_products_of_many_features(simd, dtype, n, k):
 
 
 def test_transposed_products_of_operators_that_are_not_native():
-    fourier = draw_fourier(150, D_IN, 0, np.float64).operator(_core.Tail("sincos"), 300)
+    fourier = draw_fourier(150, D_IN, 0, np.float64).operator(_core.Nonlinearity("sincos"), 300)
     native = operators(np.float64)["fastfood sincos"]
     X, factors = some_rows(50, np.float64), matrix(50, 3, np.float64)
     for operator in (fourier, native):

@@ -193,7 +193,7 @@ def test_the_checks_see_what_they_should():
     tree = ast.parse(
         "from kitchenette.learning.solution import _x\nfrom ..cli import app\n"
         "import kitchenette.cli.demo\nfrom kitchenette import metrics\nimport numpy\n"
-        "self._made = _core.make(_core.Tail())\n"
+        "self._made = _core.make(_core.Nonlinearity())\n"
     )
     found = [(package, name) for package, name, _ in imported(tree, path)]
     assert found == [("learning", "_x"), ("cli", "app"), ("cli", ""), ("metrics", "metrics")]

@@ -80,8 +80,8 @@ struct NonlinearitySpecification {
     double unpaired_offset;
     double row_weight;
     std::optional<Vector<const std::int32_t>> degrees;
-    nb::object slopes;
-    nb::object drags;
+    nb::object leading;
+    nb::object trailing;
     Size row_power;
 
     // The frequencies that n_columns output columns need.
@@ -120,10 +120,12 @@ struct NonlinearitySpecification {
                 require(nonlinearity.degrees[f] >= 0, "a degree is negative");
                 highest = std::max(highest, nonlinearity.degrees[f]);
             }
-            nonlinearity.slopes = numbers<T>(
-                slopes, highest, "this nonlinearity needs a slope per degree", collector);
-            nonlinearity.drags =
-                numbers<T>(drags, highest, "this nonlinearity needs a drag per degree", collector);
+            nonlinearity.leading =
+                numbers<T>(leading, highest,
+                           "this nonlinearity needs a leading coefficient per degree", collector);
+            nonlinearity.trailing =
+                numbers<T>(trailing, highest,
+                           "this nonlinearity needs a trailing coefficient per degree", collector);
             nonlinearity.row_power = row_power;
         }
         return nonlinearity;
@@ -131,20 +133,21 @@ struct NonlinearitySpecification {
 };
 
 void bind_nonlinearities(nb::module_& m) {
-    nb::class_<NonlinearitySpecification>(m, "Tail").def(
-        "__init__",
-        [](NonlinearitySpecification* self, const std::string& kind, double amplitude,
-           nb::object terms, double unpaired_offset, double row_weight,
-           std::optional<Vector<const std::int32_t>> degrees, nb::object slopes, nb::object drags,
-           Size row_power) {
-            new (self) NonlinearitySpecification{
-                nonlinearity_named(kind), amplitude,        std::move(terms),
-                unpaired_offset,          row_weight,       std::move(degrees),
-                std::move(slopes),        std::move(drags), row_power};
-        },
-        "kind"_a, "amplitude"_a = 1.0, "terms"_a = nb::none(), "unpaired_offset"_a = 0.0,
-        "row_weight"_a = 0.0, "degrees"_a = nb::none(), "slopes"_a = nb::none(),
-        "drags"_a = nb::none(), "row_power"_a = -1);
+    nb::class_<NonlinearitySpecification>(m, "Nonlinearity")
+        .def(
+            "__init__",
+            [](NonlinearitySpecification* self, const std::string& kind, double amplitude,
+               nb::object terms, double unpaired_offset, double row_weight,
+               std::optional<Vector<const std::int32_t>> degrees, nb::object leading,
+               nb::object trailing, Size row_power) {
+                new (self) NonlinearitySpecification{
+                    nonlinearity_named(kind), amplitude,           std::move(terms),
+                    unpaired_offset,          row_weight,          std::move(degrees),
+                    std::move(leading),       std::move(trailing), row_power};
+            },
+            "kind"_a, "amplitude"_a = 1.0, "terms"_a = nb::none(), "unpaired_offset"_a = 0.0,
+            "row_weight"_a = 0.0, "degrees"_a = nb::none(), "leading"_a = nb::none(),
+            "trailing"_a = nb::none(), "row_power"_a = -1);
 }
 
 // ---------------------------------------------------------------- what Python holds
@@ -227,8 +230,8 @@ template <class T> void bind_projections(nb::module_& m) {
             map.nonlinearity = nonlinearity.parameters<T>(padded, collector);
             return make_operator(map, collector);
         },
-        "tail"_a, nb::kw_only(), "n_columns"_a, "n_features"_a, "block"_a, "signs"_a.noconvert(),
-        "scales"_a.noconvert(), "permutation"_a.noconvert() = nb::none(),
+        "nonlinearity"_a, nb::kw_only(), "n_columns"_a, "n_features"_a, "block"_a,
+        "signs"_a.noconvert(), "scales"_a.noconvert(), "permutation"_a.noconvert() = nb::none(),
         "gaussians"_a.noconvert() = nb::none(), "cosines"_a.noconvert() = nb::none(),
         "sines"_a.noconvert() = nb::none(), "column_scales"_a.noconvert() = nb::none(),
         "constant"_a = 0.0);
@@ -256,7 +259,7 @@ template <class T> void bind_projections(nb::module_& m) {
             map.nonlinearity = nonlinearity.parameters<T>(map.n_frequencies, collector);
             return make_operator(map, collector);
         },
-        "tail"_a, nb::kw_only(), "panels"_a.noconvert(), "n_features"_a);
+        "nonlinearity"_a, nb::kw_only(), "panels"_a.noconvert(), "n_features"_a);
 }
 
 // ---------------------------------------------------------------- products
@@ -624,7 +627,7 @@ template <class T> void bind_functions(nb::module_& m) {
             return finish<T>(parameters, rows.values, rows.stride, rows.n_rows, rows.n_columns,
                              target);
         },
-        "z"_a.noconvert(), "out"_a.noconvert(), "tail"_a);
+        "z"_a.noconvert(), "out"_a.noconvert(), "nonlinearity"_a);
 }
 
 template <class T> void bind_all(nb::module_& m) {

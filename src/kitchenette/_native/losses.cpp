@@ -13,24 +13,26 @@ template <class T> void add_losses(const Loss& loss, const Targets& targets, con
     const Size n_groups = ceil_divide(n_rows, group);
     // The loss and the sums of every group.
     std::vector<double> totals(static_cast<std::size_t>(n_groups * (n_targets + 1)), 0.0);
-    parallel<double>(n_groups, 20 * n_rows * n_targets, n_targets, [&](Size task, double* slopes) {
-        double* part = totals.data() + task * (n_targets + 1);
-        const Size end = std::min(n_rows, (task + 1) * group);
-        for (Size row = task * group; row < end; ++row) {
-            T* mine = factors + row * n_targets;
-            const double weight = targets.weights ? targets.weights[row] : 1;
-            if (weight == 0) {
-                std::fill(mine, mine + n_targets, T{0});
-                continue;
-            }
-            part[n_targets] += weight * loss_of_row(loss, targets, row, outputs + row * n_targets,
-                                                    n_targets, slopes);
-            for (Size c = 0; c < n_targets; ++c) {
-                part[c] += weight * slopes[c];
-                mine[c] = static_cast<T>(weight * slopes[c]);
-            }
-        }
-    });
+    parallel<double>(n_groups, 20 * n_rows * n_targets, n_targets,
+                     [&](Size task, double* derivatives) {
+                         double* part = totals.data() + task * (n_targets + 1);
+                         const Size end = std::min(n_rows, (task + 1) * group);
+                         for (Size row = task * group; row < end; ++row) {
+                             T* mine = factors + row * n_targets;
+                             const double weight = targets.weights ? targets.weights[row] : 1;
+                             if (weight == 0) {
+                                 std::fill(mine, mine + n_targets, T{0});
+                                 continue;
+                             }
+                             part[n_targets] +=
+                                 weight * loss_of_row(loss, targets, row, outputs + row * n_targets,
+                                                      n_targets, derivatives);
+                             for (Size c = 0; c < n_targets; ++c) {
+                                 part[c] += weight * derivatives[c];
+                                 mine[c] = static_cast<T>(weight * derivatives[c]);
+                             }
+                         }
+                     });
     for (Size g = 0; g < n_groups; ++g) {
         const double* part = totals.data() + g * (n_targets + 1);
         for (Size c = 0; c < n_targets; ++c) sums[c] += part[c];

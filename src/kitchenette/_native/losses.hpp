@@ -2,7 +2,7 @@
 //
 // A loss compares the outputs f of a row, one per target, with its target: numbers y, one per
 // output, or the label of a class. Each function below returns the loss of one row and writes its
-// derivatives with respect to the outputs to `slopes`.
+// derivatives with respect to the outputs to `derivatives`.
 #pragma once
 
 #include <algorithm>
@@ -45,22 +45,22 @@ inline Targets targets_from(const Targets& targets, Size row, Size n_targets) {
 // ---------------------------------------------------------------- losses of numbers
 
 // |f - y|^2 / 2.
-inline double squared_loss(const double* f, const double* y, Size n, double* slopes) {
+inline double squared_loss(const double* f, const double* y, Size n, double* derivatives) {
     double loss = 0;
     for (Size c = 0; c < n; ++c) {
-        slopes[c] = f[c] - y[c];
-        loss += 0.5 * slopes[c] * slopes[c];
+        derivatives[c] = f[c] - y[c];
+        loss += 0.5 * derivatives[c] * derivatives[c];
     }
     return loss;
 }
 
 // r^2 / 2 for residuals r of at most the threshold, and linear beyond.
 inline double huber_loss(const double* f, const double* y, Size n, double threshold,
-                         double* slopes) {
+                         double* derivatives) {
     double loss = 0;
     for (Size c = 0; c < n; ++c) {
         const double residual = f[c] - y[c], size = std::abs(residual);
-        slopes[c] = std::clamp(residual, -threshold, threshold);
+        derivatives[c] = std::clamp(residual, -threshold, threshold);
         loss +=
             size <= threshold ? 0.5 * residual * residual : threshold * (size - 0.5 * threshold);
     }
@@ -70,15 +70,15 @@ inline double huber_loss(const double* f, const double* y, Size n, double thresh
 // The pinball loss of residuals r = y - f, which is level r for r >= 0 and (level - 1) r for r < 0,
 // averaged over r - u for u uniform in [-width, width].
 inline double quantile_loss(const double* f, const double* y, Size n, double level, double width,
-                            double* slopes) {
+                            double* derivatives) {
     double loss = 0;
     for (Size c = 0; c < n; ++c) {
         const double residual = y[c] - f[c];
         if (std::abs(residual) < width) {
-            slopes[c] = 0.5 - level - 0.5 * residual / width;
+            derivatives[c] = 0.5 - level - 0.5 * residual / width;
             loss += (level - 0.5) * residual + 0.25 * (residual * residual / width + width);
         } else {
-            slopes[c] = residual > 0 ? -level : residual < 0 ? 1 - level : 0.5 - level;
+            derivatives[c] = residual > 0 ? -level : residual < 0 ? 1 - level : 0.5 - level;
             loss += std::max(level * residual, (level - 1) * residual);
         }
     }
@@ -96,17 +96,17 @@ inline double binary_logistic_loss(double f, double s, double* slope) {
 
 // log(sum of exp(f)) - f[label]. The largest output is left out of the sums, and the output of the
 // label out of its derivative, which keeps all digits of small losses and derivatives.
-inline double multinomial_loss(const double* f, Size label, Size n, double* slopes) {
+inline double multinomial_loss(const double* f, Size label, Size n, double* derivatives) {
     const Size top = std::max_element(f, f + n) - f;
     double others = 0, wrong = 0;
     for (Size c = 0; c < n; ++c) {
-        slopes[c] = std::exp(f[c] - f[top]);
-        if (c != top) others += slopes[c];
-        if (c != label) wrong += slopes[c];
+        derivatives[c] = std::exp(f[c] - f[top]);
+        if (c != top) others += derivatives[c];
+        if (c != label) wrong += derivatives[c];
     }
     const double total = 1 + others;
-    for (Size c = 0; c < n; ++c) slopes[c] /= total;
-    slopes[label] = -wrong / total;
+    for (Size c = 0; c < n; ++c) derivatives[c] /= total;
+    derivatives[label] = -wrong / total;
     return std::log1p(others) + (f[top] - f[label]);
 }
 
@@ -118,9 +118,10 @@ inline double squared_hinge_loss(double f, double s, double* slope) {
 }
 
 // The squared hinge losses of each class against all others.
-inline double squared_hinge_losses(const double* f, Size label, Size n, double* slopes) {
+inline double squared_hinge_losses(const double* f, Size label, Size n, double* derivatives) {
     double loss = 0;
-    for (Size c = 0; c < n; ++c) loss += squared_hinge_loss(f[c], c == label ? 1 : -1, slopes + c);
+    for (Size c = 0; c < n; ++c)
+        loss += squared_hinge_loss(f[c], c == label ? 1 : -1, derivatives + c);
     return loss;
 }
 
@@ -128,23 +129,23 @@ inline double squared_hinge_losses(const double* f, Size label, Size n, double* 
 
 // The loss of row `row` of the targets. A single output distinguishes the classes 0 and 1.
 inline double loss_of_row(const Loss& loss, const Targets& targets, Size row, const double* f,
-                          Size n, double* slopes) {
+                          Size n, double* derivatives) {
     const double* y = targets.values ? targets.values + row * n : nullptr;
     const Size label = targets.labels ? targets.labels[row] : 0;
     const double sign = label == 1 ? 1 : -1;
     switch (loss.kind) {
         case LossKind::squared:
-            return squared_loss(f, y, n, slopes);
+            return squared_loss(f, y, n, derivatives);
         case LossKind::huber:
-            return huber_loss(f, y, n, loss.threshold, slopes);
+            return huber_loss(f, y, n, loss.threshold, derivatives);
         case LossKind::quantile:
-            return quantile_loss(f, y, n, loss.level, loss.width, slopes);
+            return quantile_loss(f, y, n, loss.level, loss.width, derivatives);
         case LossKind::logistic:
-            return n == 1 ? binary_logistic_loss(*f, sign, slopes)
-                          : multinomial_loss(f, label, n, slopes);
+            return n == 1 ? binary_logistic_loss(*f, sign, derivatives)
+                          : multinomial_loss(f, label, n, derivatives);
         case LossKind::squared_hinge:
-            return n == 1 ? squared_hinge_loss(*f, sign, slopes)
-                          : squared_hinge_losses(f, label, n, slopes);
+            return n == 1 ? squared_hinge_loss(*f, sign, derivatives)
+                          : squared_hinge_losses(f, label, n, derivatives);
     }
     return 0;
 }

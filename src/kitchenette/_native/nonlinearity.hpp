@@ -89,7 +89,7 @@ template <class T> struct PolynomialOf {
     }
 
     KITCHENETTE_INLINE Vec<T> next(Size n, Vec<T> t, Vec<T> current, Vec<T> previous) const {
-        return mul_add(t * broadcast(p.slopes[n]), current, previous * broadcast(p.drags[n]));
+        return mul_add(t * broadcast(p.leading[n]), current, previous * broadcast(p.trailing[n]));
     }
     KITCHENETTE_INLINE Vec<T> finished(Vec<T> value, Vec<T> term, const RowTerms<T>& row,
                                        bool& overflow) const {

@@ -47,11 +47,11 @@ template <class T> struct NonlinearityParameters {
     const T* terms = nullptr;  // one per frequency (offset, local, power)
     T unpaired_offset = 0;     // sincos with an odd number of columns: the last is an offset cosine
     T row_weight = 0;          // local
-    // power: p_0 = 1, p_1 = slopes[0] t, p_{n+1} = slopes[n] t p_n + drags[n] p_{n-1}; frequency
-    // f takes degree degrees[f].
+    // power: p_0 = 1, p_1 = leading[0] t, p_{n+1} = leading[n] t p_n + trailing[n] p_{n-1};
+    // frequency f takes degree degrees[f].
     const std::int32_t* degrees = nullptr;
-    const T* slopes = nullptr;
-    const T* drags = nullptr;
+    const T* leading = nullptr;
+    const T* trailing = nullptr;
     Size row_power = -1;  // negative: rows are not normalized
     KITCHENETTE_INLINE Size columns_per_frequency() const {
         return kind == Nonlinearity::sincos ? 2 : 1;

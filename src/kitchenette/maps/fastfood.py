@@ -93,7 +93,7 @@ class FastfoodSpecification(FourierSpecification):
         if self.features == "local":
             terms = self.template_terms().astype(dtype, copy=False)
             return projection.operator(
-                _core.Tail("local", terms=terms, row_weight=1.0), self.n_components
+                _core.Nonlinearity("local", terms=terms, row_weight=1.0), self.n_components
             )
         return projection.operator(self.nonlinearity(n_padded, dtype), self.n_components)
 

@@ -46,14 +46,14 @@ class FourierSpecification(Specification):
         unpaired = self.n_components % 2
         return offsets if self.features == "offset" else offsets[offsets.size - unpaired :]
 
-    def nonlinearity(self, n_padded: int, dtype: DTypeLike) -> _core.Tail:
+    def nonlinearity(self, n_padded: int, dtype: DTypeLike) -> _core.Nonlinearity:
         """The native function of the projections: TEFM's eq. 2 (sincos) or eq. 3 (offset)."""
         amplitude = float(np.sqrt(2 / self.n_components))
         offsets = self.offsets()
         if self.features == "sincos":
             unpaired = float(offsets[0]) if offsets.size else 0.0
-            return _core.Tail("sincos", amplitude, unpaired_offset=unpaired)
-        return _core.Tail("offset", amplitude, terms=zero_padded(offsets, n_padded, dtype))
+            return _core.Nonlinearity("sincos", amplitude, unpaired_offset=unpaired)
+        return _core.Nonlinearity("offset", amplitude, terms=zero_padded(offsets, n_padded, dtype))
 
     def inverse_scale(self) -> NDArray[np.float64]:
         """One over the length scale, a scalar or one per column."""

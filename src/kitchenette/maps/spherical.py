@@ -44,21 +44,21 @@ class PolynomialFeatures:
 
     degrees: NDArray[np.int32]  # (n_features,): the degree of each feature, descending
     weights: Array  # ndarray of shape (n_features,)
-    # (largest degree,): p_{n+1}(t) = slopes[n] t p_n(t) + drags[n] p_{n-1}(t), p_0 = 1
-    slopes: Array
-    drags: Array
+    # (largest degree,): p_{n+1}(t) = leading[n] t p_n(t) + trailing[n] p_{n-1}(t), p_0 = 1
+    leading: Array
+    trailing: Array
     # The power of |x|, or -1 for features weight p(z) without normalization of rows
     row_power: int = -1
     constant: float = 0.0  # the value of a column that is appended to the data
 
-    def nonlinearity(self, padded: int, dtype: DTypeLike) -> _core.Tail:
+    def nonlinearity(self, padded: int, dtype: DTypeLike) -> _core.Nonlinearity:
         """The native function that is applied to ``padded`` projections."""
-        return _core.Tail(
+        return _core.Nonlinearity(
             "power",
             terms=zero_padded(self.weights, padded, dtype),
             degrees=zero_padded(self.degrees, padded, np.int32),
-            slopes=self.slopes.astype(dtype),
-            drags=self.drags.astype(dtype),
+            leading=self.leading.astype(dtype),
+            trailing=self.trailing.astype(dtype),
             row_power=self.row_power,
         )
 
@@ -121,7 +121,7 @@ def polynomial_features(
     if isinstance(kernel, SphericalPolynomial):
         return _powers(kernel, counts, expected, dimension, n_columns)
     lambdas = _expansion(kernel, dimension)
-    slopes, drags = recurrence(lambdas.size - 1, dimension)
+    leading, trailing = recurrence(lambdas.size - 1, dimension)
     present = np.flatnonzero(lambdas > 0)
     picks = _descending(counts, present.size)
     homogeneous = isinstance(kernel, Polynomial)
@@ -129,8 +129,8 @@ def polynomial_features(
     return PolynomialFeatures(
         degrees=present[picks].astype(np.int32),
         weights=gain * np.sqrt(lambdas[present] / expected)[picks],
-        slopes=slopes,
-        drags=drags,
+        leading=leading,
+        trailing=trailing,
         row_power=int(kernel.degree) if homogeneous else -1,
         constant=data_constant(kernel),
     )
@@ -216,8 +216,8 @@ def _powers(
     return PolynomialFeatures(
         degrees=present[picks].astype(np.int32),
         weights=weights[picks],
-        slopes=np.full(n_steps, size),
-        drags=np.zeros(n_steps),
+        leading=np.full(n_steps, size),
+        trailing=np.zeros(n_steps),
     )
 
 
@@ -231,7 +231,7 @@ def _length_corrections(degrees: NDArray[np.intp], dimension: int, n_columns: in
 
 
 def recurrence(largest_degree: int, dimension: int) -> tuple[Array, Array]:
-    """The coefficients slopes and drags of `PolynomialFeatures` for the p_n.
+    """The coefficients leading and trailing of `PolynomialFeatures` for the p_n.
 
     They follow from t p_n = b_{n+1} p_{n+1} + b_n p_{n-1}.
     """
@@ -249,11 +249,11 @@ def _jacobi(count: int, dimension: int) -> Array:
 
 def evaluate(t: Array, largest_degree: int, dimension: int) -> Array:
     """p_0(t), ..., p_n(t), stacked."""
-    slopes, drags = recurrence(largest_degree, dimension)
+    leading, trailing = recurrence(largest_degree, dimension)
     values = [np.ones_like(t), np.zeros_like(t)]
     out = [values[0]]
-    for slope, drag in zip(slopes, drags, strict=True):
-        values = [slope * t * values[0] + drag * values[1], values[0]]
+    for first, second in zip(leading, trailing, strict=True):
+        values = [first * t * values[0] + second * values[1], values[0]]
         out.append(values[0])
     return np.stack(out)
 

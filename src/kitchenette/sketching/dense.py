@@ -24,7 +24,7 @@ def in_panels(matrix: NDArray[Any], dtype: DTypeLike) -> NDArray[Any]:
 
 
 def dense_operator(
-    nonlinearity: _core.Tail, panels: NDArray[Any], n_features: int
+    nonlinearity: _core.Nonlinearity, panels: NDArray[Any], n_features: int
 ) -> NativeOperator:
     """A nonlinearity applied to products with a matrix of shape (n_panels, n_columns, PANEL)."""
     return NativeOperator(_core.dense(nonlinearity, panels=panels, n_features=n_features))
@@ -32,4 +32,4 @@ def dense_operator(
 
 def matrix_product(matrix: NDArray[Any], dtype: DTypeLike) -> NativeOperator:
     """Rows times a matrix; unlike with a BLAS, the rounding of a row is independent of others."""
-    return dense_operator(_core.Tail("identity"), in_panels(matrix, dtype), matrix.shape[1])
+    return dense_operator(_core.Nonlinearity("identity"), in_panels(matrix, dtype), matrix.shape[1])

@@ -78,14 +78,14 @@ class StructuredProjection(ABC):
         These are whole columns, by a transform of n_columns unit vectors.
         """
         identity = sp.eye_array(self.n_columns, dtype=self.scales.dtype, format="csr")
-        project = self.operator(_core.Tail("identity"), self.n_rows)
+        project = self.operator(_core.Nonlinearity("identity"), self.n_rows)
         for columns, block in row_blocks(identity, max(self.n_rows, self.n_columns)):
             out = np.empty((block.shape[0], self.n_rows), dtype=block.dtype)
             project.write(block, out)
             yield (slice(None), columns), out.T
 
     @abstractmethod
-    def operator(self, nonlinearity: _core.Tail, n_features: int) -> Operator:
+    def operator(self, nonlinearity: _core.Nonlinearity, n_features: int) -> Operator:
         """The operator that projects rows and applies a nonlinearity with n_features outputs."""
 
 
@@ -169,7 +169,7 @@ class HadamardProjection(StructuredProjection):
         return rows
 
     def operator(
-        self, nonlinearity: _core.Tail, n_features: int, constant: float = 0.0
+        self, nonlinearity: _core.Nonlinearity, n_features: int, constant: float = 0.0
     ) -> NativeOperator:
         native = _core.structured(
             nonlinearity,
@@ -278,14 +278,16 @@ class FourierProjection(StructuredProjection):
     signs: NDArray[np.int8]
     columns: NDArray[np.int32]  # the position of each row in the half spectra of the blocks
 
-    def operator(self, nonlinearity: _core.Tail, n_features: int) -> Operator:
+    def operator(self, nonlinearity: _core.Nonlinearity, n_features: int) -> Operator:
         return FourierOperator(self, nonlinearity, n_features)
 
 
 class FourierOperator(Operator):
     """Features of a `FourierProjection`, by SciPy's Fourier transforms."""
 
-    def __init__(self, projection: FourierProjection, nonlinearity: _core.Tail, n_features: int):
+    def __init__(
+        self, projection: FourierProjection, nonlinearity: _core.Nonlinearity, n_features: int
+    ):
         self._projection, self._nonlinearity = projection, nonlinearity
         self.n_columns, self.n_features = projection.n_columns, n_features
         self.dtype = projection.scales.dtype
