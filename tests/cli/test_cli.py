@@ -18,7 +18,7 @@ import kitchenette
 from kitchenette import Fastfood, KernelClassifier, KernelRegressor
 from kitchenette.cli import demo
 from kitchenette.cli.app import app
-from kitchenette.cli.outcome import EXPLANATIONS, ExitCode
+from kitchenette.cli.outcome import EXPLANATIONS, ExitCode, command_error
 from kitchenette.jobs import FitSettings, learn_shard
 from kitchenette.report import Measurement
 from kitchenette.training import partial, prepare
@@ -457,3 +457,10 @@ def test_the_demo_says_who_wins(ours, trees, verdict):
     said = demo.verdict(demo_row("Kitchenette", ours), demo_row("LightGBM", trees))
     assert said.startswith(verdict)
     assert "a kernel matrix of 200,000 rows has 320 GB" in said
+
+
+def test_a_missing_library_is_named_with_how_to_install_it():
+    error = command_error(ModuleNotFoundError("No module named 'jinja2'", name="jinja2"))
+    assert error.code == ExitCode.RESOURCES
+    assert "needs jinja2, which is not installed" in str(error)
+    assert "pip install 'kitchenette[cli]'" in str(error)

@@ -128,9 +128,9 @@ class AutoMap(RowMap):
     A model of many columns may see nothing of a function of a few of them, such as a wave or a
     parity, and then has no derivatives to learn from. So the sample is also screened by tables: for
     the effects of each column, of each pair in at most 8 x 8 cells, and of the signs of each triple
-    (up to 100 columns). If at most half of the columns have one, and these alone have a loss that
-    is smaller by a tenth than that of all columns, scales are learned from there, too, and taken if
-    that is smaller by a tenth again.
+    (up to 100 columns). If at most half of the columns have one, and these alone are better than
+    all columns by two standard errors, scales are learned from there, too, and taken if they are
+    better by as much than those learned from all columns, with no more wrong classes.
 
     Of candidates whose losses differ by less than a ten-thousandth, the one that is tried first
     counts as the better one, and candidates are compared in one precision, dense up to 256 columns.

@@ -85,7 +85,7 @@ class Search:
             screened = self._screened(plain[0])
             if screened is not None:
                 screened = self._learned([screened])
-                learned = screened if far_better(screened, learned) else learned
+                learned = screened if rescues(screened, learned) else learned
             if scales == "learned":
                 finalists = [learned]
             elif self._wins(learned, plain[0]):
@@ -205,7 +205,7 @@ class Search:
             start = weighted_candidate(old.kernel, form, weights, 1.0)
             starts.append(self._best_width(start, SEARCH.screening_widths))
         best = best_of(starts)
-        return best if far_better(best, plain) else None
+        return best if rescues(best, plain) else None
 
     def _mixed(self, start: Tried) -> Tried:
         """A linear map of the columns from average outer products of gradients, as `_learned`."""
@@ -310,9 +310,9 @@ def best_of(tried: Iterable[Tried]) -> Tried:
     return first_best(tried, lambda one: one.loss)
 
 
-def far_better(screened: Tried, other: Tried) -> bool:
-    """Whether a candidate of screened columns rescues another one that has not seen them."""
-    return screened.loss <= (1 - SEARCH.screening_gain) * other.loss
+def rescues(screened: Tried, other: Tried) -> bool:
+    """Whether screened columns are better beyond doubt than a candidate that has all of them."""
+    return screened.trial.beats(other.trial, SEARCH.screening_caution, tolerance=0.0)
 
 
 def in_order(tried: list[Tried]) -> list[Tried]:
