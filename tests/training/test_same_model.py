@@ -122,7 +122,7 @@ DEFAULTS = {
     "regressor": Case(KernelRegressor(random_state=0), numbers, 31),
     # Its own penalty is 3e-8, with a condition number of 4e9 and differences of 7e-9.
     "classifier": Case(KernelClassifier(alpha=0.1, random_state=0), labels(strings), 32),
-    "missing": Case(KernelRegressor(random_state=1), weighted(gaps), 33),
+    "regressor, missing": Case(KernelRegressor(random_state=1), weighted(gaps), 33),
 }
 LARGE = {
     "numbers": Case(KernelRegressor(AutoMap(64), random_state=1), numbers, 41),

@@ -44,6 +44,9 @@ REFRESHED_STEPS = 5  # after which the preconditioner is computed for the curvat
 # stops at this residual or after this number of steps.
 COARSE, FINAL_STEPS = 0.01, 20
 ROUNDING = 1e-12  # smaller errors, relative to the targets, are rounding errors
+# Smaller errors of the first model, relative to the spread of the targets, are of an interpolation
+# and no unit of the loss: all targets would be where it is linear, so that steps hardly converge.
+INTERPOLATED = 1e-6
 RELATIVE_GRADIENT = 1e-8  # smaller gradients, relative to the largest one, are rounding errors
 LEAST_CURVATURE = 1e-3  # of the largest one: rows without curvature would leave directions free
 ROBUST = 1.4826  # the standard deviation of a normal distribution by its median absolute value
@@ -210,9 +213,12 @@ class SmoothSolver(IterativeSolver):
         weights = self.distinct_weights[: len(errors)]
         scales = ROBUST * np.array([weighted_quantile(size, weights, 0.5) for size in sizes.T])
         typical = np.average(sizes, axis=0, weights=weights)
+        columns = self._first_distinct(PILOT_ROWS).columns()
+        largest, spread = np.abs(columns).max(axis=0), np.ptp(columns, axis=0)
         # The errors of a column of equal targets are rounding errors and no measure of spread.
-        largest = np.abs(self._first_distinct(PILOT_ROWS).columns()).max(axis=0)
-        typical = np.where(typical > ROUNDING * largest, typical, np.where(largest > 0, largest, 1))
+        instead = np.where(spread > ROUNDING * largest, spread, np.where(largest > 0, largest, 1))
+        floor = np.maximum(ROUNDING * largest, INTERPOLATED * spread)
+        typical = np.where(typical > floor, typical, instead)
         scales = np.where(scales > 1e-3 * typical, scales, typical)
         self.rows = replace(self.rows, coding=ScaledTargets(self.rows.coding, scales))
         self.training = self.rows.weighted(self.training.weights)
