@@ -78,6 +78,25 @@ def test_every_format_gives_the_same_model(stored):
     assert model.score(features, FRAME["label"]) > 0.84
 
 
+def test_estimators_take_the_path_of_files(tmp_path):
+    path = tmp_path / "a.parquet"
+    FRAME.drop(columns=["price"]).to_parquet(path)
+    model = KernelClassifier(MAP, random_state=0).fit(path, "label", "weight")
+    rows = source(path, target="label", weight="weight")
+    expected = KernelClassifier(MAP, random_state=0).fit(rows)
+    assert_allclose(model.predict_proba(str(path)), expected.predict_proba(FRAME), rtol=1e-12)
+    assert model.score(path, "label", "weight") == expected.score(rows)
+    continued = KernelClassifier(MAP, random_state=0)
+    continued.partial_fit(str(path), "label", sample_weight="weight")
+    assert_allclose(continued.predict_proba(path), model.predict_proba(path), rtol=1e-9)
+    with pytest.raises(DataError, match="There is no file nowhere"):
+        KernelClassifier(MAP).fit("nowhere", "label")
+    with pytest.raises(DataError, match="no column 'labels'.*Did you mean 'label'"):
+        KernelClassifier(MAP).fit(path, "labels")
+    with pytest.raises(DataError, match="name the column to be predicted"):
+        KernelClassifier(MAP).fit(path)
+
+
 def test_numbers_of_every_format_give_the_model_of_the_array(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 3)).astype(np.float32)

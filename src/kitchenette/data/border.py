@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import wraps
 from importlib import import_module
+from os import PathLike
 from typing import Any, TypeVar
 
 import numpy as np
 
+from kitchenette.data.opening import source
 from kitchenette.data.source import RowsInMemory, Source
 from kitchenette.data.targets import refuse_names
 
@@ -41,9 +43,9 @@ def backend_of(X: Any) -> Any:
 def as_source(X: Any, y: Any = None, sample_weight: Any = None) -> Any:
     """Rows of any kind, with their targets and weights, as a source.
 
-    Rows are an array, a sparse matrix, a data frame, a dict of columns, a collection of Dask,
-    or a source, which has its own targets and weights. Files are opened by
-    `kitchenette.data.source`.
+    Rows are an array, a sparse matrix, a data frame, a dict of columns, the path of files, a
+    collection of Dask, or a source, which has its own targets and weights. Targets and weights of
+    files are the names of columns; `kitchenette.data.source` has more options.
 
     Examples
     --------
@@ -59,6 +61,8 @@ def as_source(X: Any, y: Any = None, sample_weight: Any = None) -> Any:
                 "none."
             )
         return X
+    if isinstance(X, str | PathLike):
+        return source(X, target=y, weight=sample_weight)
     refuse_names(X, y)
     backend = backend_of(X)
     if backend is not None:

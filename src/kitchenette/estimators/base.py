@@ -251,13 +251,14 @@ class KernelEstimator(BaseEstimator, ABC):
 
         Parameters
         ----------
-        X : array-like, sparse matrix, data frame of shape (n_rows, n_columns), or Source
+        X : array-like, sparse matrix, data frame of shape (n_rows, n_columns), path or Source
             Rows, as the feature map takes them. A data frame may have strings, categories and
-            missing values. A `kitchenette.data.Source` has its own targets and weights, and is
-            read in blocks. Dask arrays and data frames are learned where they are.
+            missing values. Files and a `kitchenette.data.Source`, which has its own targets and
+            weights, are read in blocks. Dask arrays and data frames are learned where they are.
         y : array-like of shape (n_rows,) or (n_rows, n_targets)
             What is to be predicted: numbers, or for a classifier one label for each row, which are
-            numbers, strings or anything that can be sorted. `KernelPCA` ignores it.
+            numbers, strings or anything that can be sorted. Of files, the name of a column, or
+            several. `KernelPCA` ignores it.
         sample_weight : array-like of shape (n_rows,), optional
             Nonnegative weights. A row of weight 2 counts as two rows; transformers of other
             packages are fitted without weights.
