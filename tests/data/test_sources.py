@@ -91,7 +91,7 @@ def test_estimators_take_the_path_of_files(tmp_path):
     assert_allclose(continued.predict_proba(path), model.predict_proba(path), rtol=1e-9)
     with pytest.raises(DataError, match="There is no file nowhere"):
         KernelClassifier(MAP).fit("nowhere", "label")
-    with pytest.raises(DataError, match="no column 'labels'.*Did you mean 'label'"):
+    with pytest.raises(DataError, match=r"no column 'labels'.*Did you mean 'label'"):
         KernelClassifier(MAP).fit(path, "labels")
     with pytest.raises(DataError, match="name the column to be predicted"):
         KernelClassifier(MAP).fit(path)
