@@ -196,8 +196,12 @@ ROWS = {
     "a lazy frame in score": (lambda: regressor().fit(FRAME, Y).score(LAZY, Y), LAZILY),
     "a lazy frame for a map": (lambda: MAP.fit(LAZY), LAZILY),
     "a lazy frame in choose": (lambda: kitchenette.choose(LAZY, Y), LAZILY),
-    "a path": (lambda: regressor().fit("rows.csv", Y), r"path 'rows\.csv'.*source\(path, target"),
-    "a path object": (lambda: regressor().fit(Path("rows.csv"), Y), r"got the path 'rows\.csv'"),
+    "a path": (lambda: regressor().fit("rows.csv", Y), r"There is no file rows\.csv"),
+    "a path object": (lambda: regressor().fit(Path("rows.csv"), Y), "There is no file"),
+    "a path for a predictor": (
+        lambda: regressor().fit(FRAME, Y).predictor()("rows.csv"),
+        r"path 'rows\.csv'.*source\(path, target",
+    ),
     "lists of different lengths": (
         lambda: regressor().fit([[1, 2], [3]], [1, 2]),
         "lists of equally many numbers; these have different lengths",

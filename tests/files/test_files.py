@@ -16,6 +16,7 @@ import mutations
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_array_equal
 from programs import WITH_ONE_THREAD, printed_by
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -283,6 +284,36 @@ def test_parameters_that_were_set_after_fit_do_not_change_the_map(path):
     assert np.array_equal(loaded.transform(rows()), fitted.transform(rows()))
     assert repr(loaded) == repr(fitted)
     assert np.array_equal(loaded.fit_transform(rows()), fitted.fit_transform(rows()))
+
+
+@pytest.mark.parametrize(
+    ("fitted", "changed"),
+    [
+        ({"class_weight": "balanced"}, {"class_weight": None}),
+        ({}, {"class_weight": "balanced"}),
+        ({"class_weight": {0: 1.0, 1: 5.0}}, {"class_weight": {0: 2, 1: 1.5}}),
+        ({"class_weight": {0: 1.0, 1: 5.0}}, {}),
+        ({}, {"validation_rows": 0}),
+        ({"validation_rows": 0}, {"validation_rows": 50}),
+    ],
+)
+def test_parameters_that_were_set_after_fit_do_not_change_how_rows_are_learned(
+    fitted, changed, path
+):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 3))
+    y = (X[:, 0] + rng.normal(size=400) > 0.5).astype(int)
+    feature_map = Fastfood(n_components=32, random_state=0)
+    model = KernelClassifier(feature_map, random_state=0, **fitted).fit(X[:100], y[:100])
+    save(model.set_params(**changed), path)
+    loaded = load(path)
+    assert loaded.get_params()["class_weight"] == model.class_weight
+    for one in (model, loaded):
+        one.partial_fit(X[100:], y[100:])
+        assert one.statistics_.n_rows == one.learned_partial().n_rows == 400
+    assert_array_equal(loaded.decision_function(X), model.decision_function(X))
+    save(loaded, path)
+    assert_array_equal(load(path).decision_function(X), model.decision_function(X))
 
 
 def test_statistics_go_on(path):
@@ -815,7 +846,7 @@ def test_a_file_that_was_cut_or_altered_anywhere_is_refused(path):
 def test_a_newer_format_is_named(path):
     save(Gaussian(1.0), path)
     edit(path, lambda objects: None, format_version="2", kitchenette_version="9.9")
-    with pytest.raises(ModelFileError, match=r"format version 2.*kitchenette 9\.9.*Upgrade"):
+    with pytest.raises(ModelFileError, match=r"format version 2.*kitchenette '9\.9'.*Upgrade"):
         load(path)
     edit(path, lambda objects: None, format_version="9" * 5000)
     with pytest.raises(ModelFileError, match="Upgrade"):

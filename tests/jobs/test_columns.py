@@ -434,6 +434,31 @@ def test_which_columns_are_identifiers(name, values, ignored):
     assert model.feature_map_.ignored_names == ([name] if ignored else [])
 
 
+@pytest.mark.parametrize("most_categories", [64, 3])
+def test_words_for_missing_values_are_missing_where_they_were_so_in_the_data(
+    most_categories, tmp_path
+):
+    frame = frame_of(["u", "v", "w", "x", ""])
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    frame.to_parquet(tmp_path / "a.parquet")
+    rows = source(tmp_path / "a.csv", target="y", most_categories=most_categories)
+    model = KernelRegressor(MAP).fit(rows)
+    expected = model.predict(tmp_path / "a.csv")
+    assert_allclose(model.predict(tmp_path / "a.parquet"), expected)
+    assert_allclose(model.predict(frame), expected)
+    first = frame.iloc[0].to_dict()
+    assert_allclose(model.predictor()({"code": "", "x": first["x"]}),
+                    model.predictor()({"code": None, "x": first["x"]}))  # fmt: skip
+
+
+def test_the_score_of_a_source_reads_columns_as_the_model_has_them(tmp_path):
+    frame = frame_of(["u", "v", "", "00501"])
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    model = KernelRegressor(MAP).fit(frame[["code", "x"]], frame["y"])
+    assert model.score(source(tmp_path / "a.csv", target="y")) > 0.99
+    assert model.score(tmp_path / "a.csv", "y") > 0.99
+
+
 @pytest.mark.parametrize("made", [pd.DataFrame, pl.DataFrame, pa.table, dict])
 @pytest.mark.parametrize("name", ["id", "step"])
 @pytest.mark.filterwarnings("ignore:Columns are ignored")

@@ -19,6 +19,7 @@ from kitchenette.jobs import FitSettings, checkpoint, fit_rows, fitting, setting
 from kitchenette.jobs.checkpoint import checkpoint_path
 from kitchenette.jobs.outputs import OutputError
 from kitchenette.kernels import Gaussian
+from kitchenette.training.problem import Problem
 
 X = np.random.default_rng(0).normal(size=(600, 3))
 SETTINGS = FitSettings(map="Fastfood", components=32)
@@ -33,6 +34,20 @@ def narrow_rows():
     made = rows()
     made.block_rows = lambda: 100
     return made
+
+
+@pytest.mark.parametrize("n_rows", [1, 3, 600])
+def test_a_model_is_solved_once_and_stored_with_its_solution(n_rows, tmp_path, monkeypatch):
+    solved = []
+    monkeypatch.setattr(
+        Problem, "solved", lambda *given, solve=Problem.solved: solved.append(1) or solve(*given)
+    )
+    settings = SETTINGS if n_rows > 1 else FitSettings(components=32)
+    fit_rows(rows(slice(n_rows)), tmp_path / "model", settings)
+    model = load(tmp_path / "model")
+    assert model.alpha_ > 0
+    assert np.isfinite(model.predict(X)).all()
+    assert len(solved) == 1
 
 
 def test_an_interrupt_while_it_solves_leaves_all_rows_in_the_checkpoint(tmp_path, monkeypatch):

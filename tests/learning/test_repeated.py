@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_allclose
+from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.frozen import FrozenEstimator
 
@@ -131,3 +133,24 @@ def test_the_choice_of_a_map_holds_single_observations_out():
     auto = AutoMap(128, scales="columns", kernel=Gaussian(), random_state=0).fit(data.X, data.y)
     assert auto.choice_.n_rows == 3000
     assert auto.choice_.chosen["loss"] < 0.05
+
+
+@pytest.mark.parametrize("feature_map", [SMALL, Fastfood(n_components=64, random_state=0)])
+@pytest.mark.parametrize("first", [1, 10, 60])
+def test_a_small_first_batch_does_not_decide_what_repeated_rows_count_for(first, feature_map):
+    data = grid(4, 3, 4000, "bernoulli")
+    shared = FrozenEstimator(feature_map.fit(data.X))
+    whole = estimator(True, feature_map=shared).fit(data.X, data.y)
+    parts = np.split(np.arange(4000), [*range(first, 200, first), 2000])
+    one = estimator(True, feature_map=shared)
+    for part in parts:
+        one.partial_fit(data.X[part], data.y[part], classes=[0, 1])
+    few, many = (
+        estimator(True, feature_map=shared).fit(data.X[part], data.y[part])
+        for part in (slice(20), slice(20, None))
+    )
+    expected = whole.decision_function(data.X_test)
+    for model in (one, clone(few).fit(data.X[:20], data.y[:20]).merge(many), many.merge(few)):
+        assert model.observation_rule_ == whole.observation_rule_ == "weights"
+        assert_allclose(model.solve().alpha_, whole.alpha_, rtol=1e-3)
+        assert_allclose(model.decision_function(data.X_test), expected, atol=1e-4)

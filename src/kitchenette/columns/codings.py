@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kitchenette.data.csv_errors import NULLS
 from kitchenette.data.schema import DataError
 from kitchenette.data.tables import categories_of, numbers_of, stored_kind, text_of
 from kitchenette.files.fields import Interval, Options, field_values
@@ -151,6 +152,11 @@ class Texts(Coding):
             return text
 
 
+def unknown_code(values: str, text: str) -> float:
+    """The code of a text that was not in the data: missing, if it stands for that in CSV files."""
+    return np.nan if values == "string" and text in NULLS else UNKNOWN_WORD
+
+
 @storable
 @dataclass(frozen=True, eq=True)
 class Categories(Texts, Vocabulary):
@@ -164,7 +170,7 @@ class Categories(Texts, Vocabulary):
         return f"{self.values}s{some}"
 
     def code_of(self, text: str) -> float:
-        return self._table.get(text, UNKNOWN_WORD)
+        return self._table.get(text, unknown_code(self.values, text))
 
 
 @storable
@@ -184,6 +190,9 @@ class HashedWords(Texts):
         return f"{self.values}s"
 
     def code_of(self, text: str) -> float:
+        unknown = unknown_code(self.values, text)
+        if unknown != UNKNOWN_WORD and text not in self.words:
+            return unknown
         digest = blake2b(text.encode(errors="surrogatepass"), digest_size=8).digest()
         return float(int.from_bytes(digest, "little") % self.n_buckets)
 

@@ -102,13 +102,20 @@ def _unit(weights: Array) -> float | None:
 
 
 def observation_rule(
-    rows: Any, y: Any, weights: Array, copies: NDArray[np.int64], share: float = 1.0
+    rows: Any,
+    y: Any,
+    weights: Array,
+    copies: NDArray[np.int64],
+    share: float = 1.0,
+    *,
+    of_features: bool = False,
 ) -> str:
     """Which of the rules holds for a sample of distinct pairs.
 
     The rows are numbers, see `kitchenette.data.keys`; weights and copies are the sums of the
     weights and the numbers of equal pairs, and the share is the part of all distinct pairs that
-    are in the sample.
+    are in the sample. Of features of the rows only the first argument is asked: each of them
+    depends on several columns.
 
     Examples
     --------
@@ -126,12 +133,14 @@ def observation_rule(
         counts = observation_counts(weights, copies, rule)
         if float(counts.sum()) * (1 - FEW_REPEATED) <= counts.size:
             break  # nearly all pairs are one observation already
-        if _repeats_by_nature(rows, numbers, counts, share):
+        if _repeats_by_nature(rows, numbers, counts, share, of_features):
             return rule
     return "pairs"
 
 
-def _repeats_by_nature(rows: Any, numbers: Array, counts: Array, share: float) -> bool:
+def _repeats_by_nature(
+    rows: Any, numbers: Array, counts: Array, share: float, of_features: bool
+) -> bool:
     """Whether independent observations are likely to be equal as often as these are."""
     keys = row_keys(rows, np.zeros((rows.shape[0], 1)))
     of_rows = np.unique(keys, return_inverse=True)[1]
@@ -141,6 +150,8 @@ def _repeats_by_nature(rows: Any, numbers: Array, counts: Array, share: float) -
     different = max(0.0, _pairs(totals) - _pairs(counts)) / share**2
     if different > VARYING * (equal + different):
         return np.unique(numbers, axis=0).shape[0] <= CONTINUOUS * rows.shape[0]
+    if of_features:
+        return False
     n = float(counts.sum()) / share
     with np.errstate(divide="ignore"):  # columns of different values
         agreeing = np.log(_chances_to_agree(rows, counts)).sum()

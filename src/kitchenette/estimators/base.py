@@ -51,7 +51,8 @@ def of_model(get: Callable[[Model], Any], doc: str) -> property:
     def read(self: KernelEstimator) -> Any:
         found = None if "model_" not in vars(self) else get(self.model_)
         if found is None:
-            raise AttributeError(f"This {type(self).__name__} has no such attribute.")
+            why = "has no such attribute" if "model_" in vars(self) else "is not fitted yet"
+            raise AttributeError(f"This {type(self).__name__} {why}.")
         return found
 
     return property(read, doc=doc)
@@ -286,11 +287,13 @@ class KernelEstimator(BaseEstimator, ABC):
         model, block = replace(self.model_, problem=problem, known=None), rows.whole()
         if block is None:
             more = partial_of_source(model.prepared, rows)
-            self.model_ = model.with_partial(more if before is None else before.combined(more))
-            return self
-        encoded = model.prepared.encoded(block)
-        if encoded.count:
-            self.model_ = model.with_rows(encoded)
+            model = model.with_partial(more if before is None else before.combined(more))
+        else:
+            encoded = model.prepared.encoded(block)
+            if not encoded.count:
+                return self
+            model = model.with_rows(encoded)
+        self.model_ = model.with_rule(0 if before is None else before.n_rows)
         return self
 
     def solve(self) -> Self:
@@ -327,7 +330,9 @@ class KernelEstimator(BaseEstimator, ABC):
         source : Source
             What the model learns from.
         """
-        self.model_ = replace(self.model_, prepared=self.model_.prepared.with_names(source))
+        model = self.model_
+        prepared = model.prepared.with_names(source)
+        self.model_ = replace(model, prepared=prepared, known=model.solution_if_known)
 
     def _earlier(self) -> Earlier | None:
         if not getattr(self, "warm_start", False) or "model_" not in vars(self):
@@ -424,8 +429,13 @@ class KernelEstimator(BaseEstimator, ABC):
                 stacklevel=2,
             )
         combined = mine.combined(replace(theirs, origin=mine.origin))
-        model = replace(self.model_, problem=self.checked_problem(), known=None)
-        self.model_ = model.with_partial(combined)
+        prepared = self.model_.prepared
+        if theirs.n_rows > mine.n_rows:
+            prepared = replace(prepared, observation_rule=other.model_.prepared.observation_rule)
+        model = replace(
+            self.model_, problem=self.checked_problem(), prepared=prepared, known=None
+        ).with_partial(combined)
+        self.model_ = model.with_rule(max(mine.n_rows, theirs.n_rows))
         return self
 
     @property
@@ -750,6 +760,7 @@ def score_of_source(model: Any, source: Source) -> float:
     -------
     score : float
     """
+    source = source.read_as(model.known_columns())
     sums: Sums | None = source.reduced(SumsOf(model.for_inference()))
     if sums is None or not sums.weight > 0:
         raise DataError("The source has no row of positive weight to compare with.")

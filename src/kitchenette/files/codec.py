@@ -18,6 +18,7 @@ from kitchenette.files.container import little_endian
 from kitchenette.files.registry import storage_named, storage_of
 
 MOST_DEPTH = 128  # the deepest nesting of lists and dictionaries, with references resolved
+LABELS = (str, int, float, bool, np.integer, np.floating, np.bool_)  # keys of dictionaries
 MOST_REPETITION = 3  # the largest ratio of the size with references resolved to the size without
 
 
@@ -72,6 +73,8 @@ class _Encoder:
             return {"tuple": [self.value(item, where) for item in value]}
         if isinstance(value, dict) and all(isinstance(name, str) for name in value):
             return {"mapping": self._values(value, where)}
+        if isinstance(value, dict) and all(isinstance(label, LABELS) for label in value):
+            return {"pairs": [[self.value(one, where) for one in pair] for pair in value.items()]}
         if isinstance(value, np.ndarray):
             return self._array(value, where)
         if id(value) not in self._numbers:
@@ -154,18 +157,28 @@ class _Decoder:
         if len(value) != 1:
             raise ValueError(f"a value has the unknown form {sorted(value)!r:.80}.")
         [(form, content)] = value.items()
-        if form == "number" and content in ("nan", "inf", "-inf"):
+        if form == "number" and isinstance(content, str) and content in ("nan", "inf", "-inf"):
             return float(content)
         if form == "tuple" and isinstance(content, list):
             return tuple(self._value(item) for item in content)
         if form == "mapping":
             return self._values(content)
-        if form == "array" and content in self._arrays:
+        if form == "pairs" and isinstance(content, list):
+            return self._pairs(content)
+        if form == "array" and isinstance(content, str) and content in self._arrays:
             # Each array may be used once, so that copies of it cannot outgrow the file.
             return self._arrays.pop(content)
         if form == "object" and _is_number_of(content, self.objects):
             return self._referred_to(content)
         raise ValueError(f"a value has the unknown form {form!r:.80}: {content!r:.80}.")
+
+    def _pairs(self, pairs: list[Any]) -> dict[Any, Any]:
+        made = {}
+        for pair in pairs:
+            if not (isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], LABELS)):
+                raise ValueError(f"a label with a value is expected; got {pair!r:.80}.")
+            made[pair[0]] = self._value(pair[1])
+        return made
 
     def _referred_to(self, number: int) -> Any:
         if number in self._referred:

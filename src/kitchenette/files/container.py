@@ -235,7 +235,7 @@ def _check_version(metadata: dict[str, Any]) -> None:
     if number > FORMAT_VERSION:
         raise ValueError(
             f"it has format version {number}, written by kitchenette "
-            f"{metadata.get('kitchenette_version')!s:.20}; this is kitchenette "
+            f"{metadata.get('kitchenette_version')!r:.24}; this is kitchenette "
             f"{version('kitchenette')}, which reads versions up to {FORMAT_VERSION}. Upgrade it."
         )
     if number < 1:

@@ -10,6 +10,7 @@ import math
 import os
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -147,6 +148,9 @@ def merge_shards(paths: Sequence[str | os.PathLike[str]]) -> KernelEstimator:
     first = states[0]
     found: dict[int, tuple[Any, Checkpoint]] = {}
     for path, state in zip(paths, states, strict=True):
+        shard, of = (state.facts.get(name) for name in ("shard", "n_shards"))
+        if not (type(shard) is type(of) is int and 1 <= shard <= of and state.summary is not None):
+            raise CheckpointError(f"{path} has no valid statistics of a shard.")
         state.check_belongs(first.inputs, first.settings, Path(path))
         if state.facts["n_shards"] != first.facts["n_shards"]:
             raise CheckpointError(
@@ -160,9 +164,9 @@ def merge_shards(paths: Sequence[str | os.PathLike[str]]) -> KernelEstimator:
                 "twice."
             )
         found[number] = path, state
-    missing = [n for n in range(1, first.facts["n_shards"] + 1) if n not in found]
-    if missing:
-        some = ", ".join(map(str, missing[:10]))
+    if len(found) < first.facts["n_shards"]:
+        numbers = range(1, first.facts["n_shards"] + 1)
+        some = ", ".join(map(str, islice((n for n in numbers if n not in found), 10)))
         raise CheckpointError(f"Shards are missing, whose rows would be lost: {some}.")
     summaries: list[Any] = [found[number][1].summary for number in sorted(found)]
     summary = tree(summaries, lambda a, b: a.combined(b))

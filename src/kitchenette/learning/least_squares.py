@@ -845,6 +845,8 @@ class LeastSquares:
             # a single row, or of a constant. They are small beside sums that are not centered.
             with np.errstate(over="ignore"):
                 largest = np.abs(diagonal).max() + count * np.square(mean).max()
+            if not np.isfinite(largest):
+                raise ValueError(f"{name} and its mean are too large.")
             if diagonal.min() < -NEGATIVE_SQUARES * largest:
                 raise ValueError(f"{name} has a negative number on its diagonal.")
         made = cls.__new__(cls)

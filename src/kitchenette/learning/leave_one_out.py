@@ -36,7 +36,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from kitchenette.data.drawing import BottomK
 from kitchenette.data.keys import LARGEST_KEY, Keys
-from kitchenette.data.observations import folds
+from kitchenette.data.observations import folds, observation_rule
 from kitchenette.data.rows import slices
 from kitchenette.files.fields import Shape
 from kitchenette.files.registry import storable
@@ -106,6 +106,12 @@ class RowSample(BottomK):
             weights=np.ones(keys.size) if weights is None else weights,
             copies=np.ones(keys.size, np.int64),
         ).distinct()
+
+    def observation_rule(self, n_rows: int) -> str:
+        """What repeated rows count for, as far as rows and targets say without columns."""
+        share = min(1.0, float(self.copies.sum()) / n_rows)
+        given = self.features, self.targets, self.weights, self.copies, share
+        return observation_rule(*given, of_features=True)
 
     def n_observations(self, n_rows: int, rule: str) -> float:
         """The number of observations in all rows, estimated unless the sample is complete."""

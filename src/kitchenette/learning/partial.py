@@ -33,6 +33,7 @@ Array = NDArray[np.float64]
 LEARNED_NUMBERS, LEAST_ROWS, MOST_ROWS = 1 << 22, 256, 4096
 CONVERTED_NUMBERS = 1 << 21  # entries of a table that become numbers at a time, 16 MB
 Parts = list[LeastSquares | None]  # the statistics of each class; None for one without rows
+MOST_COPIES = 2.0**53  # of all sampled rows; float64 counts no further
 SAFE_SIZE = 1e100  # the sums of squares of smaller numbers do not overflow
 
 
@@ -468,6 +469,10 @@ class Partial:
         shapes = {(part.n_features, part.n_targets) for part in parts}
         if self.sample is not None:
             shapes.add((self.sample.features.shape[1], self.sample.targets.shape[1]))
+            if self.sample.copies.sum(dtype=np.float64) > MOST_COPIES:
+                raise ValueError("the rows of the sample cannot have so many copies.")
+        if self.settled is not None and self.by_class is not None:
+            raise ValueError("statistics are those of all rows, or of each class.")
         if len(shapes) > 1 or bool(parts) != bool(self.n_rows):
             raise ValueError("statistics and sample must have the same shape.")
         if sum(part.n_rows for part in parts) != self.n_rows:

@@ -33,6 +33,7 @@ def screened_columns(rows: NDArray[Any], targets: Array, weights: Array) -> Arra
     rows, targets, weights = rows[used], targets[used], weights[used] / weights[used].mean()
     varying = np.flatnonzero(rows.max(axis=0) > rows.min(axis=0))
     residuals = targets - np.average(targets, axis=0, weights=weights)
+    residuals = residuals / (np.abs(residuals).max() or 1.0)  # squares of tiny numbers underflow
     explained = np.zeros(rows.shape[1])
     n_rows, n_columns = rows.shape[0], varying.size
     if n_columns < 2 or not residuals.any():

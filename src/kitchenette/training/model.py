@@ -23,10 +23,11 @@ from kitchenette.learning.solution import VARIANCE_ROWS, Solution
 from kitchenette.maps.protocol import FittedMap, frozen_like, thawed
 from kitchenette.selection.extrapolation import predictive_variance
 from kitchenette.training.prepared import EncodedRows, Prepared, is_balanced
-from kitchenette.training.problem import SOLVERS
+from kitchenette.training.problem import SOLVERS, check_class_weight
 
 Array = NDArray[np.float64]
 PREDICTED_ROWS = 1 << 14  # the size of the blocks in which data other than arrays is converted
+RULE_ROWS = 1000  # of a table of categories, so many rows repeat if any do that matter
 VARIANCE_NUMBERS = 1 << 20  # the number of features in a block of `variances`
 
 
@@ -100,9 +101,14 @@ class Model:
             prepared,
             estimator=problem.estimator,
             coding=problem.restored_coding(prepared.coding, prepared.seed),
-            validation_rows=problem.validation_rows,
-            class_weight=problem.class_weight,
         )
+        # They are those of the fit, whatever the parameters have become since.
+        check_class_weight(prepared.class_weight)
+        if partial is not None and partial.n_rows:
+            if (partial.by_class is not None) != is_balanced(prepared.class_weight):
+                raise ValueError("class_weight and statistics by class do not belong together.")
+            if (self.solver, self.loss) != ("onepass", "squared"):
+                raise ValueError("statistics are those of the squared loss and one pass.")
         if partial is not None:
             partial = prepared.adopted(partial)
         prepared.check_shapes(partial, solution)
@@ -189,6 +195,18 @@ class Model:
             raise ValueError(
                 f"Y must have {self.partial.n_targets} columns, as before; got {n_targets}."
             )
+
+    def with_rule(self, n_rows: int) -> Self:
+        """The model with another rule for repeated rows, if the first ``n_rows`` were too few.
+
+        A few rows hardly repeat, so that repetitions are taken for copies; if equal rows of the
+        sample of all rows have different targets, they are none.
+        """
+        sample = None if self.partial is None else self.partial.sample
+        if n_rows >= RULE_ROWS or sample is None or self.prepared.observation_rule != "pairs":
+            return self
+        rule = sample.observation_rule(self.partial.n_rows)
+        return replace(self, prepared=replace(self.prepared, observation_rule=rule))
 
     def for_inference(self) -> Self:
         """The model for predictions alone, without statistics."""

@@ -48,6 +48,7 @@ from kitchenette.files.fields import (
     Interval,
     Options,
     Shape,
+    Unsigned,
     checked,
     checked_state,
     field_types,
@@ -75,6 +76,8 @@ STORED = (
     "observation_rule",
     "target_names",
     "weight_name",
+    "validation_rows",
+    "class_weight",
 )  # the values of `Prepared` that files have
 
 
@@ -140,7 +143,7 @@ class Prepared:
     names: Annotated[NDArray[Any] | None, Shape("n_columns")] = None
     # What repeated rows and weights count for; see `kitchenette.data.observations`
     observation_rule: Annotated[str, Options(*RULES)] = "weights"
-    validation_rows: int = 0  # the size of the sample of rows that is kept
+    validation_rows: Unsigned = 0  # the size of the sample of rows that is kept
     class_weight: Any = None  # the weights of classes
     # The names of the columns to be predicted
     target_names: Annotated[NDArray[np.object_] | None, Shape(None)] = None
