@@ -202,10 +202,10 @@ class Model:
         A few rows hardly repeat, so that repetitions are taken for copies; if equal rows of the
         sample of all rows have different targets, they are none.
         """
-        sample = None if self.partial is None else self.partial.sample
-        if n_rows >= RULE_ROWS or sample is None or self.prepared.observation_rule != "pairs":
+        partial, rule = self.partial, self.prepared.observation_rule
+        if n_rows >= RULE_ROWS or rule != "pairs" or partial is None or partial.sample is None:
             return self
-        rule = sample.observation_rule(self.partial.n_rows)
+        rule = partial.sample.observation_rule(partial.n_rows)
         return replace(self, prepared=replace(self.prepared, observation_rule=rule))
 
     def for_inference(self) -> Self:
