@@ -615,7 +615,7 @@ def stamp(path: Path) -> int:
 
 @pytest.mark.slow
 def test_twenty_kills_and_resumptions_give_the_same_bits(many, tmp_path):
-    rng = np.random.default_rng(17)
+    rng, resumed = np.random.default_rng(17), []
     for number in range(5):
         out, checkpoint = tmp_path / f"model{number}", tmp_path / f"model{number}.checkpoint"
         for kill in range(4):
@@ -632,8 +632,10 @@ def test_twenty_kills_and_resumptions_give_the_same_bits(many, tmp_path):
             assert process.returncode == -signal.SIGKILL
         found = fit(many / "data", out, *CLASSES, *QUICK, "--resume")
         assert found["resumed_at"] % BLOCK_ROWS == 0
-        assert found["resumed_at"] > 0
+        resumed.append(found["resumed_at"] > 0)
         assert out.read_bytes() == (many / "model").read_bytes()
+    # On a busy machine all four kills of a fit may come before its first block is learned.
+    assert sum(resumed) >= 3
     assert sorted(path.name for path in tmp_path.iterdir()) == [f"model{n}" for n in range(5)]
 
 
