@@ -47,11 +47,11 @@ OWN_PARTITIONS = {"optimization.tune.active": False}
 CHAINS = 4  # of partitions for each thread of a worker, so that idle workers can take some over
 
 
-def _size_of_partial(summary: Partial) -> int:
+def _size_of_partial(partial: Partial) -> int:
     """The bytes of Gram matrices and sample, by which Dask plans memory and transfers."""
-    parts = [part for part in (summary.statistics, *(summary.by_class or ())) if part is not None]
+    parts = [part for part in (partial.statistics, *(partial.by_class or ())) if part is not None]
     grams = sum(4 * part.n_features * (part.n_features + 1) for part in parts)
-    return grams + (0 if summary.sample is None else summary.sample.features.nbytes)
+    return grams + (0 if partial.sample is None else partial.sample.features.nbytes)
 
 
 sizeof.register(Partial, _size_of_partial)

@@ -21,14 +21,14 @@ from sklearn.svm import SVC
 
 from kitchenette.baselines import error_of
 from kitchenette.cli.comparing import print_measurements, write_page
-from kitchenette.cli.terminal import Terminal, Watch, checked_output
+from kitchenette.cli.terminal import Terminal, Throughput, checked_output
 from kitchenette.estimators import KernelClassifier, KernelRegressor
 from kitchenette.quantities import of_bytes, of_seconds
 from kitchenette.report import Comparison, Measurement, compare
 from kitchenette.report.boosting import ROUNDS, boosted, installed
 from kitchenette.report.comparing import extrapolation
 from kitchenette.report.comparison import of_error
-from kitchenette.report.measuring import Cost, cost_of, stored_size
+from kitchenette.report.measuring import Usage, cost_of, stored_size
 from kitchenette.selection import AutoMap
 
 N_COLUMNS, N_RELEVANT = 12, 4  # useless columns are what a demonstration of learned scales needs
@@ -137,7 +137,7 @@ def about_page(found: Comparison, path: Path, ours: Measurement) -> str:
 
 def streamed(
     n_rows: int, n_components: int, seed: int, terminal: Terminal
-) -> tuple[KernelClassifier, KernelRegressor, Cost]:
+) -> tuple[KernelClassifier, KernelRegressor, Usage]:
     """A classifier of all rows, merged from two halves, its cost, and a regressor of one block."""
     first_block = generated(1, min(BLOCK_ROWS, n_rows), seed)
     halves: list[KernelClassifier] = []
@@ -164,7 +164,7 @@ def learned_halves(
     shared = FrozenEstimator(chosen)
     halves = [KernelClassifier(shared, random_state=seed) for _ in range(2)]
     with terminal.progress() as shown:
-        task, watch = shown.add_task("learning", total=n_rows, rate=""), Watch()
+        task, watch = shown.add_task("learning", total=n_rows, rate=""), Throughput()
         for number, block in enumerate(stream(n_rows, seed)):
             halves[number % 2].partial_fit(block.X, block.labels, classes=CLASSES)
             done = number * BLOCK_ROWS + len(block.X)
@@ -177,7 +177,7 @@ def learned_halves(
 
 
 def measured(
-    name: str, family: str, model: Any, cost: Cost, n_rows: int, test: Rows
+    name: str, family: str, model: Any, cost: Usage, n_rows: int, test: Rows
 ) -> Measurement:
     """A fitted model on the test rows."""
     predicting = cost_of(partial(model.predict, test.X[:PREDICTED_ROWS]))

@@ -254,9 +254,9 @@ def _write_shard(
             prepared=options.prepared,
             progress=progress,
         )
-    assert found.summary is not None
+    assert found.partial is not None
     number, of = found.facts["shard"], found.facts["n_shards"]
-    n_rows = found.summary.n_rows
+    n_rows = found.partial.n_rows
     terminal.document({"out": str(out), "shard": number, "of": of, "rows": n_rows})
     terminal.line(f"{out}: shard {number} of {of}, statistics of {n_rows:,} rows.")
 

@@ -113,19 +113,19 @@ def _of_checkpoint(checkpoint: Checkpoint) -> dict[str, Any]:
         "estimator": prepared["kind"],
         "rows_of_the_source": checkpoint.n_rows,
         "rows_read": checkpoint.stop,
-        **({"training_rows": 0} if checkpoint.summary is None else _of_partial(checkpoint.summary)),
+        **({"training_rows": 0} if checkpoint.partial is None else _of_partial(checkpoint.partial)),
     }
 
 
-def _of_partial(summary: Partial) -> dict[str, Any]:
+def _of_partial(partial: Partial) -> dict[str, Any]:
     """The description of the statistics of some rows."""
-    found: dict[str, Any] = {"training_rows": summary.n_rows}
-    statistics = [*(summary.by_class or ()), summary.statistics]
+    found: dict[str, Any] = {"training_rows": partial.n_rows}
+    statistics = [*(partial.by_class or ()), partial.statistics]
     sizes = [part.n_features for part in statistics if part is not None]
     if sizes:
         found["features"] = sizes[0]
-    if summary.classes is not None:
-        found["classes"] = summary.classes.tolist()
+    if partial.classes is not None:
+        found["classes"] = partial.classes.tolist()
     return found
 
 

@@ -24,7 +24,7 @@ from kitchenette.cli.options import (
     number_of_seconds,
 )
 from kitchenette.cli.outcome import CommandError, ExitCode, as_usage, predicting
-from kitchenette.cli.terminal import Terminal, Watch
+from kitchenette.cli.terminal import Terminal, Throughput
 from kitchenette.data import Source
 from kitchenette.jobs import Evaluation, choose_rows, evaluate_rows, predict_rows
 from kitchenette.jobs.outputs import refuse_input
@@ -156,7 +156,7 @@ def check_task(task: str | None) -> None:
 def progress_of(terminal: Terminal, what: str, rows: Source) -> Iterator[Callable[[int], None]]:
     """A progress bar for rows."""
     with terminal.progress() as shown:
-        task, watch = shown.add_task(what, total=rows.n_rows, rate=""), Watch()
+        task, watch = shown.add_task(what, total=rows.n_rows, rate=""), Throughput()
         yield lambda done: shown.update(task, completed=done, rate=watch.rate(done))
 
 

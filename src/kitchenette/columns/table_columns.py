@@ -9,7 +9,14 @@ from typing import Any
 import numpy as np
 
 from kitchenette.columns.categories import Impute, OneHot
-from kitchenette.columns.codings import Categories, Coding, Days, HashedWords, Texts, Vocabulary
+from kitchenette.columns.codings import (
+    Categories,
+    Coding,
+    Days,
+    HashedCategories,
+    Texts,
+    Vocabulary,
+)
 from kitchenette.columns.preparation import Columns, Preparation, Sequence
 from kitchenette.data.csv_errors import NULLS
 from kitchenette.data.profile import ColumnProfile, ProfileOf
@@ -50,7 +57,7 @@ def prepared_columns(
     if others:
         parts.append(_filled(profile, [schema.names[j] for j in others], rules))
     if categories:
-        encoders = [_Encoder(profile, schema.names[j], rules) for j in categories]
+        encoders = [_CategoryEncoder(profile, schema.names[j], rules) for j in categories]
         codings += [one.coding(j) for one, j in zip(encoders, categories, strict=True)]
         parts.append(_one_hot(encoders))
     if not categories and not ignored:
@@ -67,7 +74,7 @@ def prepared_names(
 
     Preparation and codings are those of `prepared_columns` for columns with these names.
     """
-    words = {one.column: one.words for one in codings if isinstance(one, Categories)}
+    categories = {one.column: one.categories for one in codings if isinstance(one, Categories)}
     parts = preparation.parts if isinstance(preparation, Columns) else (preparation,)
     owners, indicators = preparation.owners().tolist(), preparation.indicators()
     found = []
@@ -82,10 +89,12 @@ def prepared_names(
                 for target in range(part.widths[j]):
                     if target == part.missing[j]:
                         found.append(f"{names[column]} is missing")
-                    elif column not in words:
+                    elif column not in categories:
                         found.append(f"{names[column]}, hash {target}")
                     else:
-                        some = [w for w, t in zip(words[column], own, strict=True) if t == target]
+                        some = [
+                            c for c, t in zip(categories[column], own, strict=True) if t == target
+                        ]
                         text = some[0] if len(some) == 1 else "others"
                         found.append(f"{names[column]} = {text}")
     return found
@@ -99,8 +108,8 @@ def known_columns(
     found = {}
     for j, name in enumerate(names):
         coding = by_place.get(j)
-        if isinstance(coding, Vocabulary | HashedWords):
-            found[str(name)] = KnownColumn("category", frozenset(NULLS & {*coding.words}))
+        if isinstance(coding, Vocabulary | HashedCategories):
+            found[str(name)] = KnownColumn("category", frozenset(NULLS & {*coding.categories}))
         elif read[j]:
             found[str(name)] = KnownColumn("date" if isinstance(coding, Days) else "number")
     return found
@@ -118,12 +127,12 @@ def column_summary(
         coding = by_place.get(j)
         if not read[j]:
             text = "ignored, because nearly all values are different"
-        elif isinstance(coding, HashedWords):
+        elif isinstance(coding, HashedCategories):
             text = f"many categories, hashed into {coding.n_buckets} columns"
         elif isinstance(coding, Categories):
-            n_words = len(coding.words)
-            text = f"{n_words} categor{'y' if n_words == 1 else 'ies'}"
-            if widths[j] < n_words:
+            n_categories = len(coding.categories)
+            text = f"{n_categories} categor{'y' if n_categories == 1 else 'ies'}"
+            if widths[j] < n_categories:
                 text += f", of which rare ones share one of {widths[j]} columns"
         else:
             text = "days since 1970" if isinstance(coding, Days) else "a number"
@@ -169,30 +178,30 @@ def _filled(profile: ColumnProfile, names: list[str], rules: ColumnRules) -> Pre
     )
 
 
-class _Encoder:
+class _CategoryEncoder:
     """The indicator columns of a column of categories."""
 
     def __init__(self, profile: ColumnProfile, name: str, rules: ColumnRules):
-        words = profile.words(name)
+        categories = profile.categories(name)
         self.values = profile.stored.get(name, "category").replace("category", "string")
-        self.nulls = tuple(sorted(NULLS & {word for word, _ in words}))
-        self.hashed = len(words) > rules.high_cardinality
+        self.nulls = tuple(sorted(NULLS & {category for category, _ in categories}))
+        self.hashed = len(categories) > rules.high_cardinality
         most = rules.most_categories
         if self.hashed:
-            self.words: list[str] = []
+            self.categories: list[str] = []
             self.targets = [*range(most)]
             self.width = most
         else:
-            frequent = [word for word, count in words if count >= rules.least_rows]
-            if len(words) <= 2:  # pooling a rare one would give the same column
-                frequent = [word for word, _ in words]
+            frequent = [category for category, count in categories if count >= rules.least_rows]
+            if len(categories) <= 2:  # pooling a rare one would give the same column
+                frequent = [category for category, _ in categories]
             if len(frequent) > most:
                 frequent = frequent[: most - 1]
-            places = {word: place for place, word in enumerate(sorted(frequent))}
-            self.words = sorted(word for word, _ in words)
+            places = {category: place for place, category in enumerate(sorted(frequent))}
+            self.categories = sorted(category for category, _ in categories)
             rare = len(places)
-            self.targets = [places.get(word, rare) for word in self.words]
-            self.width = rare + any(word not in places for word in self.words)
+            self.targets = [places.get(category, rare) for category in self.categories]
+            self.width = rare + any(category not in places for category in self.categories)
         self.missing = NOTHING
         if rules.missing == "refuse":
             self.missing = REFUSED
@@ -204,11 +213,11 @@ class _Encoder:
         """The codes of the categories."""
         if self.hashed:
             n_buckets = self.width - (self.missing >= 0)
-            return HashedWords(column, n_buckets, self.values, self.nulls)
-        return Categories(column, tuple(self.words), self.values)
+            return HashedCategories(column, n_buckets, self.values, self.nulls)
+        return Categories(column, tuple(self.categories), self.values)
 
 
-def _one_hot(encoders: list[_Encoder]) -> OneHot:
+def _one_hot(encoders: list[_CategoryEncoder]) -> OneHot:
     sizes = [len(one.targets) for one in encoders]
     return OneHot(
         n_columns=len(encoders),

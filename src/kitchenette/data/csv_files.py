@@ -26,7 +26,7 @@ class Csv(TableFormat):
         self.options = options
         self.kinds = {**options.known, **options.kinds}
         self._types: dict[str, Any] = {}
-        self._words: dict[str, frozenset[str]] = {}  # that elsewhere stand for missing values
+        self._not_missing: dict[str, frozenset[str]] = {}  # that elsewhere stand for missing values
 
     def delimiter(self, file: StoredFile) -> str:
         """The delimiter, given or detected."""
@@ -86,13 +86,13 @@ class Csv(TableFormat):
             elif one is not None and one.kind == "number" and is_text:
                 field = field.with_type(self._type_of(field.with_type(pa.float64())))
             fields.append(field)
-        found = {name: one.words & _null_values() for name, one in known.items()}
-        made._words = {
-            name: words for name, words in found.items() if words and name in schema.names
+        found = {name: one.categories & _null_values() for name, one in known.items()}
+        made._not_missing = {
+            name: texts for name, texts in found.items() if texts and name in schema.names
         }
         changed = {field.name: one.kind for field in fields if (one := known.get(field.name))}
         wanted = pa.schema(fields)
-        if wanted == schema and made._words == self._words:
+        if wanted == schema and made._not_missing == self._not_missing:
             return self, schema
         made.kinds = self.kinds | changed
         made._types = {field.name: field.type for field in wanted}
@@ -103,12 +103,12 @@ class Csv(TableFormat):
         pa = arrow()
         from pyarrow import compute
 
-        if not self._words:
+        if not self._not_missing:
             return table  # Arrow has found them
         for j, name in enumerate(table.column_names):
             values = table.column(j)
             if pa.types.is_string(values.type):
-                texts = pa.array(sorted(_null_values() - self._words.get(name, frozenset())))
+                texts = pa.array(sorted(_null_values() - self._not_missing.get(name, frozenset())))
                 missing = compute.is_in(values, texts)
                 values = compute.if_else(missing, pa.scalar(None, pa.string()), values)
                 table = table.set_column(j, name, values)
@@ -147,7 +147,7 @@ class Csv(TableFormat):
             convert_options=csv.ConvertOptions(
                 include_columns=None if names is None else [*names],
                 column_types=types,
-                strings_can_be_null=not self._words,
+                strings_can_be_null=not self._not_missing,
                 decimal_point=self.options.decimal,
             ),
         )

@@ -249,7 +249,7 @@ class Drawing:
                 keys = hashes[part]
             keys = seeded(keys, self.seed)
             units = np.ones(places.size) if weights is None else weights[part]
-            counting = np.flatnonzero(units)
+            positive = np.flatnonzero(units)
             found = DrawnRows(
                 size=self.size,
                 last_key=builder.last_key,
@@ -259,7 +259,7 @@ class Drawing:
                 X=places,
                 y=None,
             )
-            found = found if counting.size == places.size else found.rows(counting)
+            found = found if positive.size == places.size else found.rows(positive)
             builder.add(found.distinct())
         found = builder.finish()
         return replace(found, X=take(X, found.X), y=taken(y, found.X))
@@ -306,10 +306,10 @@ def sample_rows(
     if drawn is not None:
         first = slice(0, MAP_ROWS)
         return take(drawn.X, first), taken(drawn.sample_weight, first)
-    counting = np.arange(X.shape[0]) if weights is None else np.flatnonzero(weights)
-    if counting.size == 0 < X.shape[0]:
+    positive = np.arange(X.shape[0]) if weights is None else np.flatnonzero(weights)
+    if positive.size == 0 < X.shape[0]:
         raise ValueError("All weights are zero: there is no row to learn from.")
-    picked = counting[Stream(seed, "sample").sample(counting.size, MAP_ROWS)]
+    picked = positive[Stream(seed, "sample").sample(positive.size, MAP_ROWS)]
     return take(X, picked), taken(weights, picked)
 
 

@@ -34,7 +34,7 @@ such rows from copies:
   more than that. (Of a single column it cannot be told, and its values are taken for categories.)
 
 Weights that are given to classes are part of those of the rows, but do not count: with them, each
-row is an observation ("rows"). Balanced classes weigh the same, and count by the rows as given.
+row is an observation ("rows"). Balanced class weights do not change how often rows count.
 """
 
 from __future__ import annotations

@@ -48,14 +48,14 @@ class ColumnProfile:
                 continue
             if not arrow().types.is_null(values.type):
                 self.stored[column.name] = stored_kind(values.type)
-            codes, words = categories_of(values)
+            codes, texts = categories_of(values)
             self.n_missing[column.name] += int(np.count_nonzero(codes < 0))
             known_codes = codes >= 0
             each = None if copies is None else copies[known_codes]
-            counts = np.bincount(codes[known_codes], each, len(words)).astype(np.int64)
+            counts = np.bincount(codes[known_codes], each, len(texts)).astype(np.int64)
             known = self.frequencies[column.name]
             if len(known) < MOST_WORDS:
-                known.update(dict(zip(words, counts.tolist(), strict=True)))
+                known.update(dict(zip(texts, counts.tolist(), strict=True)))
 
     def combined(self, other: ColumnProfile) -> ColumnProfile:
         """The counts of the rows of both; neither is changed."""
@@ -85,15 +85,15 @@ class ColumnProfile:
         different in a column that is named like an identifier. What was given a kind is
         no identifier.
         """
-        if column.is_told:
+        if column.is_given:
             return False
         if column.kind == "category":
-            counts = [count for _, count in self.words(column.name)]
+            counts = [count for _, count in self.categories(column.name)]
             total = sum(counts)
             return total >= LEAST_VALUES and counts.count(1) >= SHARE_OF_SINGLES * total
         return column.name in self._numbered
 
-    def words(self, name: str) -> list[tuple[str, int]]:
+    def categories(self, name: str) -> list[tuple[str, int]]:
         """The categories of a column and their frequencies, the most frequent ones first."""
         counted = [item for item in self.frequencies[name].items() if item[1] > 0]
         return sorted(counted, key=lambda item: (-item[1], item[0]))

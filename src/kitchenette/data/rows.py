@@ -168,14 +168,14 @@ def _is_date(cls: type) -> bool:
     return (issubclass(cls, DATES) and cls.__name__ != "NaTType") or cls.__name__ == "Period"
 
 
-def counting_rows(X: Any, weights: Any) -> tuple[Any, Any]:
+def rows_of_positive_weight(X: Any, weights: Any) -> tuple[Any, Any]:
     """The rows of a `table` whose weight is not zero, and their weights."""
     if weights is None or np.all(weights):
         return X, weights
-    counting = np.flatnonzero(weights)
-    if counting.size == 0:
+    positive = np.flatnonzero(weights)
+    if positive.size == 0:
         raise ValueError("All weights are zero: there is no row to learn from.")
-    return take(X, counting), weights[counting]
+    return take(X, positive), weights[positive]
 
 
 def checked_rows(owner: Any, X: Any) -> Any:

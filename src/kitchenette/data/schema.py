@@ -42,7 +42,7 @@ class Column:
         The type as it is stored.
     is_index : bool
         Whether it is the index of a data frame of pandas, which is no column to predict from.
-    is_told : bool
+    is_given : bool
         Whether its kind was given, and does not follow from its type.
 
     Examples
@@ -57,7 +57,7 @@ class Column:
     kind: str
     dtype: str
     is_index: bool = field(default=False, repr=False)
-    is_told: bool = field(default=False, repr=False)
+    is_given: bool = field(default=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -71,12 +71,12 @@ class KnownColumn:
     >>> frame = pd.DataFrame({"country": ["NA", "ZA"] * 20})
     >>> model = KernelRegressor(random_state=0).fit(frame, [0.0, 1.0] * 20)
     >>> model.known_columns()
-    {'country': KnownColumn(kind='category', words=frozenset({'NA'}))}
+    {'country': KnownColumn(kind='category', categories=frozenset({'NA'}))}
     """
 
     kind: str  # what the model takes it for; booleans are numbers
     # Categories that CSV files also have for missing values, such as "NA"
-    words: frozenset[str] = frozenset()
+    categories: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)

@@ -73,7 +73,7 @@ class Block:
         """The number of rows."""
         return int(self.X.shape[0])
 
-    def counting(self) -> Block:
+    def of_positive_weight(self) -> Block:
         """The rows whose weight is not zero."""
         if self.weight is None or self.weight.all():
             return self

@@ -105,7 +105,7 @@ def errors_on_test_rows(model: Any, sample: Block, tested: Block) -> Errors:
     task, prepared = model.task, model.prepared
     assert tested.y is not None
     predicted = {"model": model.predict(tested.X)}
-    some = sample.counting()
+    some = sample.of_positive_weight()
     columns = _columns(prepared, prepared.checked(some.X))
     new = _columns(prepared, prepared.checked(tested.X))
     for name, other in _simple_models(task, columns).items():

@@ -92,7 +92,7 @@ def learn_shard(
         source = source.read_as(state.prepared.known_columns())
         options = described(settings, None)
         state.check_belongs(source.fingerprint(), options, Path(prepared))
-        state = replace(state, summary=None, stop=0)
+        state = replace(state, partial=None, stop=0)
         learned = rows_to_learn(source, settings)
     if state.facts["iterates"]:
         raise ValueError(
@@ -105,11 +105,11 @@ def learn_shard(
     given = (None if array is None else array[start:stop] for array in learned.given_values())
     part = learned.with_reader(learned.readers(n_shards)[number - 1], *given)
     watch = Watch(progress=lambda done: show("learning", done, stop - start))
-    summary = part.watched(PartialOf(state.prepared.prepared), watch)
-    if summary is None:
-        summary = state.prepared.prepared.empty()
+    partial = part.watched(PartialOf(state.prepared.prepared), watch)
+    if partial is None:
+        partial = state.prepared.prepared.empty()
     facts = {**state.facts, "shard": number, "n_shards": n_shards}
-    found = replace(state, summary=summary, stop=stop, facts=facts)
+    found = replace(state, partial=partial, stop=stop, facts=facts)
     save(found, out)
     return found
 
@@ -149,7 +149,7 @@ def merge_shards(paths: Sequence[str | os.PathLike[str]]) -> KernelEstimator:
     found: dict[int, tuple[Any, Checkpoint]] = {}
     for path, state in zip(paths, states, strict=True):
         shard, of = (state.facts.get(name) for name in ("shard", "n_shards"))
-        if not (type(shard) is type(of) is int and 1 <= shard <= of and state.summary is not None):
+        if not (type(shard) is type(of) is int and 1 <= shard <= of and state.partial is not None):
             raise CheckpointError(f"{path} has no valid statistics of a shard.")
         state.check_belongs(first.inputs, first.settings, Path(path))
         if state.facts["n_shards"] != first.facts["n_shards"]:
@@ -168,10 +168,10 @@ def merge_shards(paths: Sequence[str | os.PathLike[str]]) -> KernelEstimator:
         numbers = range(1, first.facts["n_shards"] + 1)
         some = ", ".join(map(str, islice((n for n in numbers if n not in found), 10)))
         raise CheckpointError(f"Shards are missing, whose rows would be lost: {some}.")
-    summaries: list[Any] = [found[number][1].summary for number in sorted(found)]
-    summary = tree(summaries, lambda a, b: a.combined(b))
-    assert summary is not None
-    return finish(first.prepared, summary)
+    partials: list[Any] = [found[number][1].partial for number in sorted(found)]
+    partial = tree(partials, lambda a, b: a.combined(b))
+    assert partial is not None
+    return finish(first.prepared, partial)
 
 
 def loaded_statistics(path: str | os.PathLike[str], limits: dict[str, float]) -> Checkpoint:

@@ -164,8 +164,8 @@ def _increasing(scores: Array, positive: NDArray[np.bool_], weights: Array) -> A
     Between the knots it is linear; those that lie on a constant piece are left out. It is that of
     `sklearn.isotonic.IsotonicRegression`, whose checks take longer than the regression.
     """
-    counting = weights > 0
-    scores, positive, weights = scores[counting], positive[counting], weights[counting]
+    weighted = weights > 0
+    scores, positive, weights = scores[weighted], positive[weighted], weights[weighted]
     at, inverse = np.unique(scores, return_inverse=True)
     sums = np.bincount(inverse, weights, minlength=at.size)
     means = np.bincount(inverse, weights * positive, minlength=at.size) / sums

@@ -163,14 +163,14 @@ class IterativeSolver(ABC):
         came. Of equal rows with equal targets the first one stands for all validation observations,
         and the others are learned with smaller weights.
         """
-        counting = np.flatnonzero(self.rows.weights > 0)
+        positive = np.flatnonzero(self.rows.weights > 0)
         keys, first, which, copies = np.unique(
-            self.rows.keys()[counting], return_index=True, return_inverse=True, return_counts=True
+            self.rows.keys()[positive], return_index=True, return_inverse=True, return_counts=True
         )
-        weights: Array = np.bincount(which, self.rows.weights[counting]).astype(np.float64)
+        weights: Array = np.bincount(which, self.rows.weights[positive]).astype(np.float64)
         counted = weights
         if self.settings.counted is not None:
-            counted = np.bincount(which, self.settings.counted[counting]).astype(np.float64)
+            counted = np.bincount(which, self.settings.counted[positive]).astype(np.float64)
         counts = observation_counts(counted, copies, self.settings.rule)
         self.n_observations = float(counts.sum())
         n_validation = min(
@@ -184,15 +184,15 @@ class IterativeSolver(ABC):
 
         held = np.flatnonzero(left_out > 0)
         held = held[np.argsort(first[held])]
-        self.validation_index = counting[first[held]]
+        self.validation_index = positive[first[held]]
         self.validation_counts = left_out[held]
         self.validation_weights = (weights * (1 - kept))[held]
         learned = np.flatnonzero(left_out < counts)
-        self.distinct = counting[first[learned]]
+        self.distinct = positive[first[learned]]
         self.distinct_weights = (weights * kept)[learned]
         self.distinct_counts = (counts - left_out)[learned]
         training = np.zeros(self.rows.n_rows)
-        training[counting] = self.rows.weights[counting] * kept[which]
+        training[positive] = self.rows.weights[positive] * kept[which]
         self.training = self.rows.weighted(training)
 
     def rows_for_validation(self) -> FeatureRows:

@@ -17,7 +17,7 @@ LONGEST_LABEL = 28  # characters of a bar's label, so that bars keep half of the
 
 
 @dataclass(frozen=True)
-class Series:
+class NamedPoints:
     """Points with a name, for the legend."""
 
     name: str
@@ -83,7 +83,7 @@ class Axis:
 
 
 def axes_of(
-    series: Sequence[Series], x_logarithmic: bool = False, square: bool = False
+    series: Sequence[NamedPoints], x_logarithmic: bool = False, square: bool = False
 ) -> tuple[Axis, Axis]:
     """The axes around all points; those of a square picture have the same values."""
     xs = [x for one in series for x, _ in one.points]

@@ -45,7 +45,7 @@ class TrainingSet:
     unbalanced: Array | None = None
 
     def balanced(self) -> TrainingSet:
-        """The same rows with weights by which all classes weigh the same."""
+        """The same rows with balanced class weights."""
         unbalanced = np.ones(self.targets.size) if self.weights is None else self.weights
         counts = np.bincount(self.targets, unbalanced)
         weights = balancing_factors(counts)[self.targets] * unbalanced

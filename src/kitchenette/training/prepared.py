@@ -82,7 +82,7 @@ STORED = (
 
 
 def is_balanced(class_weight: Any) -> bool:
-    """Whether all classes weigh the same."""
+    """Whether class weights are balanced."""
     return isinstance(class_weight, str) and class_weight == "balanced"
 
 
@@ -378,7 +378,7 @@ class Prepared:
 
 
 @dataclass(frozen=True)
-class Columns:
+class InputColumns:
     """The columns of the first rows of an estimator."""
 
     count: int  # their number
@@ -391,7 +391,7 @@ def _named(estimator: str) -> type:
     return type(estimator, (BaseEstimator,), {})
 
 
-def checked_first_rows(estimator: str, feature_map: Any, X: Any) -> tuple[Any, Columns]:
+def checked_first_rows(estimator: str, feature_map: Any, X: Any) -> tuple[Any, InputColumns]:
     """The first rows of an estimator, and their columns."""
     refuse_lazy_frames(X, "X")
     if is_frame(X) or (isinstance(X, Mapping) and not sp.issparse(X)):
@@ -400,7 +400,7 @@ def checked_first_rows(estimator: str, feature_map: Any, X: Any) -> tuple[Any, C
             return X, columns
     owner = _named(estimator)()
     X = _validated(owner, X, reset=True, numeric=fills_missing(feature_map))
-    return X, Columns(owner.n_features_in_, getattr(owner, "feature_names_in_", None))
+    return X, InputColumns(owner.n_features_in_, getattr(owner, "feature_names_in_", None))
 
 
 def _validated(owner: Any, X: Any, *, reset: bool, numeric: bool) -> Any:
@@ -418,7 +418,7 @@ def _validated(owner: Any, X: Any, *, reset: bool, numeric: bool) -> Any:
     return numbers_of_objects(X) if numeric else X
 
 
-def _first_table(estimator: str, unfitted: Any, X: Any) -> tuple[Any, Columns | None]:
+def _first_table(estimator: str, unfitted: Any, X: Any) -> tuple[Any, InputColumns | None]:
     """A data frame as an Arrow table, if its columns are to be prepared; else as it is."""
     X = table_of(X) if isinstance(X, Mapping) else X
     if is_plain_frame(X):
@@ -437,7 +437,7 @@ def _first_table(estimator: str, unfitted: Any, X: Any) -> tuple[Any, Columns | 
     if isinstance(feature_map, TableMap):
         found, names = feature_map.table(found), feature_map.feature_names_in_
     refuse_other_kinds(schema_of(found.schema, {}), "frame.drop(columns={!r})")
-    return found, Columns(len(names), np.array(names, dtype=object))
+    return found, InputColumns(len(names), np.array(names, dtype=object))
 
 
 def _not_empty(rows: Any, owner: Any) -> Any:
