@@ -93,9 +93,9 @@ def shallow_copy(estimator: Estimator) -> Estimator:
 
     Attributes that are set in one of both later do not exist in the other.
     """
-    made = object.__new__(type(estimator))
-    vars(made).update(vars(estimator))
-    return made
+    copied = object.__new__(type(estimator))
+    vars(copied).update(vars(estimator))
+    return copied
 
 
 @contextmanager

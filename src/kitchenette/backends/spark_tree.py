@@ -84,14 +84,14 @@ class Leaf:
         with _threads_of_task():
             for number, rows in by_partition(batches):
                 try:
-                    found = self.of_partition(number, rows)
+                    result = self.of_partition(number, rows)
                 except PartitionError as error:
                     # Sent to the driver as a sentence: if the task failed, Spark would run it
                     # again and again, with the same result.
                     problems.append((number, str(error)))
                     value = None
                 else:
-                    value = None if problems else self.combine(value, found)
+                    value = None if problems else self.combine(value, result)
         yield from pieces(leaf, Message(value, (leaf,), tuple(problems)), self.piece_bytes)
 
 

@@ -84,7 +84,7 @@ def run_demo(n_rows: int, n_components: int, seed: int, path: Path, terminal: Te
         terminal.line(sentence)
     terminal.line(f"Comparing maps of {n_components} features with other models ...")
     some = generated(1, COMPARED_ROWS, seed)
-    found = compare(
+    comparison = compare(
         some.X,
         some.labels,
         test=(test.X, test.labels),
@@ -93,15 +93,15 @@ def run_demo(n_rows: int, n_components: int, seed: int, path: Path, terminal: Te
         title=f"{COMPARED_ROWS:,} rows of Kitchenette's demonstration: which map to take",
         random_state=seed,
     )
-    write_page(found, path)
-    terminal.line(about_page(found, path, ours))
+    write_page(comparison, path)
+    terminal.line(about_page(comparison, path, ours))
     terminal.document(
         {
             "rows": n_rows,
             "measurements": [asdict(row) for row in rows],
             **described,
             "page": str(path),
-            "recommended": found.recommended,
+            "recommended": comparison.recommended,
             "seconds": perf_counter() - begin,
         }
     )
@@ -124,14 +124,14 @@ def verdict(ours: Measurement, trees: Measurement) -> str:
     )
 
 
-def about_page(found: Comparison, path: Path, ours: Measurement) -> str:
+def about_page(comparison: Comparison, path: Path, ours: Measurement) -> str:
     """The content of the page, and why its errors are larger than those of all rows."""
-    best = next(row for row in found.measurements if row.name == found.recommended)
+    best = next(row for row in comparison.measurements if row.name == comparison.recommended)
     return (
-        f"{path} is the page of that comparison, on {found.n_rows:,} rows of the stream and the "
-        f"same test rows. The best map there is {best.name}, with an error of "
-        f"{of_error(best, found.task)}; that of AutoMap with {ours.n_components} "
-        f"features on all {ours.n_rows:,} rows is {of_error(ours, found.task)}."
+        f"{path} is the page of that comparison, on {comparison.n_rows:,} rows of the stream and "
+        f"the same test rows. The best map there is {best.name}, with an error of "
+        f"{of_error(best, comparison.task)}; that of AutoMap with {ours.n_components} "
+        f"features on all {ours.n_rows:,} rows is {of_error(ours, comparison.task)}."
     )
 
 
@@ -210,7 +210,7 @@ def boosted_trees(n_rows: int, test: Rows, seed: int, terminal: Terminal) -> Mea
 
 def exact_machine(n_rows: int, test: Rows, seed: int, terminal: Terminal) -> list[Measurement]:
     """The exact kernel machine on few rows, and its extrapolated cost for all of them."""
-    found = []
+    measurements = []
     for size in EXACT_ROWS:
         terminal.line(
             f"The exact kernel machine, scikit-learn's SVC, is fitted to {size:,} rows ..."
@@ -219,8 +219,8 @@ def exact_machine(n_rows: int, test: Rows, seed: int, terminal: Terminal) -> lis
         # A cache for the whole kernel matrix, without which it would take longer.
         machine = SVC(C=10.0, gamma=1 / N_COLUMNS, cache_size=8e-6 * size**2 + 200)
         cost = cost_of(partial(machine.fit, some.X, some.labels))
-        found.append(measured("exact SVC", "exact kernel", machine, cost, size, test))
-    return [found[-1], extrapolation(found, n_rows, "exact SVC")]
+        measurements.append(measured("exact SVC", "exact kernel", machine, cost, size, test))
+    return [measurements[-1], extrapolation(measurements, n_rows, "exact SVC")]
 
 
 def calibration_of(

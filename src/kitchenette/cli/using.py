@@ -88,14 +88,14 @@ def evaluate(
         fitted = predicting(model)
         rows = options.opened(data, target or target_names(fitted, model), like=fitted)
         with progress_of(terminal, "predicting", rows) as progress:
-            found = evaluate_rows(fitted, rows, progress=progress)
-    terminal.document(found.to_json())
-    terminal.table(("measure", "value"), _measures(found), title=f"{found.n_rows:,} rows")
-    labels = found.labels or ()
-    if found.confusion is not None and len(labels) <= MOST_CLASSES:
+            evaluation = evaluate_rows(fitted, rows, progress=progress)
+    terminal.document(evaluation.to_json())
+    terminal.table(("measure", "value"), _measures(evaluation), title=f"{evaluation.n_rows:,} rows")
+    labels = evaluation.labels or ()
+    if evaluation.confusion is not None and len(labels) <= MOST_CLASSES:
         table = [
             [str(label), *(f"{count:,}" for count in counts)]
-            for label, counts in zip(labels, found.confusion, strict=True)
+            for label, counts in zip(labels, evaluation.confusion, strict=True)
         ]
         terminal.table(("true \\ predicted", *map(str, labels)), table)
 
@@ -173,18 +173,23 @@ def _note_others(model: Any, rows: Source, keep: Sequence[str], terminal: Termin
         terminal.note(f"note: columns that are not in the model are ignored: {some}")
 
 
-def _measures(found: Evaluation) -> list[list[str]]:
-    if found.task == "classification":
+def _measures(evaluation: Evaluation) -> list[list[str]]:
+    if evaluation.task == "classification":
         rows = [
-            ["share of wrong predictions", of_share(found.error, found.task)],
-            ["the same of the most frequent class", of_share(found.trivial_error, found.task)],
+            ["share of wrong predictions", of_share(evaluation.error, evaluation.task)],
+            [
+                "the same of the most frequent class",
+                of_share(evaluation.trivial_error, evaluation.task),
+            ],
         ]
-        if found.log_loss is not None:
-            rows.append(["log loss", f"{found.log_loss:.4f}"])
+        if evaluation.log_loss is not None:
+            rows.append(["log loss", f"{evaluation.log_loss:.4f}"])
         return rows
-    rows = [["root mean square error / standard deviation", of_share(found.error, found.task)]]
+    rows = [
+        ["root mean square error / standard deviation", of_share(evaluation.error, evaluation.task)]
+    ]
     for name in ("rmse", "mae", "r2"):
-        values = getattr(found, name)
+        values = getattr(evaluation, name)
         if values is not None:
             rows.append([LONG_NAMES[name], ", ".join(f"{value:.5g}" for value in values)])
     return rows

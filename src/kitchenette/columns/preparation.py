@@ -357,10 +357,10 @@ class Sequence(Preparation):
         return reduce(lambda made, step: made[step.owners()], self.steps, super().owners())
 
     def indicators(self) -> NDArray[np.bool_]:
-        found = np.zeros(self.n_columns, dtype=bool)
+        flags = np.zeros(self.n_columns, dtype=bool)
         for step in self.steps:
-            found = found[step.owners()] | step.indicators()
-        return found
+            flags = flags[step.owners()] | step.indicators()
+        return flags
 
     def check(self) -> None:
         super().check()

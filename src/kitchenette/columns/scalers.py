@@ -120,13 +120,13 @@ def _quantile(transformer: Any, columns: list[InputColumn]) -> Translation:
     if not np.isfinite(quantiles).all():
         raise NotTranslatedError
     normal = transformer.output_distribution == "normal"
-    made = PiecewiseLinear.of(
+    preparation = PiecewiseLinear.of(
         list(quantiles.T),
         [transformer.references_] * quantiles.shape[1],
         ends=None if normal else (0.0, 1.0),
         normal=normal,
     )
-    return _computed(made, columns)
+    return _computed(preparation, columns)
 
 
 def _normalizer(normalizer: Any, columns: list[InputColumn]) -> Translation:
@@ -157,16 +157,15 @@ def _imputer(imputer: Any, columns: list[InputColumn]) -> Translation:
     if not (np.isnan(codes).all() or (codes == codes[0]).all()):
         raise NotTranslatedError  # a category that has another code in every column
     flags = imputer.indicator_.features_ if imputer.add_indicator else []
-    made = Impute(
+    preparation = Impute(
         n_columns=len(columns),
         missing=float(codes[0]),
         kept=np.array(kept, dtype=np.int64),
         fill=np.array(fill, dtype=np.float64),
         flags=np.array(flags, dtype=np.int64),
     )
-    return made, [InputColumn(categories=columns[j].categories) for j in kept] + [NUMBERS] * len(
-        flags
-    )
+    imputed = [InputColumn(categories=columns[j].categories) for j in kept]
+    return preparation, imputed + [NUMBERS] * len(flags)
 
 
 def _one_hot(encoder: Any, columns: list[InputColumn]) -> Translation:
@@ -191,7 +190,7 @@ def _one_hot(encoder: Any, columns: list[InputColumn]) -> Translation:
         keys.append(codes[~absent][order])
         targets.append(chosen[j][~absent][order])
         unknown.append(rest)
-    made = OneHot(
+    preparation = OneHot(
         n_columns=len(columns),
         keys=np.concatenate(keys),
         targets=np.concatenate(targets).astype(np.int64),
@@ -200,7 +199,7 @@ def _one_hot(encoder: Any, columns: list[InputColumn]) -> Translation:
         unknown=np.array(unknown, dtype=np.int64),
         missing=np.array(missing, dtype=np.int64),
     )
-    return made, [NUMBERS] * made.n_outputs
+    return preparation, [NUMBERS] * preparation.n_outputs
 
 
 def _codes(column: InputColumn, values: list[Any]) -> NDArray[np.float64]:

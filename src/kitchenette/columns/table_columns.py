@@ -63,8 +63,8 @@ def prepared_columns(
     if not categories and not ignored:
         return parts[0], tuple(codings)
     columns = np.array([*others, *categories], dtype=np.int64)
-    made = Columns(n_columns=len(schema), parts=tuple(parts), columns=columns)
-    return made, tuple(codings)
+    preparation = Columns(n_columns=len(schema), parts=tuple(parts), columns=columns)
+    return preparation, tuple(codings)
 
 
 def prepared_names(
@@ -77,10 +77,10 @@ def prepared_names(
     categories = {one.column: one.categories for one in codings if isinstance(one, Categories)}
     parts = preparation.parts if isinstance(preparation, Columns) else (preparation,)
     owners, indicators = preparation.owners().tolist(), preparation.indicators()
-    found = []
+    prepared = []
     for place in np.flatnonzero(~indicators).tolist():
         name = names[owners[place]]
-        found.append(f"{name} is missing" if name in found else name)
+        prepared.append(f"{name} is missing" if name in prepared else name)
     for part in parts:
         if isinstance(part, OneHot):
             columns = list(dict.fromkeys(np.array(owners)[indicators].tolist()))
@@ -88,16 +88,16 @@ def prepared_names(
                 own = part.targets[part.starts[j] : part.starts[j + 1]].tolist()
                 for target in range(part.widths[j]):
                     if target == part.missing[j]:
-                        found.append(f"{names[column]} is missing")
+                        prepared.append(f"{names[column]} is missing")
                     elif column not in categories:
-                        found.append(f"{names[column]}, hash {target}")
+                        prepared.append(f"{names[column]}, hash {target}")
                     else:
                         some = [
                             c for c, t in zip(categories[column], own, strict=True) if t == target
                         ]
                         text = some[0] if len(some) == 1 else "others"
-                        found.append(f"{names[column]} = {text}")
-    return found
+                        prepared.append(f"{names[column]} = {text}")
+    return prepared
 
 
 def known_columns(
@@ -105,14 +105,14 @@ def known_columns(
 ) -> dict[str, KnownColumn]:
     """The columns of a table that a map reads, for reading others like them."""
     read, by_place = preparation.reads(), {one.column: one for one in codings}
-    found = {}
+    by_name = {}
     for j, name in enumerate(names):
         coding = by_place.get(j)
         if isinstance(coding, Vocabulary | HashedCategories):
-            found[str(name)] = KnownColumn("category", frozenset(NULLS & {*coding.categories}))
+            by_name[str(name)] = KnownColumn("category", frozenset(NULLS & {*coding.categories}))
         elif read[j]:
-            found[str(name)] = KnownColumn("date" if isinstance(coding, Days) else "number")
-    return found
+            by_name[str(name)] = KnownColumn("date" if isinstance(coding, Days) else "number")
+    return by_name
 
 
 def column_summary(
@@ -122,7 +122,7 @@ def column_summary(
     read, by_place = preparation.reads(), {one.column: one for one in codings}
     widths = np.bincount(preparation.owners(), minlength=len(names))
     filled = _medians(preparation)
-    found = {}
+    summary = {}
     for j, name in enumerate(names):
         coding = by_place.get(j)
         if not read[j]:
@@ -140,20 +140,20 @@ def column_summary(
                 text += f", {filled[j]:g} (the median) and an indicator where it is missing"
         if isinstance(coding, Texts) and coding.values != "string":
             text += f" ({coding.values}s)"
-        found[str(name)] = text
-    return found
+        summary[str(name)] = text
+    return summary
 
 
 def _medians(preparation: Preparation) -> dict[int, float]:
     """What stands for missing numbers of each column."""
     parts = preparation.parts if isinstance(preparation, Columns) else (preparation,)
     places = preparation.selections() if isinstance(preparation, Columns) else None
-    found: dict[int, float] = {}
+    medians: dict[int, float] = {}
     for number, part in enumerate(parts):
         if isinstance(part, Impute):
             columns = part.kept if places is None else places[number][part.kept]
-            found |= dict(zip(columns.tolist(), part.fill.tolist(), strict=True))
-    return found
+            medians |= dict(zip(columns.tolist(), part.fill.tolist(), strict=True))
+    return medians
 
 
 def missing_sentence(names: Several[str]) -> str:

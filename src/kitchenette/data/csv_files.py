@@ -37,19 +37,19 @@ class Csv(TableFormat):
         refuse_empty(file)
         try:
             with self._open(file, None, FIRST_BYTES) as opened:
-                found = opened.schema
+                schema = opened.schema
                 first = next(iter(opened), None)
         except (pa.ArrowException, OSError) as error:
             raise explained(file, self, found_types=None, error=error) from error
-        repeated = {name for name in found.names if found.names.count(name) > 1}
+        repeated = {name for name in schema.names if schema.names.count(name) > 1}
         if repeated:
             raise DataError(f"{file.path}, line 1: names are repeated: {sorted(repeated)[:5]}.")
-        for field in found:
+        for field in schema:
             if pa.types.is_binary(field.type):
                 raise DataError(f"{file.path} is not text in UTF-8, in the column {field.name!r}.")
             if first is not None and field.name not in self.kinds:
                 refuse_texts_like_numbers(file, self, field.name, first)
-        return pa.schema([pa.field(field.name, self._type_of(field)) for field in found])
+        return pa.schema([pa.field(field.name, self._type_of(field)) for field in schema])
 
     def _type_of(self, field: Any) -> Any:
         """Whole numbers stay, because they may be labels; the reader of features takes floats."""
@@ -76,7 +76,7 @@ class Csv(TableFormat):
         return pa.schema(fields)
 
     def like(self, known: Mapping[str, KnownColumn], schema: Any) -> tuple[Self, Any]:
-        pa, made = arrow(), copy(self)
+        pa, copied = arrow(), copy(self)
         fields = []
         for field in schema:
             one = known.get(field.name)
@@ -86,17 +86,17 @@ class Csv(TableFormat):
             elif one is not None and one.kind == "number" and is_text:
                 field = field.with_type(self._type_of(field.with_type(pa.float64())))
             fields.append(field)
-        found = {name: one.categories & _null_values() for name, one in known.items()}
-        made._not_missing = {
-            name: texts for name, texts in found.items() if texts and name in schema.names
+        missing_texts = {name: one.categories & _null_values() for name, one in known.items()}
+        copied._not_missing = {
+            name: texts for name, texts in missing_texts.items() if texts and name in schema.names
         }
         changed = {field.name: one.kind for field in fields if (one := known.get(field.name))}
         wanted = pa.schema(fields)
-        if wanted == schema and made._not_missing == self._not_missing:
+        if wanted == schema and copied._not_missing == self._not_missing:
             return self, schema
-        made.kinds = self.kinds | changed
-        made._types = {field.name: field.type for field in wanted}
-        return made, wanted
+        copied.kinds = self.kinds | changed
+        copied._types = {field.name: field.type for field in wanted}
+        return copied, wanted
 
     def _with_missing(self, table: Any) -> Any:
         """The strings of a batch that stand for missing values as missing ones."""

@@ -86,14 +86,14 @@ class FilesReader(Reader):
         return schema_of(pa.schema([*physical, *fields], physical.metadata), self._kinds)
 
     def read_as(self, known: Mapping[str, KnownColumn]) -> Self:
-        pa, made = arrow(), copy(self)
+        pa, reader = arrow(), copy(self)
         strings = {name: pa.string() for name, one in known.items() if one.kind == "category"}
-        made._partition = {name: strings.get(name, t) for name, t in self._partition.items()}
-        made._format, made._physical = self._format.like(known, self._physical)
-        if made._partition == self._partition and made._format is self._format:
+        reader._partition = {name: strings.get(name, t) for name, t in self._partition.items()}
+        reader._format, reader._physical = self._format.like(known, self._physical)
+        if reader._partition == self._partition and reader._format is self._format:
             return super().read_as(known)
-        made.schema = made._schema().read_as(known)
-        return made
+        reader.schema = reader._schema().read_as(known)
+        return reader
 
     def _count(self) -> None:
         """The numbers of rows, where the format tells; all schemas are checked on the way."""
@@ -187,15 +187,15 @@ def table_of_batch(batch: Any, names: Sequence[str]) -> Any:
     return arrow().Table.from_batches([batch]).select([*names])
 
 
-def check_schema(file: StoredFile, found: Any, first: StoredFile, expected: Any) -> None:
+def check_schema(file: StoredFile, schema: Any, first: StoredFile, expected: Any) -> None:
     """Refuse a file whose columns are others than those of the first file."""
     for field in expected:
-        if field.name not in found.names:
+        if field.name not in schema.names:
             raise DataError(
                 f"{file.path} has no column {field.name!r}, which {first.path} has; it has "
-                f"{', '.join(found.names[:10])}."
+                f"{', '.join(schema.names[:10])}."
             )
-        there = found.field(field.name).type
+        there = schema.field(field.name).type
         same = kind_of(there) == kind_of(field.type)
         if not same and not arrow().types.is_null(there):
             raise DataError(

@@ -59,20 +59,20 @@ class ColumnProfile:
 
     def combined(self, other: ColumnProfile) -> ColumnProfile:
         """The counts of the rows of both; neither is changed."""
-        made = ColumnProfile(self.schema)
-        made.n_missing = {name: n + other.n_missing[name] for name, n in self.n_missing.items()}
-        made.frequencies = {
+        profile = ColumnProfile(self.schema)
+        profile.n_missing = {name: n + other.n_missing[name] for name, n in self.n_missing.items()}
+        profile.frequencies = {
             name: known + other.frequencies[name] for name, known in self.frequencies.items()
         }
-        made.stored = {**other.stored, **self.stored}
-        return made
+        profile.stored = {**other.stored, **self.stored}
+        return profile
 
     def find_medians(self, table: Any, copies: Counts | None = None) -> None:
         """Find the medians of a sample, in which each row counts so many times."""
         for column in self.schema:
             if column.kind != "category":
-                found = numbers_of(table.column(column.name), column.kind, column.name)
-                values = np.asarray(found, dtype=np.float64)
+                numbers = numbers_of(table.column(column.name), column.kind, column.name)
+                values = np.asarray(numbers, dtype=np.float64)
                 self.medians[column.name] = median_of(values, copies)
                 named = NAME_OF_IDENTIFIER.fullmatch(column.name) is not None
                 if named and column.kind == "number" and _are_different(values, copies):
@@ -106,9 +106,9 @@ class ProfileOf:
     schema: Schema
 
     def of(self, block: Any) -> ColumnProfile:
-        made = ColumnProfile(self.schema)
-        made.observe(block.X)
-        return made
+        profile = ColumnProfile(self.schema)
+        profile.observe(block.X)
+        return profile
 
     def combined(self, a: ColumnProfile, b: ColumnProfile) -> ColumnProfile:
         return a.combined(b)

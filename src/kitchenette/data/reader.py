@@ -43,9 +43,9 @@ class Reader(ABC):
         schema = self.schema.read_as(known)
         if schema == self.schema:
             return self
-        made = copy(self)
-        made.schema = schema
-        return made
+        reader = copy(self)
+        reader.schema = schema
+        return reader
 
     @abstractmethod
     def fingerprint(self) -> str:

@@ -147,19 +147,19 @@ def _complex_sentence(what: str) -> str:
 def _refuse_dates(dtype: Any, X: Any, column: int | None = None) -> None:
     """Refuse dates or times, also as Python objects or as categories, in a column or an array."""
     dtype = getattr(getattr(dtype, "categories", None), "dtype", dtype)
-    found = dtype if getattr(dtype, "kind", None) in ("m", "M") else None
+    date_type = dtype if getattr(dtype, "kind", None) in ("m", "M") else None
     if getattr(dtype, "kind", None) == "O":
         # A column of objects may have values of any type, while the types of pandas and Arrow
         # tell the type of their values.
         types = {dtype.type}
         if dtype == np.dtype(object):
             types = {*map(type, np.ravel(X) if column is None else X.iloc[:, column])}
-        found = next((t.__name__ for t in types if _is_date(t)), None)
-    if found is not None:
+        date_type = next((t.__name__ for t in types if _is_date(t)), None)
+    if date_type is not None:
         raise ValueError(
             f"A column of dates or times ({'' if column is None else f'{X.columns[column]!r}, '}"
-            f"{found}) is not a number. Leave it out, or convert it to one, for example to days "
-            "since 1970, as kitchenette.data.source(frame, dates='days') does."
+            f"{date_type}) is not a number. Leave it out, or convert it to one, for example to "
+            "days since 1970, as kitchenette.data.source(frame, dates='days') does."
         )
 
 

@@ -232,7 +232,7 @@ class Source:
         others = {*([targets] if isinstance(targets, str) else targets or ()), weights, *ignore}
         others |= {column.name for column in schema if column.is_index}
         features = [name for name in schema.names if name not in others]
-        made = cls(
+        source = cls(
             reader,
             schema,
             features,
@@ -245,9 +245,9 @@ class Source:
             _y=y,
             _weight=units,
         )
-        made._check_roles()
-        made._check_features()
-        return made
+        source._check_roles()
+        source._check_features()
+        return source
 
     def _check_roles(self) -> None:
         """Refuse columns of targets and weights that have two roles, or values of no use."""
@@ -341,11 +341,11 @@ class Source:
         """
         if self.target is None and self._y is None:
             raise DataError("The source has no target: name the column to be predicted.")
-        made = replace(self, features=[])
-        if not made._needed():  # both are arrays
+        source = replace(self, features=[])
+        if not source._needed():  # both are arrays
             assert self._y is not None
             return self._y, self._weight
-        blocks = [*made.blocks(BLOCK_ROWS)]
+        blocks = [*source.blocks(BLOCK_ROWS)]
         if not blocks:
             raise DataError("The source has no rows.")
         weights = [block.weight for block in blocks if block.weight is not None]
@@ -474,13 +474,13 @@ class Source:
 
     def watched(self, reduction: Reduction, watch: Watch) -> Any:
         """`reduced` with observers, from where an earlier computation ended."""
-        found, progress = watch.before, watch.progress or (lambda stop: None)
+        result, progress = watch.before, watch.progress or (lambda stop: None)
         progress(watch.start)
         for block in self.blocks(start=watch.start):
-            found = joined_results(reduction, found, reduction.of(block))
+            result = joined_results(reduction, result, reduction.of(block))
             progress(block.stop)
-            watch.after(found, block.stop)
-        return found
+            watch.after(result, block.stop)
+        return result
 
     def located(self, error: ValueError) -> ValueError:
         """An error about a sample of the rows, with their place if that can be found."""
@@ -502,14 +502,14 @@ class Source:
         wanted = np.asarray(rows, dtype=np.int64)
         if wanted.size and (wanted[0] < 0 or np.any(np.diff(wanted) <= 0)):
             raise ValueError("rows must be different row indices, ascending.")
-        found = []
+        blocks = []
         for first, part in self._reader.parts(self._needed(), 0, self.block_rows(), wanted):
             low, high = np.searchsorted(wanted, [first, first + part.shape[0]])
             if high > low:
-                found.append(take(part, wanted[low:high] - first))
-        if not found or sum(part.shape[0] for part in found) != wanted.size:
+                blocks.append(take(part, wanted[low:high] - first))
+        if not blocks or sum(part.shape[0] for part in blocks) != wanted.size:
             raise ValueError("rows must be indices of existing rows, at least one.")
-        return self._block(joined(found), 0, wanted)
+        return self._block(joined(blocks), 0, wanted)
 
     def sample(self, n_rows: int | None = None, seed: int = 0) -> Block:
         """A random sample of all rows, in their order; it does not depend on blocks or files.
@@ -646,14 +646,14 @@ class Source:
         if self.weight is None:
             return None
         name = str(self.weight)
-        found = finite(np.asarray(self._values(part, name, place), np.float64), name, place)
-        if (found < 0).any():
-            row = row_number(place, int(np.argmax(found < 0)))
+        weights = finite(np.asarray(self._values(part, name, place), np.float64), name, place)
+        if (weights < 0).any():
+            row = row_number(place, int(np.argmax(weights < 0)))
             raise DataError(
                 f"The column {name!r} has weights, and one is negative in row {row} (counted from "
                 "zero)."
             )
-        return found
+        return weights
 
     def _values(self, part: Any, name: str, place: Any) -> NDArray[Any]:
         """The values of a column that is no feature; ``place`` has the row indices."""

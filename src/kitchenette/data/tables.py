@@ -207,11 +207,11 @@ def hash_of_column(column: Any) -> str:
     """A digest of the values of a column, whatever its chunks."""
     from hashlib import blake2b
 
-    found = blake2b(digest_size=16)
+    hasher = blake2b(digest_size=16)
     for part in slices(len(column), 1 << 16):
         values = column.slice(part.start, part.stop - part.start).combine_chunks()
-        found.update(repr(values.to_pylist()).encode())
-    return found.hexdigest()
+        hasher.update(repr(values.to_pylist()).encode())
+    return hasher.hexdigest()
 
 
 class LazyReader(Reader):
@@ -345,10 +345,10 @@ def _pandas_categories(arrow_schema: Any) -> set[str]:
 def _pandas_metadata(arrow_schema: Any) -> dict[str, Any]:
     """What pandas has noted about the columns of a table; nothing if that is not JSON."""
     try:
-        found = json.loads((arrow_schema.metadata or {}).get(b"pandas", b"{}"))
+        metadata = json.loads((arrow_schema.metadata or {}).get(b"pandas", b"{}"))
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return metadata if isinstance(metadata, dict) else {}
 
 
 def is_single(dtype: Any) -> bool:

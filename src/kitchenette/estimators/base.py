@@ -49,11 +49,11 @@ def of_model(get: Callable[[Model], Any], doc: str) -> property:
     """A read-only attribute of an estimator: a value of its model, if it has one."""
 
     def read(self: KernelEstimator) -> Any:
-        found = None if "model_" not in vars(self) else get(self.model_)
-        if found is None:
+        value = None if "model_" not in vars(self) else get(self.model_)
+        if value is None:
             why = "has no such attribute" if "model_" in vars(self) else "is not fitted yet"
             raise AttributeError(f"This {type(self).__name__} {why}.")
-        return found
+        return value
 
     return property(read, doc=doc)
 
@@ -145,13 +145,13 @@ class KernelEstimator(BaseEstimator, ABC):
     @property
     def log_marginal_likelihood_(self) -> float:
         """The log density of the targets."""
-        found = self._solution_or_error("log_marginal_likelihood_").log_marginal_likelihood
-        if np.isnan(found):
+        value = self._solution_or_error("log_marginal_likelihood_").log_marginal_likelihood
+        if np.isnan(value):
             raise AttributeError(
                 "log_marginal_likelihood_ does not exist: an iterative solver computes it with "
                 "alpha='evidence' only."
             )
-        return float(found)
+        return float(value)
 
     @property
     def validation_score_(self) -> float:
@@ -663,15 +663,15 @@ class KernelEstimator(BaseEstimator, ABC):
     def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:
         """A model from the untrusted values of a model file."""
         state = checked_state(state, {"parameters": dict, "model": Model | None})
-        made = constructed(cls, state["parameters"])
-        problem = made.checked_problem()
-        parameters = made.get_params(deep=False)
+        estimator = constructed(cls, state["parameters"])
+        problem = estimator.checked_problem()
+        parameters = estimator.get_params(deep=False)
         seed_from(parameters.get("random_state"))
         if not isinstance(parameters.get("verbose", False), bool | int):
             raise ValueError(f"verbose must be True or False; got {parameters['verbose']!r:.80}.")
         if state["model"] is not None:
-            made.model_ = state["model"].of_problem(problem)
-        return made
+            estimator.model_ = state["model"].of_problem(problem)
+        return estimator
 
 
 # ---------------------------------------------------------------- scores of rows in parts

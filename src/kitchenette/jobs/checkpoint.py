@@ -157,10 +157,10 @@ class CheckpointWriter:
         if not self.path.exists():
             return None
         self._mine = self.path.stat()
-        found = load(self.path, **limits)
-        if not isinstance(found, Checkpoint):
+        checkpoint = load(self.path, **limits)
+        if not isinstance(checkpoint, Checkpoint):
             raise ModelFileError(f"{self.path} is a model file, but not a checkpoint.")
-        return found
+        return checkpoint
 
     def store(self, checkpoint: Checkpoint) -> None:
         """Store a checkpoint now."""

@@ -107,8 +107,8 @@ def evaluate_rows(
             raise DataError("Give the target column, as target='name'.")
         tally.add(block.X, block.y)
         n_rows = block.stop
-    found: Evaluation = tally.found(n_rows)
-    return found
+    evaluation: Evaluation = tally.finish(n_rows)
+    return evaluation
 
 
 class _Classes:
@@ -143,7 +143,7 @@ class _Classes:
             predicted = self._model.predict(X)
         self._counts.update(zip(y.tolist(), predicted.tolist(), strict=True))
 
-    def found(self, n_rows: int) -> Evaluation:
+    def finish(self, n_rows: int) -> Evaluation:
         labels = sorted({*self._model.classes_.tolist(), *(true for true, _ in self._counts)})
         confusion = tuple(tuple(self._counts[true, guess] for guess in labels) for true in labels)
         right = sum(confusion[i][i] for i in range(len(labels)))
@@ -188,7 +188,7 @@ class _Numbers:
         self._mean = self._mean + difference * n_rows / total
         self._n_rows = total
 
-    def found(self, n_rows: int) -> Evaluation:
+    def finish(self, n_rows: int) -> Evaluation:
         varying = self._spread > 0
         rmse = np.sqrt(self._squares / n_rows)
         ratio = np.divide(

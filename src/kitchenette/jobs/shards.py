@@ -109,9 +109,9 @@ def learn_shard(
     if partial is None:
         partial = state.prepared.prepared.empty()
     facts = {**state.facts, "shard": number, "n_shards": n_shards}
-    found = replace(state, partial=partial, stop=stop, facts=facts)
-    save(found, out)
-    return found
+    checkpoint = replace(state, partial=partial, stop=stop, facts=facts)
+    save(checkpoint, out)
+    return checkpoint
 
 
 def merge_shards(paths: Sequence[str | os.PathLike[str]]) -> KernelEstimator:
@@ -146,7 +146,7 @@ def merge_shards(paths: Sequence[str | os.PathLike[str]]) -> KernelEstimator:
     if not states:
         raise CheckpointError("There are no shards to merge.")
     first = states[0]
-    found: dict[int, tuple[Any, Checkpoint]] = {}
+    by_number: dict[int, tuple[Any, Checkpoint]] = {}
     for path, state in zip(paths, states, strict=True):
         shard, of = (state.facts.get(name) for name in ("shard", "n_shards"))
         if not (type(shard) is type(of) is int and 1 <= shard <= of and state.partial is not None):
@@ -158,17 +158,17 @@ def merge_shards(paths: Sequence[str | os.PathLike[str]]) -> KernelEstimator:
                 f"{first.facts['n_shards']}."
             )
         number = state.facts["shard"]
-        if number in found:
+        if number in by_number:
             raise CheckpointError(
-                f"{path} and {found[number][0]} are both shard {number}: its rows would count "
+                f"{path} and {by_number[number][0]} are both shard {number}: its rows would count "
                 "twice."
             )
-        found[number] = path, state
-    if len(found) < first.facts["n_shards"]:
+        by_number[number] = path, state
+    if len(by_number) < first.facts["n_shards"]:
         numbers = range(1, first.facts["n_shards"] + 1)
-        some = ", ".join(map(str, islice((n for n in numbers if n not in found), 10)))
+        some = ", ".join(map(str, islice((n for n in numbers if n not in by_number), 10)))
         raise CheckpointError(f"Shards are missing, whose rows would be lost: {some}.")
-    partials: list[Any] = [found[number][1].partial for number in sorted(found)]
+    partials: list[Any] = [by_number[number][1].partial for number in sorted(by_number)]
     partial = tree(partials, lambda a, b: a.combined(b))
     assert partial is not None
     return finish(first.prepared, partial)
@@ -176,7 +176,7 @@ def merge_shards(paths: Sequence[str | os.PathLike[str]]) -> KernelEstimator:
 
 def loaded_statistics(path: str | os.PathLike[str], limits: dict[str, float]) -> Checkpoint:
     """The statistics of a shard in a file, within limits of `load`."""
-    found = load(path, **limits)
-    if not isinstance(found, Checkpoint) or "shard" not in found.facts:
+    checkpoint = load(path, **limits)
+    if not isinstance(checkpoint, Checkpoint) or "shard" not in checkpoint.facts:
         raise ModelFileError(f"{path} is a model file, but has no statistics of a shard.")
-    return found
+    return checkpoint

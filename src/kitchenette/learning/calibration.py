@@ -76,8 +76,8 @@ class Calibration:
         for half in (halves, ~halves):
             some = scores[half], labels[half], weights[half]
             plain = cls._softmax(*some, counts[half], bias_spread)
-            for i, found in enumerate((plain, plain._isotonic(*some))):
-                chosen = found(scores[~half])[np.arange((~half).sum()), labels[~half]]
+            for i, candidate in enumerate((plain, plain._isotonic(*some))):
+                chosen = candidate(scores[~half])[np.arange((~half).sum()), labels[~half]]
                 losses[i] -= weights[~half] @ np.log(np.maximum(chosen, 1e-300))
         plain = cls._softmax(scores, labels, weights, counts, bias_spread)
         return plain._isotonic(scores, labels, weights) if losses[1] < losses[0] else plain
@@ -121,8 +121,8 @@ class Calibration:
         limits = [(-12.0, 12.0), *[(None, None)] * n_classes]
         # On a busy machine, BLAS threads take many times as long as these small products.
         with one_blas_thread(n_classes):
-            found = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=limits)
-        return cls(float(np.exp(found.x[0])), found.x[1:].copy(), [], 0.0)
+            result = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=limits)
+        return cls(float(np.exp(result.x[0])), result.x[1:].copy(), [], 0.0)
 
     def _isotonic(self, scores: Array, labels: NDArray[np.intp], weights: Array) -> Self:
         curves = []

@@ -248,9 +248,9 @@ class Evidence:
         if not vary(trace, size) or not equations.target_squares.any():
             return max(1.0, size)  # features or targets are constant up to rounding
         limits = penalty_range(trace, equations.resolution, order, equations.degrees_of_freedom)
-        found = minimum(self.criterion, *limits, trace)
-        assert found is not None
-        return found
+        best = minimum(self.criterion, *limits, trace)
+        assert best is not None
+        return best
 
 
 class SquaredSolver(IterativeSolver):
@@ -327,26 +327,26 @@ class SquaredSolver(IterativeSolver):
         """The best model of the validation rows, among all penalties and steps."""
         errors: dict[float, float] = {}
         together = max(1, min(PENALTIES, COLUMNS // moments.cross.shape[1]))
-        waiting, found = self._first_penalties(), None
+        waiting, best = self._first_penalties(), None
         while waiting:
             group, waiting = waiting[:together], waiting[together:]
-            better, found_errors, settled = self._best_of(group, moments, sample, found, errors)
-            found = better or found
-            assert found is not None
+            better, found_errors, settled = self._best_of(group, moments, sample, best, errors)
+            best = better or best
+            assert best is not None
             errors |= found_errors
             # Where the steps ended before they converged, errors tell more of the steps than of the
             # penalty. The best model may be that of an early step also where they did converge.
             if not waiting and self.settings.alpha is None and settled:
                 waiting = beyond(errors)
-        assert found is not None
-        return found
+        assert best is not None
+        return best
 
     def _best_of(
         self,
         alphas: list[float],
         moments: FeatureMoments,
         sample: SampledRows,
-        found: SolverResult | None,
+        best_so_far: SolverResult | None,
         others: dict[float, float],
     ) -> tuple[SolverResult | None, dict[float, float], bool]:
         """The best model with one of some penalties if it is the best of all.
@@ -354,13 +354,19 @@ class SquaredSolver(IterativeSolver):
         Also the least errors of all steps for every penalty, and whether the steps have converged.
         """
         assert self.validation is not None
-        start = found.coef if found is not None else None if self.start is None else self.start[0]
+        start = (
+            best_so_far.coef
+            if best_so_far is not None
+            else None
+            if self.start is None
+            else self.start[0]
+        )
         solver = self._solver(self.training, moments, sample, alphas, start, self.is_validation)
         targets, weights = self.validation.columns(), self.validation.weights
         spreads = np.where(moments.target_squares > 0, moments.target_squares / moments.count, 1.0)
         least = dict.fromkeys(alphas, np.inf)
         best, patience = None, EarlyStopping(min(others.values(), default=np.inf))
-        far = SETTLED if found is None else np.inf
+        far = SETTLED if best_so_far is None else np.inf
         n_steps, residual = 0, np.inf
         while n_steps < self.settings.max_iter:
             self._step(solver)

@@ -206,13 +206,13 @@ class IterativeSolver(ABC):
 
     def run(self) -> SolverResult:
         """The model with its penalty in the unit of the given weights."""
-        found = self._learned_or_best()
-        if found.validation_index.size:
+        result = self._learned_or_best()
+        if result.validation_index.size:
             weights = self.validation_weights * self.weight_unit
-            found = replace(
-                found, validation_counts=self.validation_counts, validation_weights=weights
+            result = replace(
+                result, validation_counts=self.validation_counts, validation_weights=weights
             )
-        return replace(found, alpha=found.alpha * self.weight_unit)
+        return replace(result, alpha=result.alpha * self.weight_unit)
 
     def _learned_or_best(self) -> SolverResult:
         try:

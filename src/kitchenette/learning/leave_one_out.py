@@ -127,10 +127,10 @@ class RowSample(BottomK):
         known = np.flatnonzero(keys <= np.uint64(self.last_key))
         unit = np.ones(known.size) if weights is None else weights[known]
         here = np.searchsorted(self.keys, keys[known])
-        found = here < self.n_sampled
-        found[found] = self.keys[here[found]] == keys[known[found]]
-        if not found.all():
-            raise _not_in_sample(keys.size, known[~found], "were not learned")
+        is_sampled = here < self.n_sampled
+        is_sampled[is_sampled] = self.keys[here[is_sampled]] == keys[known[is_sampled]]
+        if not is_sampled.all():
+            raise _not_in_sample(keys.size, known[~is_sampled], "were not learned")
         gone = np.bincount(here, minlength=self.n_sampled)
         weight_gone = np.bincount(here, unit, self.n_sampled)
         copies, left = self.copies - gone, self.weights - weight_gone
@@ -410,8 +410,8 @@ def _solved(matrix: Array, right: Array) -> Array:
     """The solution of equations whose matrix has eigenvalues from 0 to 1."""
     try:
         factor = scipy.linalg.cho_factor(matrix, lower=True, check_finite=False)
-        found: Array = scipy.linalg.cho_solve(factor, right, check_finite=False)
-        return found
+        solution: Array = scipy.linalg.cho_solve(factor, right, check_finite=False)
+        return solution
     except np.linalg.LinAlgError:
         values, vectors = np.linalg.eigh(matrix)
         weighted: Array = (vectors.T @ right) / np.maximum(values, SMALLEST_PART)[:, None]

@@ -330,15 +330,15 @@ class Partial:
     def statistics(self) -> LeastSquares | None:
         """The statistics of all rows, with balanced classes if they are kept by class."""
         if self.by_class is not None:
-            found = balanced(self.by_class)
+            whole = balanced(self.by_class)
         elif self.settled is None or not self.pending:
             return self.settled
         else:
-            found = copy(self.settled)
+            whole = copy(self.settled)
             for batch in joined_batches(self.pending):
-                found.update(batch.Z, batch.Y, batch.weights)
-        found.freeze()
-        return found
+                whole.update(batch.Z, batch.Y, batch.weights)
+        whole.freeze()
+        return whole
 
     @property
     def validation_sample(self) -> RowSample | None:
@@ -491,7 +491,7 @@ class Partial:
 
 def joined_batches(batches: tuple[Batch, ...]) -> list[Batch]:
     """Batches of the same precision as one, so that they join the statistics in one call."""
-    found = []
+    merged = []
     for dtype in sorted({batch.Z.dtype.name for batch in batches}):
         same = [batch for batch in batches if batch.Z.dtype.name == dtype]
         weights = None
@@ -500,5 +500,5 @@ def joined_batches(batches: tuple[Batch, ...]) -> list[Batch]:
                 [np.ones(b.Z.shape[0]) if b.weights is None else b.weights for b in same]
             )
         Z, Y = (np.concatenate([batch[part] for batch in same]) for part in (0, 1))
-        found.append(Batch(Z, Y, weights, None))
-    return found
+        merged.append(Batch(Z, Y, weights, None))
+    return merged

@@ -278,8 +278,8 @@ class FeatureRows:
 
         The second result has the watched rows.
         """
-        found = self._pass(Squared(), W, -(mean @ W), partial(_zeros, W.shape[1]), watched)
-        return found.weights - np.outer(mean, found.intercept), found.outputs
+        gradient = self._pass(Squared(), W, -(mean @ W), partial(_zeros, W.shape[1]), watched)
+        return gradient.weights - np.outer(mean, gradient.intercept), gradient.outputs
 
     def _pass(
         self, loss: Loss, W: Array, intercept: Array, wanted: Wanted, watched: Any
@@ -347,18 +347,18 @@ class SourceRows(FeatureRows):
 
     def statistics(self, which: NDArray[np.intp]) -> LeastSquares:
         computed = OfBlock(self.fitted, self.coding, "statistics", (which,))
-        found: LeastSquares = self._source.reduced(computed)
-        return found
+        statistics: LeastSquares = self._source.reduced(computed)
+        return statistics
 
     def _pass(
         self, loss: Loss, W: Array, intercept: Array, wanted: Wanted, watched: Any
     ) -> Gradient:
         numbers = np.empty(0, np.intp) if watched is None else np.flatnonzero(watched)
         arguments = replace(loss), W, intercept, wanted
-        found: Gradient = self._source.reduced(
+        gradient: Gradient = self._source.reduced(
             GradientOfBlock(self.fitted, self.coding, "_pass", arguments, numbers)
         )
-        return found
+        return gradient
 
 
 @dataclass(frozen=True)
@@ -389,5 +389,5 @@ class GradientOfBlock(OfBlock):
         low, high = np.searchsorted(self.watched, [block.start, block.stop])
         mask = np.zeros(block.n_rows, bool)
         mask[self.watched[low:high] - block.start] = True
-        found: Gradient = super().of(block, mask if high > low else None)
-        return replace(found, watched={block.start: found.outputs} if high > low else {})
+        gradient: Gradient = super().of(block, mask if high > low else None)
+        return replace(gradient, watched={block.start: gradient.outputs} if high > low else {})

@@ -91,13 +91,13 @@ def _series(shown: Sequence[Measurement], quantity: str) -> list[NamedPoints]:
     """The errors against a quantity: a line for the sizes of each map, points for other models."""
     families = dict.fromkeys(row.family for row in shown)
     maps_first = sorted(families, key=lambda family: family in OTHERS)
-    found = []
+    series = []
     for style, family in enumerate(maps_first):
         rows = [row for row in shown if row.family == family]
         points = [(value, row.error or 0.0) for row in rows if (value := getattr(row, quantity))]
         if points:
-            found.append(NamedPoints(family, points, style % 8, joined=family not in OTHERS))
-    return found
+            series.append(NamedPoints(family, points, style % 8, joined=family not in OTHERS))
+    return series
 
 
 def _percent(value: float) -> str:

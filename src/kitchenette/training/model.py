@@ -134,27 +134,27 @@ class Model:
     @property
     def solution(self) -> Any:
         """The solution, a `LinearFunction` of features, which is computed when first needed."""
-        found = self.computed
-        if found.solution is None:
-            with found.lock:
-                if found.solution is None:
-                    found.solution = self.problem.solved(self.prepared, self.partial)
-        return found.solution
+        computed = self.computed
+        if computed.solution is None:
+            with computed.lock:
+                if computed.solution is None:
+                    computed.solution = self.problem.solved(self.prepared, self.partial)
+        return computed.solution
 
     @property
     def posterior(self) -> Solution:
         """The solution with the factor of the Gram matrix, which is large and not stored."""
-        solution, statistics, found = self.solution, self._statistics(), self.computed
-        with found.lock:
-            if found.posterior is None:
+        solution, statistics, computed = self.solution, self._statistics(), self.computed
+        with computed.lock:
+            if computed.posterior is None:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", ConvergenceWarning)  # issued before
-                    found.posterior = statistics.solve(
+                    computed.posterior = statistics.solve(
                         solution.alpha,
                         fit_intercept=solution.fit_intercept,
                         n_observations=self.problem.n_observations(self.prepared, self.partial),
                     )
-        return found.posterior
+        return computed.posterior
 
     def _statistics(self) -> Any:
         assert self.partial is not None
@@ -224,10 +224,10 @@ class Model:
         """The linear function of rows as users pass them, and the precision of the features."""
         if type(X) is np.ndarray:  # one row of numbers should not take long
             return self._outputs(self.prepared.checked(X))
-        found = [self._outputs(rows) for rows in self._checked_blocks(X)]
-        if not found:
+        parts = [self._outputs(rows) for rows in self._checked_blocks(X)]
+        if not parts:
             raise DataError("The source has no rows.")
-        return np.concatenate([out for out, _ in found]), found[0][1]
+        return np.concatenate([out for out, _ in parts]), parts[0][1]
 
     def _checked_blocks(self, X: Any) -> Iterator[Any]:
         """Rows as users pass them, checked."""

@@ -176,11 +176,11 @@ class Prepared:
         medians = values.pop("medians")
         if medians is not None:
             fitted.medians_ = medians
-        made = checked(cls(estimator="", fitted=fitted, **values))
-        if getattr(fitted, "n_features_in_", 0) != made.n_columns:
+        prepared = checked(cls(estimator="", fitted=fitted, **values))
+        if getattr(fitted, "n_features_in_", 0) != prepared.n_columns:
             raise ValueError("feature_map must have as many columns as the model.")
         validate(fitted, {"medians_": Annotated[Array, Shape("n_features_in_")]})
-        return made
+        return prepared
 
     def check_shapes(self, partial: Partial | None, solution: Any) -> None:
         """Refuse statistics and a solution of a model file that do not belong together."""
@@ -322,7 +322,7 @@ class Prepared:
         They are those to predict from, and a target of strings.
         """
         # Transformers of other packages take columns of any kind.
-        found = self.fitted.known_columns() if isinstance(self.fitted, RowMap) else {}
+        columns = self.fitted.known_columns() if isinstance(self.fitted, RowMap) else {}
         classes, names = self.coding.classes, self.target_names
         if (
             names is not None
@@ -331,8 +331,8 @@ class Prepared:
             and classes.dtype.kind in "OUS"
         ):
             texts = {label for label in classes.tolist() if isinstance(label, str)}
-            found[str(names[0])] = KnownColumn("category", frozenset(NULLS & texts))
-        return found
+            columns[str(names[0])] = KnownColumn("category", frozenset(NULLS & texts))
+        return columns
 
     def columns_of(self, rows: Any) -> Any:
         """The rows of a source with the columns of the model alone, read as it has them."""
@@ -432,12 +432,12 @@ def _first_table(estimator: str, unfitted: Any, X: Any) -> tuple[Any, InputColum
         named = any(map(NAME_OF_IDENTIFIER.fullmatch, map(str, X.columns)))
         if not isinstance(feature_map, TableMap) and has_numbers_only(X) and not named:
             return X, None
-    found = _not_empty(without_index(table_of(X)), estimator)
-    names = found.column_names
+    arrow_table = _not_empty(without_index(table_of(X)), estimator)
+    names = arrow_table.column_names
     if isinstance(feature_map, TableMap):
-        found, names = feature_map.table(found), feature_map.feature_names_in_
-    refuse_other_kinds(schema_of(found.schema, {}), "frame.drop(columns={!r})")
-    return found, InputColumns(len(names), np.array(names, dtype=object))
+        arrow_table, names = feature_map.table(arrow_table), feature_map.feature_names_in_
+    refuse_other_kinds(schema_of(arrow_table.schema, {}), "frame.drop(columns={!r})")
+    return arrow_table, InputColumns(len(names), np.array(names, dtype=object))
 
 
 def _not_empty(rows: Any, owner: Any) -> Any:

@@ -236,8 +236,8 @@ class Problem:
         sample = partial.validation_sample
         if sample is None or partial.sample is None:
             return None
-        found = LeaveOneOut(path, sample, partial.sample.counts(prepared.rule))
-        return found if found.enough else None
+        left_out = LeaveOneOut(path, sample, partial.sample.counts(prepared.rule))
+        return left_out if left_out.enough else None
 
     def n_observations(self, prepared: Prepared, partial: Partial) -> float:
         """The number of observations, or of rows if there is no sample to estimate it from."""

@@ -221,10 +221,10 @@ def partial_of_source(
     """The partial of all rows of a source, and of those ``before`` if hooks say that some are."""
     rows = rows.read_as(prepared.known_columns())
     watch = Watch(hooks.checkpoint, hooks.progress, before, hooks.start)
-    found: Partial | None = rows.watched(PartialOf(prepared), watch)
-    if found is None or found.n_rows == 0:
+    total: Partial | None = rows.watched(PartialOf(prepared), watch)
+    if total is None or total.n_rows == 0:
         raise DataError("The source has no row of positive weight to learn from.")
-    return found
+    return total
 
 
 @dataclass(frozen=True)
