@@ -478,8 +478,8 @@ def _slots() -> list[str]:
     client = _client()
     if client is None:
         return []
-    known = client.scheduler_info(n_workers=-1)["workers"]
-    return [address for address in sorted(known) for _ in range(known[address]["nthreads"])]
+    workers = client.scheduler_info(n_workers=-1)["workers"]
+    return [address for address in sorted(workers) for _ in range(workers[address]["nthreads"])]
 
 
 def _workers(owners: Sequence[str | None], slots: Sequence[str]) -> list[str | None]:

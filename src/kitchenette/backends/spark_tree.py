@@ -153,9 +153,9 @@ def pieces(node: int, message: Message, piece_bytes: int) -> Batches:
     size, n_together = len(data), max(1, BATCH_BYTES // piece_bytes)
     starts = range(0, size, piece_bytes)
     for first in range(0, len(starts), n_together):
-        some = starts[first : first + n_together]
-        parts = [bytes(data[start : start + piece_bytes]) for start in some]
-        columns = [node] * len(some), [*some], [size] * len(some), parts
+        chunk = starts[first : first + n_together]
+        parts = [bytes(data[start : start + piece_bytes]) for start in chunk]
+        columns = [node] * len(chunk), [*chunk], [size] * len(chunk), parts
         named = dict(zip(PIECE_ARROW.names, columns, strict=True))
         yield pa.RecordBatch.from_pydict(named, schema=PIECE_ARROW)
 

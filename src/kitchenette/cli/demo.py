@@ -83,10 +83,10 @@ def run_demo(n_rows: int, n_components: int, seed: int, path: Path, terminal: Te
     for sentence in (verdict(ours, trees), *described.pop("sentences")):
         terminal.line(sentence)
     terminal.line(f"Comparing maps of {n_components} features with other models ...")
-    some = generated(1, COMPARED_ROWS, seed)
+    compared = generated(1, COMPARED_ROWS, seed)
     comparison = compare(
-        some.X,
-        some.labels,
+        compared.X,
+        compared.labels,
         test=(test.X, test.labels),
         sizes=(n_components,),
         budget=COMPARED_SECONDS,
@@ -215,10 +215,10 @@ def exact_machine(n_rows: int, test: Rows, seed: int, terminal: Terminal) -> lis
         terminal.line(
             f"The exact kernel machine, scikit-learn's SVC, is fitted to {size:,} rows ..."
         )
-        some = generated(1, size, seed)
+        training = generated(1, size, seed)
         # A cache for the whole kernel matrix, without which it would take longer.
         machine = SVC(C=10.0, gamma=1 / N_COLUMNS, cache_size=8e-6 * size**2 + 200)
-        cost = cost_of(partial(machine.fit, some.X, some.labels))
+        cost = cost_of(partial(machine.fit, training.X, training.labels))
         measurements.append(measured("exact SVC", "exact kernel", machine, cost, size, test))
     return [measurements[-1], extrapolation(measurements, n_rows, "exact SVC")]
 

@@ -151,6 +151,6 @@ def shown(value: Any) -> str:
     if isinstance(value, bool | np.bool_):
         return "yes" if value else "no"
     if isinstance(value, list):
-        some = ", ".join(map(str, value[:MOST_NAMES]))
-        return f"{some}, ... ({len(value)})" if len(value) > MOST_NAMES else some
+        shortened = ", ".join(map(str, value[:MOST_NAMES]))
+        return f"{shortened}, ... ({len(value)})" if len(value) > MOST_NAMES else shortened
     return f"{value:.4g}" if isinstance(value, float) else str(value)

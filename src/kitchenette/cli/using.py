@@ -166,11 +166,11 @@ def _note_others(model: Any, rows: Source, keep: Sequence[str], terminal: Termin
     if names is None or not rows.is_table:
         return
     targets, weight = getattr(model, "target_names_", ()), getattr(model, "weight_name_", None)
-    known = {*map(str, names), *targets, weight, *keep}
-    others = [one.name for one in rows.schema if one.name not in known and not one.is_index]
+    used = {*map(str, names), *targets, weight, *keep}
+    others = [one.name for one in rows.schema if one.name not in used and not one.is_index]
     if others:
-        some = ", ".join(others[:5]) + (", ..." if len(others) > 5 else "")
-        terminal.note(f"note: columns that are not in the model are ignored: {some}")
+        listed = ", ".join(others[:5]) + (", ..." if len(others) > 5 else "")
+        terminal.note(f"note: columns that are not in the model are ignored: {listed}")
 
 
 def _measures(evaluation: Evaluation) -> list[list[str]]:

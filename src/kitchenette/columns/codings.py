@@ -70,8 +70,8 @@ class Vocabulary(Coding):
 
     def of_table(self, values: Any, name: str = "") -> NDArray[np.float64]:
         codes, texts = categories_of(values)
-        known = [self._table.get(text, UNKNOWN_CATEGORY) for text in texts]
-        return np.array([*known, np.nan])[codes]  # -1, missing, is the last one
+        codes_of_texts = [self._table.get(text, UNKNOWN_CATEGORY) for text in texts]
+        return np.array([*codes_of_texts, np.nan])[codes]  # -1, missing, is the last one
 
     def __getstate__(self) -> dict[str, Any]:
         return field_values(self)
@@ -169,8 +169,8 @@ class Categories(Texts, Vocabulary):
 
     @property
     def example(self) -> str:
-        some = "" if not self.categories else f" such as {self.categories[0]!r:.40}"
-        return f"{self.values}s{some}"
+        example = "" if not self.categories else f" such as {self.categories[0]!r:.40}"
+        return f"{self.values}s{example}"
 
     def code_of(self, text: str) -> float:
         return self._table.get(text, unknown_code(self.values, text))

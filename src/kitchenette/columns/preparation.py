@@ -290,9 +290,9 @@ class Columns(Preparation):
     def draw(self, dtype: np.dtype[Any]) -> Operator:
         operators: list[Operator] = []
         for part, columns in zip(self.parts, self.selections(), strict=True):
-            some: Operator = selected_columns(self.n_columns, columns, dtype)
+            operator: Operator = selected_columns(self.n_columns, columns, dtype)
             identity = isinstance(part, Sequence) and not part.steps
-            operators.append(some if identity else chain(some, part.operator(dtype)))
+            operators.append(operator if identity else chain(operator, part.operator(dtype)))
         return concatenate(operators, self.n_columns)
 
     def reads(self) -> NDArray[np.bool_]:

@@ -92,10 +92,10 @@ def prepared_names(
                     elif column not in categories:
                         prepared.append(f"{names[column]}, hash {target}")
                     else:
-                        some = [
+                        pooled = [
                             c for c, t in zip(categories[column], own, strict=True) if t == target
                         ]
-                        text = some[0] if len(some) == 1 else "others"
+                        text = pooled[0] if len(pooled) == 1 else "others"
                         prepared.append(f"{names[column]} = {text}")
     return prepared
 
@@ -158,9 +158,9 @@ def _medians(preparation: Preparation) -> dict[int, float]:
 
 def missing_sentence(names: Several[str]) -> str:
     """The error message for missing values."""
-    some = ", ".join(repr(name) for name in names[:5])
+    listed = ", ".join(repr(name) for name in names[:5])
     return (
-        f"There are missing values in {some}, which missing='refuse' does not allow. Use "
+        f"There are missing values in {listed}, which missing='refuse' does not allow. Use "
         "missing='median', or remove these rows."
     )
 

@@ -56,9 +56,9 @@ class Csv(TableFormat):
         pa = arrow()
         kind = self.kinds.get(field.name)
         real = pa.float32() if self.options.precision == "float32" else pa.float64()
-        known = {"number": real, "boolean": pa.bool_(), "category": pa.string()}
-        if kind in known:
-            return known[kind]
+        types = {"number": real, "boolean": pa.bool_(), "category": pa.string()}
+        if kind in types:
+            return types[kind]
         if pa.types.is_floating(field.type) or pa.types.is_null(field.type):
             return real
         return field.type
@@ -75,22 +75,22 @@ class Csv(TableFormat):
         self._types = {field.name: field.type for field in fields}
         return pa.schema(fields)
 
-    def like(self, known: Mapping[str, KnownColumn], schema: Any) -> tuple[Self, Any]:
+    def like(self, columns: Mapping[str, KnownColumn], schema: Any) -> tuple[Self, Any]:
         pa, copied = arrow(), copy(self)
         fields = []
         for field in schema:
-            one = known.get(field.name)
+            one = columns.get(field.name)
             is_text = pa.types.is_string(field.type)
             if one is not None and one.kind == "category" and not is_text:
                 field = field.with_type(pa.string())
             elif one is not None and one.kind == "number" and is_text:
                 field = field.with_type(self._type_of(field.with_type(pa.float64())))
             fields.append(field)
-        missing_texts = {name: one.categories & _null_values() for name, one in known.items()}
+        missing_texts = {name: one.categories & _null_values() for name, one in columns.items()}
         copied._not_missing = {
             name: texts for name, texts in missing_texts.items() if texts and name in schema.names
         }
-        changed = {field.name: one.kind for field in fields if (one := known.get(field.name))}
+        changed = {field.name: one.kind for field in fields if (one := columns.get(field.name))}
         wanted = pa.schema(fields)
         if wanted == schema and copied._not_missing == self._not_missing:
             return self, schema

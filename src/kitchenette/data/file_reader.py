@@ -34,7 +34,7 @@ class TableFormat(ABC):
         """The types in which all files are read, given those of the first one."""
         return schema
 
-    def like(self, known: Mapping[str, KnownColumn], schema: Any) -> tuple[Self, Any]:
+    def like(self, columns: Mapping[str, KnownColumn], schema: Any) -> tuple[Self, Any]:
         """The format and the schema with the columns as a model knows them."""
         return self, schema
 
@@ -85,14 +85,14 @@ class FilesReader(Reader):
         fields = [pa.field(name, dtype) for name, dtype in self._partition.items()]
         return schema_of(pa.schema([*physical, *fields], physical.metadata), self._kinds)
 
-    def read_as(self, known: Mapping[str, KnownColumn]) -> Self:
+    def read_as(self, columns: Mapping[str, KnownColumn]) -> Self:
         pa, reader = arrow(), copy(self)
-        strings = {name: pa.string() for name, one in known.items() if one.kind == "category"}
+        strings = {name: pa.string() for name, one in columns.items() if one.kind == "category"}
         reader._partition = {name: strings.get(name, t) for name, t in self._partition.items()}
-        reader._format, reader._physical = self._format.like(known, self._physical)
+        reader._format, reader._physical = self._format.like(columns, self._physical)
         if reader._partition == self._partition and reader._format is self._format:
-            return super().read_as(known)
-        reader.schema = reader._schema().read_as(known)
+            return super().read_as(columns)
+        reader.schema = reader._schema().read_as(columns)
         return reader
 
     def _count(self) -> None:
@@ -104,8 +104,8 @@ class FilesReader(Reader):
     @property
     def n_rows(self) -> int | None:  # type: ignore[override]
         """The sum of the rows of all files, if they are known."""
-        known = [length for length in self._lengths if length is not None]
-        return sum(known) if len(known) == len(self.files) else None
+        lengths = [length for length in self._lengths if length is not None]
+        return sum(lengths) if len(lengths) == len(self.files) else None
 
     def _check(self, number: int) -> None:
         if number not in self._checked:

@@ -14,7 +14,7 @@ from kitchenette.data.schema import Column, Schema
 from kitchenette.data.tables import arrow, categories_of, numbers_of, stored_kind
 
 Counts = NDArray[np.int64]
-MOST_WORDS = 1 << 20  # of a column that are counted
+MOST_CATEGORIES = 1 << 20  # of a column that are counted
 # Columns are identifiers if of so many values this share is there only once. A category that is
 # there once says nothing of other rows; of 64 categories or fewer, some of 50 rows are nearly
 # certain to be equal, and rarer ones would not get a column of their own.
@@ -53,9 +53,9 @@ class ColumnProfile:
             known_codes = codes >= 0
             each = None if copies is None else copies[known_codes]
             counts = np.bincount(codes[known_codes], each, len(texts)).astype(np.int64)
-            known = self.frequencies[column.name]
-            if len(known) < MOST_WORDS:
-                known.update(dict(zip(texts, counts.tolist(), strict=True)))
+            frequencies = self.frequencies[column.name]
+            if len(frequencies) < MOST_CATEGORIES:
+                frequencies.update(dict(zip(texts, counts.tolist(), strict=True)))
 
     def combined(self, other: ColumnProfile) -> ColumnProfile:
         """The counts of the rows of both; neither is changed."""
@@ -124,13 +124,13 @@ def _are_different(values: NDArray[np.float64], copies: Counts | None) -> bool:
 def median_of(values: NDArray[np.float64], copies: Counts | None) -> float:
     """The median of the finite numbers, each of which counts so many times; zero of none."""
     finite = np.isfinite(values)
-    known = values[finite]
-    if copies is None or not known.size:
-        return float(np.median(known)) if known.size else 0.0
-    order = np.argsort(known)
+    numbers = values[finite]
+    if copies is None or not numbers.size:
+        return float(np.median(numbers)) if numbers.size else 0.0
+    order = np.argsort(numbers)
     places = np.cumsum(copies[finite][order])  # among the repeated values
     middle = [(places[-1] - 1) // 2, places[-1] // 2]
-    return float(np.mean(known[order[np.searchsorted(places, middle, side="right")]]))
+    return float(np.mean(numbers[order[np.searchsorted(places, middle, side="right")]]))
 
 
 def _count_missing(values: Any) -> int:

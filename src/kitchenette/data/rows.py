@@ -241,10 +241,10 @@ def without_missing(owner: Any, rows: Any) -> Any:
     if medians is None:
         columns = np.flatnonzero(np.isnan(rows).any(axis=0))
         names = getattr(owner, "feature_names_in_", None)
-        some = [str(j) if names is None else repr(str(names[j])) for j in columns[:5]]
+        listed = [str(j) if names is None else repr(str(names[j])) for j in columns[:5]]
         raise ValueError(
             f"Input X contains NaN (missing values) in column{'s' if columns.size > 1 else ''} "
-            f"{', '.join(some)}{', ...' if columns.size > 5 else ''}, which "
+            f"{', '.join(listed)}{', ...' if columns.size > 5 else ''}, which "
             f"{type(owner).__name__} does not take. Fill them first, for example with "
             "sklearn.impute.SimpleImputer, or remove these rows; KernelRegressor, "
             "KernelClassifier and KernelPCA fill them with medians."

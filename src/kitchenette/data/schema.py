@@ -123,19 +123,21 @@ class Schema:
         """The columns of these names, in this order."""
         return Schema(tuple(self[name] for name in names))
 
-    def read_as(self, known: Mapping[str, KnownColumn]) -> Schema:
+    def read_as(self, columns: Mapping[str, KnownColumn]) -> Schema:
         """The same columns with the kinds that a model knows, where their own are others.
 
         Booleans stay booleans where the model has numbers, and dates where it has none.
         """
-        return Schema(tuple(_read_as(column, known.get(column.name)) for column in self))
+        return Schema(tuple(_read_as(column, columns.get(column.name)) for column in self))
 
 
-def _read_as(column: Column, known: KnownColumn | None) -> Column:
-    if known is None or known.kind == column.kind:
+def _read_as(column: Column, model_column: KnownColumn | None) -> Column:
+    if model_column is None or model_column.kind == column.kind:
         return column
-    if known.kind == "category" or (known.kind == "number" and column.kind == "category"):
-        return replace(column, kind=known.kind)
+    if model_column.kind == "category" or (
+        model_column.kind == "number" and column.kind == "category"
+    ):
+        return replace(column, kind=model_column.kind)
     return column
 
 

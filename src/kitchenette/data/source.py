@@ -401,14 +401,14 @@ class Source:
             raise DataError(f"columns are missing: {', '.join(map(str, missing[:10]))}.")
         return replace(self, features=[*names])
 
-    def read_as(self, known: Mapping[str, KnownColumn]) -> Source:
+    def read_as(self, columns: Mapping[str, KnownColumn]) -> Source:
         """The same rows, whose columns are read as a model has them; itself if nothing changes.
 
         Strings stay strings where the model has strings, though they look like numbers,
         booleans, dates or missing values. The method ``known_columns`` of a fitted model
         gives the columns.
         """
-        reader = self._reader.read_as(known)
+        reader = self._reader.read_as(columns)
         return (
             self if reader is self._reader else replace(self, _reader=reader, schema=reader.schema)
         )
@@ -423,8 +423,8 @@ class Source:
         if not hasattr(reader, "widened") or len(self.features) >= n_columns:
             return self
         wider = reader.widened(n_columns)
-        known = {*self.schema.names}
-        more = [name for name in wider.schema.names if name not in known]
+        names = {*self.schema.names}
+        more = [name for name in wider.schema.names if name not in names]
         return replace(self, _reader=wider, schema=wider.schema, features=[*self.features, *more])
 
     # ------------------------------------------------------------ blocks
@@ -455,10 +455,10 @@ class Source:
         n_waiting, first = 0, start
         for _, part in self._reader.parts(self._needed(), start, size):
             while part.shape[0] > 0:
-                some = take(part, slice(0, size - n_waiting))
-                part = take(part, slice(some.shape[0], None))
-                waiting.append(some)
-                n_waiting += some.shape[0]
+                rest = take(part, slice(0, size - n_waiting))
+                part = take(part, slice(rest.shape[0], None))
+                waiting.append(rest)
+                n_waiting += rest.shape[0]
                 if n_waiting == size:
                     yield self._block(joined(waiting), first)
                     first += size
@@ -690,10 +690,10 @@ def _role(
 def check_name(role: str, name: str, names: Sequence[str]) -> None:
     """Refuse the name of a column that does not exist; the message begins with the role."""
     if name not in names:
-        known = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
+        listed = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
         close = get_close_matches(name, names, n=1)
         meant = f" Did you mean {close[0]!r}?" if close else ""
-        raise DataError(f"{role}: there is no column {name!r}; there are {known}.{meant}")
+        raise DataError(f"{role}: there is no column {name!r}; there are {listed}.{meant}")
 
 
 def _in_precision(table: Any, schema: Schema, precision: str) -> Any:

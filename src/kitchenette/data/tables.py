@@ -199,8 +199,8 @@ class TableReader(Reader):
         from kitchenette.comparison import digest
 
         table = self._table
-        some = [hash_of_column(column) for column in table.columns]
-        return digest([table.num_rows, [str(field) for field in table.schema], some])
+        hashes = [hash_of_column(column) for column in table.columns]
+        return digest([table.num_rows, [str(field) for field in table.schema], hashes])
 
 
 def hash_of_column(column: Any) -> str:

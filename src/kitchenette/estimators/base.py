@@ -204,8 +204,8 @@ class KernelEstimator(BaseEstimator, ABC):
 
     def problem(self) -> Any:
         """The problem that the parameters describe."""
-        known = self.problem_class.__dataclass_fields__
-        given: dict[str, Any] = {n: value for n, value in vars(self).items() if n in known}
+        fields = self.problem_class.__dataclass_fields__
+        given: dict[str, Any] = {n: value for n, value in vars(self).items() if n in fields}
         given |= {"feature_map": self._unfitted_map(), "task": self.task}
         return self.problem_class(estimator=type(self).__name__, **given)
 
@@ -284,7 +284,7 @@ class KernelEstimator(BaseEstimator, ABC):
             self.model_ = train(rows, problem)
             return self
         before = self._partial() if self.model_.has_rows else None
-        model, block = replace(self.model_, problem=problem, known=None), rows.whole()
+        model, block = replace(self.model_, problem=problem, given_solution=None), rows.whole()
         if block is None:
             more = partial_of_source(model.prepared, rows)
             model = model.with_partial(more if before is None else before.combined(more))
@@ -332,7 +332,7 @@ class KernelEstimator(BaseEstimator, ABC):
         """
         model = self.model_
         prepared = model.prepared.with_names(source)
-        self.model_ = replace(model, prepared=prepared, known=model.solution_if_known)
+        self.model_ = replace(model, prepared=prepared, given_solution=model.solution_if_known)
 
     def _earlier(self) -> Earlier | None:
         if not getattr(self, "warm_start", False) or "model_" not in vars(self):
@@ -372,7 +372,7 @@ class KernelEstimator(BaseEstimator, ABC):
         400
         """
         self._partial()
-        model = replace(self.model_, problem=self.checked_problem(), known=None)
+        model = replace(self.model_, problem=self.checked_problem(), given_solution=None)
         block = as_source(X, y, sample_weight).whole()
         if block is None:
             raise ValueError("Rows are removed as arrays or data frames, not as a source.")
@@ -433,7 +433,7 @@ class KernelEstimator(BaseEstimator, ABC):
         if theirs.n_rows > mine.n_rows:
             prepared = replace(prepared, observation_rule=other.model_.prepared.observation_rule)
         model = replace(
-            self.model_, problem=self.checked_problem(), prepared=prepared, known=None
+            self.model_, problem=self.checked_problem(), prepared=prepared, given_solution=None
         ).with_partial(combined)
         self.model_ = model.with_rule(max(mine.n_rows, theirs.n_rows))
         return self

@@ -134,10 +134,10 @@ class _Classes:
         if self._probabilities:
             probabilities = self._model.predict_proba(X)
             predicted = classes[probabilities.argmax(axis=1)]
-            known = np.isin(y, classes)
-            places = np.searchsorted(classes, y[known])
+            has_class = np.isin(y, classes)
+            places = np.searchsorted(classes, y[has_class])
             of_truth = np.zeros(len(y))
-            of_truth[known] = probabilities[np.flatnonzero(known), places]
+            of_truth[has_class] = probabilities[np.flatnonzero(has_class), places]
             self._log_loss -= float(np.log(np.maximum(of_truth, LEAST_PROBABILITY)).sum())
         else:
             predicted = self._model.predict(X)

@@ -224,8 +224,8 @@ def fit_rows(
         _check_targets_of(like, source)
         source = like.columns_of(source)
     if test is not None:
-        known = {column.name: KnownColumn(column.kind) for column in source.schema}
-        test = test.read_as(known if like is None else like.known_columns())
+        columns = {column.name: KnownColumn(column.kind) for column in source.schema}
+        test = test.read_as(columns if like is None else like.known_columns())
         test = test.with_width(len(source.features))
     check_folder(out)
     show = progress or (lambda what, done, total: None)

@@ -105,11 +105,11 @@ def errors_on_test_rows(model: Any, sample: Block, tested: Block) -> Errors:
     task, prepared = model.task, model.prepared
     assert tested.y is not None
     predicted = {"model": model.predict(tested.X)}
-    some = sample.of_positive_weight()
-    columns = _columns(prepared, prepared.checked(some.X))
+    weighted = sample.of_positive_weight()
+    columns = _columns(prepared, prepared.checked(weighted.X))
     new = _columns(prepared, prepared.checked(tested.X))
     for name, other in _simple_models(task, columns).items():
-        other.fit(columns, some.y, **_fit_parameters(other, some.weight))
+        other.fit(columns, weighted.y, **_fit_parameters(other, weighted.weight))
         predicted[name] = other.predict(new)
     return _compared(predicted, tested.y, task)
 

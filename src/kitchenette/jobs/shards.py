@@ -166,8 +166,8 @@ def merge_shards(paths: Sequence[str | os.PathLike[str]]) -> KernelEstimator:
         by_number[number] = path, state
     if len(by_number) < first.facts["n_shards"]:
         numbers = range(1, first.facts["n_shards"] + 1)
-        some = ", ".join(map(str, islice((n for n in numbers if n not in by_number), 10)))
-        raise CheckpointError(f"Shards are missing, whose rows would be lost: {some}.")
+        listed = ", ".join(map(str, islice((n for n in numbers if n not in by_number), 10)))
+        raise CheckpointError(f"Shards are missing, whose rows would be lost: {listed}.")
     partials: list[Any] = [by_number[number][1].partial for number in sorted(by_number)]
     partial = tree(partials, lambda a, b: a.combined(b))
     assert partial is not None

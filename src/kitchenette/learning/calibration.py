@@ -74,9 +74,9 @@ class Calibration:
         if min(halves.sum(), (~halves).sum()) < 2 * LEAST_OF_CLASS:
             return cls._softmax(scores, labels, weights, counts, bias_spread)
         for half in (halves, ~halves):
-            some = scores[half], labels[half], weights[half]
-            plain = cls._softmax(*some, counts[half], bias_spread)
-            for i, candidate in enumerate((plain, plain._isotonic(*some))):
+            first_half = scores[half], labels[half], weights[half]
+            plain = cls._softmax(*first_half, counts[half], bias_spread)
+            for i, candidate in enumerate((plain, plain._isotonic(*first_half))):
                 chosen = candidate(scores[~half])[np.arange((~half).sum()), labels[~half]]
                 losses[i] -= weights[~half] @ np.log(np.maximum(chosen, 1e-300))
         plain = cls._softmax(scores, labels, weights, counts, bias_spread)
@@ -186,12 +186,14 @@ def _with_largest(probabilities: Array, predicted: NDArray[np.intp]) -> Array:
     wrong = np.flatnonzero(probabilities.argmax(axis=1) != predicted)
     if wrong.size == 0:
         return probabilities
-    some, winner = probabilities[wrong], predicted[wrong]
-    own = some[np.arange(wrong.size), winner]
-    pooled = some >= own[:, None]
-    mean = (some * pooled).sum(axis=1) / pooled.sum(axis=1)
-    some = np.where(pooled, mean[:, None], some)
+    probabilities_of_wrong, winner = probabilities[wrong], predicted[wrong]
+    own = probabilities_of_wrong[np.arange(wrong.size), winner]
+    pooled = probabilities_of_wrong >= own[:, None]
+    mean = (probabilities_of_wrong * pooled).sum(axis=1) / pooled.sum(axis=1)
+    probabilities_of_wrong = np.where(pooled, mean[:, None], probabilities_of_wrong)
     # A little more than the others, so that the largest one is unique.
-    some[np.arange(wrong.size), winner] *= 1 + 1e-12
-    probabilities[wrong] = some / some.sum(axis=1, keepdims=True)
+    probabilities_of_wrong[np.arange(wrong.size), winner] *= 1 + 1e-12
+    probabilities[wrong] = probabilities_of_wrong / probabilities_of_wrong.sum(
+        axis=1, keepdims=True
+    )
     return probabilities

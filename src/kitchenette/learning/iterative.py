@@ -82,8 +82,8 @@ class Earlier:
         if rows.shape[1] != self.n_columns or n_outputs != self.intercept.size:
             return None
         first = np.arange(min(COMPARED_ROWS, rows.shape[0]))
-        some = rows.without_targets().take(first).X
-        mine, theirs = features(self.fitted, some), features(fitted, some)[:, :fewer]
+        first_rows = rows.without_targets().take(first).X
+        mine, theirs = features(self.fitted, first_rows), features(fitted, first_rows)[:, :fewer]
         factor = np.sqrt(more / fewer)
         if not np.allclose(mine, factor * theirs, rtol=1e-3, atol=1e-5 * np.abs(mine).max()):
             return None
@@ -267,21 +267,21 @@ class IterativeSolver(ABC):
 
     def first_guess(self) -> tuple[float, Array]:
         """The penalty of the least leave-one-out error on a few rows, and these errors."""
-        some = self._first_distinct(min(PILOT_ROWS, most_rows(self.rows.n_features)))
-        mean = some.moments().mean
+        training = self._first_distinct(min(PILOT_ROWS, most_rows(self.rows.n_features)))
+        mean = training.moments().mean
         if not self.settings.fit_intercept:
             mean = np.zeros_like(mean)
-        exact = some.n_features <= EXACT_FEATURES
+        exact = training.n_features <= EXACT_FEATURES
         with np.errstate(over="ignore", invalid="ignore"):
             gram = gram_of_rows(
-                some, mean, np.ones(some.n_rows), np.float64 if exact else np.float32
+                training, mean, np.ones(training.n_rows), np.float64 if exact else np.float32
             ).astype(np.float64)
             size = float(mean @ mean)
         if not np.isfinite(size) or not np.isfinite(gram).all():
             raise ValueError(TOO_LARGE)
-        counts = self.distinct_counts[: some.n_rows]
+        counts = self.distinct_counts[: training.n_rows]
         centered = self.settings.fit_intercept
-        whole = RidgeOfRows(gram, some.columns(), some.weights, counts, size, centered)
+        whole = RidgeOfRows(gram, training.columns(), training.weights, counts, size, centered)
         alpha, errors = whole.penalty()
         return alpha * whole.trend(alpha, self.distinct.size), errors
 

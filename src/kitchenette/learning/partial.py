@@ -400,18 +400,18 @@ class Partial:
         sample, by_class = self.sample, self.by_class
         parts = [self.statistics] if by_class is None else list(by_class)
         of_part = np.zeros(batch.Z.shape[0], np.intp) if by_class is None else targets
-        known = np.array([part is not None for part in parts])
-        if not known[of_part].all():
+        has_rows = np.array([part is not None for part in parts])
+        if not has_rows[of_part].all():
             assert self.classes is not None
-            label = self.classes.tolist()[targets[~known[of_part]][0]]
+            label = self.classes.tolist()[targets[~has_rows[of_part]][0]]
             raise ValueError(f"No row of class {label!r} was learned.")
         if sample is not None and batch.keys is not None:
             sample = sample.without(batch.keys, batch.weights)
         for number in np.unique(of_part):
-            some, left = of_part == number, copy(parts[number])
+            of_class, left = of_part == number, copy(parts[number])
             assert left is not None
-            weights = None if batch.weights is None else batch.weights[some]
-            left.downdate(batch.Z[some], batch.Y[some], weights)
+            weights = None if batch.weights is None else batch.weights[of_class]
+            left.downdate(batch.Z[of_class], batch.Y[of_class], weights)
             parts[number] = left if left.n_rows > 0 or by_class is None else None
         n_rows = sum(part.n_rows for part in parts if part is not None)
         if by_class is None:
@@ -447,8 +447,8 @@ class Partial:
     @property
     def n_targets(self) -> int | None:
         """The number of target columns; None if there are no rows."""
-        known = [*(self.by_class or ()), self.settled]
-        return next((part.n_targets for part in known if part is not None), None)
+        parts = [*(self.by_class or ()), self.settled]
+        return next((part.n_targets for part in parts if part is not None), None)
 
     def __getstate__(self) -> dict[str, Any]:
         return self.to_file()
@@ -478,8 +478,8 @@ class Partial:
         if sum(part.n_rows for part in parts) != self.n_rows:
             raise ValueError("n_rows must be the number of rows of the statistics.")
         if self.classes is not None:
-            known = self.n_targets
-            if known is not None and known != self.classes.size:
+            n_targets = self.n_targets
+            if n_targets is not None and n_targets != self.classes.size:
                 raise ValueError("there must be a target column for each class.")
             if self.by_class is not None and len(self.by_class) != self.classes.size:
                 raise ValueError("by_class must have an entry for each class.")

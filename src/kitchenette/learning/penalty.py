@@ -234,11 +234,13 @@ class PenaltyPath:
                 alpha = self._found(minimum(value, *self.bounds, equations.trace), criterion)
             else:
                 heights = np.array([value(one) for one in alphas])
-                some = np.isfinite(heights).any()
-                alpha = float(alphas[np.argmin(heights) if some else np.argmax(alphas)])
+                is_defined = np.isfinite(heights).any()
+                alpha = float(alphas[np.argmin(heights) if is_defined else np.argmax(alphas)])
             return solution(equations, ShiftedEigen(self.eigen, alpha))
         if alphas is None:
-            return solution(equations, self._found(self._search(criterion).best_factor(), criterion))
+            return solution(
+                equations, self._found(self._search(criterion).best_factor(), criterion)
+            )
         tries = Tries(equations, criterion)
         for one in alphas:
             tries.attempt(float(one))
@@ -458,8 +460,8 @@ class RidgeOfRows:
 
     def part(self, rows: slice) -> RidgeOfRows:
         """Some of the rows."""
-        some = {name: getattr(self, name)[rows] for name in ("columns", "weights", "counts")}
-        return replace(self, gram=self.gram[rows, rows], **some)
+        chosen = {name: getattr(self, name)[rows] for name in ("columns", "weights", "counts")}
+        return replace(self, gram=self.gram[rows, rows], **chosen)
 
     def penalty(self) -> tuple[float, Array]:
         """The penalty of the least leave-one-out error, and these errors."""

@@ -273,15 +273,15 @@ class _Contest:
 
     def measure_map(self, name: str, size: int, smaller: int | None) -> None:
         """Fit a map, unless that would exceed the time limit."""
-        known = [
+        earlier = [
             row for row in self.measurements if (row.family, row.n_components) == (name, smaller)
         ]
         label = f"{name}, {size} features"
-        if smaller is not None and (not known or known[0].fit_seconds is None):
+        if smaller is not None and (not earlier or earlier[0].fit_seconds is None):
             return  # the smaller one was left out already
         if smaller is not None:
-            assert known[0].fit_seconds is not None
-            expected = known[0].fit_seconds * max(GROWTH_OF_MAPS, size / smaller)
+            assert earlier[0].fit_seconds is not None
+            expected = earlier[0].fit_seconds * max(GROWTH_OF_MAPS, size / smaller)
             if expected > self.remaining - TREES_SHARE * self.budget:
                 self.left_out.append(f"{label}: it would take about {expected:.0f} s.")
                 return
@@ -300,8 +300,10 @@ class _Contest:
         measurements: list[Measurement] = []
         while True:
             model = exact(self.task, n_targets, self.sparse)
-            some = np.sort(order[:size])
-            row = self.measured(name, "exact kernel", model, take(self.X, some), self.y[some])
+            training = np.sort(order[:size])
+            row = self.measured(
+                name, "exact kernel", model, take(self.X, training), self.y[training]
+            )
             measurements.append(row)
             assert row.fit_seconds is not None
             spent += row.fit_seconds
@@ -379,14 +381,14 @@ def extrapolation(
     """
     values: dict[str, Any] = {}
     for quantity in ("fit_seconds", "predict_seconds", "fit_bytes", "model_bytes"):
-        known = [(row.n_rows, getattr(row, quantity)) for row in measurement]
-        known = [(rows, value) for rows, value in known if value]
-        if not known:
+        points = [(row.n_rows, getattr(row, quantity)) for row in measurement]
+        points = [(rows, value) for rows, value in points if value]
+        if not points:
             continue
-        rows, value = known[-1]
-        if len(known) > 1:
+        rows, value = points[-1]
+        if len(points) > 1:
             # From the widest span: between neighbors, a busy moment doubles the power.
-            growth = _growth((known[0], known[-1]))
+            growth = _growth((points[0], points[-1]))
         else:
             growth = power if quantity == "fit_seconds" else 1.0
         predicted = value * (n_rows / rows) ** growth
@@ -403,9 +405,9 @@ def _threads(family: str, n_rows: int) -> Any:
     return threadpool_limits(1 if family == "trees" and n_rows < THREADED_ROWS else None)
 
 
-def _growth(known: Sequence[tuple[int, float]]) -> float:
+def _growth(points: Sequence[tuple[int, float]]) -> float:
     """The power of the number of rows with which something grows, between 0 and 3."""
-    (few, little), (many, much) = known
+    (few, little), (many, much) = points
     return float(np.clip(np.log(much / little) / np.log(many / few), 0.0, 3.0))
 
 

@@ -56,7 +56,7 @@ class Model:
         The map, the coding and the columns.
     partial : Partial or None
         What is kept of the rows; None if nothing was learned, or only predictions are wanted.
-    known : LinearFunction or None
+    given_solution : LinearFunction or None
         The solution, if it is known without the statistics.
     solver, loss : str
         How it was found, and what it minimizes.
@@ -67,7 +67,7 @@ class Model:
     problem: Any
     prepared: Prepared
     partial: Partial | None = None
-    known: LinearFunction | None = None
+    given_solution: LinearFunction | None = None
     solver: str = "onepass"
     loss: str = "squared"
     n_iter: Count = 1
@@ -75,10 +75,10 @@ class Model:
     computed: Computed = field(default_factory=Computed, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self.computed.solution = self.known
+        self.computed.solution = self.given_solution
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**field_values(self), "known": self.solution_if_known}
+        return {**field_values(self), "given_solution": self.solution_if_known}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         for name, value in state.items():
@@ -92,7 +92,7 @@ class Model:
 
     def of_problem(self, problem: Any) -> Model:
         """The model of a file with its problem, if the two belong together."""
-        prepared, partial, solution = self.prepared, self.partial, self.known
+        prepared, partial, solution = self.prepared, self.partial, self.given_solution
         if self.solver not in SOLVERS[1:] or self.loss not in problem.losses:
             raise ValueError("solver and loss must be among those that exist.")
         if not isinstance(solution, problem.solution_class | None):
@@ -119,7 +119,7 @@ class Model:
     @property
     def has_rows(self) -> bool:
         """Whether anything was learned."""
-        return self.partial is not None or self.known is not None
+        return self.partial is not None or self.given_solution is not None
 
     @property
     def minimizes_loss(self) -> bool:
@@ -216,7 +216,9 @@ class Model:
         prepared = replace(self.prepared, fitted=fitted, feature_map=feature_map)
         # The map that was not fitted may be a frozen one, which is as large as the fitted one.
         problem = replace(self.problem, feature_map=None)
-        return replace(self, problem=problem, prepared=prepared, partial=None, known=self.solution)
+        return replace(
+            self, problem=problem, prepared=prepared, partial=None, given_solution=self.solution
+        )
 
     # ------------------------------------------------------------ predictions
 

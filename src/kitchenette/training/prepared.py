@@ -254,10 +254,10 @@ class Prepared:
         parts: Parts = [None] * coding.classes.size
         samples: list[RowSample] = []
         for number in np.unique(targets):
-            some = np.flatnonzero(targets == number)
-            units = None if weights is None else weights[some]
-            keys = None if rows.hashes is None else rows.hashes[some]
-            parts[number], sample = accumulated(take(X, some), targets[some], units, keys)
+            of_class = np.flatnonzero(targets == number)
+            units = None if weights is None else weights[of_class]
+            keys = None if rows.hashes is None else rows.hashes[of_class]
+            parts[number], sample = accumulated(take(X, of_class), targets[of_class], units, keys)
             samples.append(sample)
         n_rows = sum(part.n_rows for part in parts if part is not None)
         whole = samples[0].combined(*samples[1:]) if n_sampled else None
