@@ -112,7 +112,7 @@ class PartitionedSource(Source):
         return self._lengths
 
     def starts(self) -> list[int]:
-        """The number of the first row of each partition."""
+        """The index of the first row of each partition."""
         return [0, *np.cumsum(self.lengths())[:-1].tolist()]
 
     def starts_for(self, reduction: Reduction) -> list[int]:

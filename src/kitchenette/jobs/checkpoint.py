@@ -52,7 +52,7 @@ class Checkpoint:
     partial : Partial or None
         What was learned so far; None before the first block.
     stop : int
-        The number of the first row that is not learned yet.
+        The index of the first row that is not learned yet.
 
     Examples
     --------

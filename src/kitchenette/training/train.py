@@ -82,7 +82,7 @@ class Hooks:
     resumed : Model or None
         What an interrupted call had learned; its rows are not learned again.
     start : int
-        The number of the first row that ``resumed`` has not learned.
+        The index of the first row that ``resumed`` has not learned.
     sample : Block or None
         The sample of the source, if somebody has drawn it before.
     earlier : Earlier or None
