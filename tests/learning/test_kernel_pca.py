@@ -464,7 +464,9 @@ def saved(model, folder):
 )
 def test_altered_files_are_refused(name, value, sentence, tmp_path):
     model = KernelPCA(2, fixed_map()).fit(rows())
-    model.model_ = replace(model.model_, given_solution=replace(model.model_.solution, **{name: value}))
+    model.model_ = replace(
+        model.model_, given_solution=replace(model.model_.solution, **{name: value})
+    )
     with pytest.raises(kitchenette.ModelFileError, match=sentence):
         kitchenette.load(saved(model, tmp_path))
 
