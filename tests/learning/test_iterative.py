@@ -600,7 +600,7 @@ def test_what_needs_statistics_is_refused_in_words(options):
         ({"loss": "logistic", "alpha": -1.0}, "alpha"),
     ],
 )
-def test_bad_parameters_are_refused_in_words(options, words):
+def test_bad_parameters_are_refused_with_a_message(options, words):
     X, y = classes(60)
     with pytest.raises(ValueError, match=words):
         KernelClassifier(fixed_map(), **options).fit(X, y)

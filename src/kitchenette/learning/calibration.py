@@ -75,10 +75,10 @@ class Calibration:
         if min(halves.sum(), (~halves).sum()) < 2 * LEAST_OF_CLASS:
             return cls._softmax(scores, labels, weights, counts, bias_spread)
         for half in (halves, ~halves):
-            some = scores[half], labels[half], weights[half]
-            plain = cls._softmax(*some, counts[half], bias_spread)
-            for i, found in enumerate((plain, plain._isotonic(*some))):
-                chosen = found(scores[~half])[np.arange((~half).sum()), labels[~half]]
+            first_half = scores[half], labels[half], weights[half]
+            plain = cls._softmax(*first_half, counts[half], bias_spread)
+            for i, candidate in enumerate((plain, plain._isotonic(*first_half))):
+                chosen = candidate(scores[~half])[np.arange((~half).sum()), labels[~half]]
                 losses[i] -= weights[~half] @ np.log(np.maximum(chosen, 1e-300))
         plain = cls._softmax(scores, labels, weights, counts, bias_spread)
         return plain._isotonic(scores, labels, weights) if losses[1] < losses[0] else plain
@@ -122,8 +122,8 @@ class Calibration:
         limits = [(-12.0, 12.0), *[(None, None)] * n_classes]
         # On a busy machine, BLAS threads take many times as long as these small products.
         with one_blas_thread(n_classes):
-            found = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=limits)
-        return cls(float(np.exp(found.x[0])), found.x[1:].copy(), [], 0.0)
+            result = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=limits)
+        return cls(float(np.exp(result.x[0])), result.x[1:].copy(), [], 0.0)
 
     def _isotonic(self, scores: Array, labels: NDArray[np.intp], weights: Array) -> Self:
         curves = []
@@ -194,8 +194,8 @@ def _increasing(scores: Array, positive: NDArray[np.bool_], weights: Array) -> A
     Between the knots it is linear; those that lie on a constant piece are left out. It is that of
     `sklearn.isotonic.IsotonicRegression`, whose checks take longer than the regression.
     """
-    counting = weights > 0
-    scores, positive, weights = scores[counting], positive[counting], weights[counting]
+    weighted = weights > 0
+    scores, positive, weights = scores[weighted], positive[weighted], weights[weighted]
     at, inverse = np.unique(scores, return_inverse=True)
     sums = np.bincount(inverse, weights, minlength=at.size)
     means = np.bincount(inverse, weights * positive, minlength=at.size) / sums
@@ -216,12 +216,14 @@ def _with_largest(probabilities: Array, predicted: NDArray[np.intp]) -> Array:
     wrong = np.flatnonzero(probabilities.argmax(axis=1) != predicted)
     if wrong.size == 0:
         return probabilities
-    some, winner = probabilities[wrong], predicted[wrong]
-    own = some[np.arange(wrong.size), winner]
-    pooled = some >= own[:, None]
-    mean = (some * pooled).sum(axis=1) / pooled.sum(axis=1)
-    some = np.where(pooled, mean[:, None], some)
+    probabilities_of_wrong, winner = probabilities[wrong], predicted[wrong]
+    own = probabilities_of_wrong[np.arange(wrong.size), winner]
+    pooled = probabilities_of_wrong >= own[:, None]
+    mean = (probabilities_of_wrong * pooled).sum(axis=1) / pooled.sum(axis=1)
+    probabilities_of_wrong = np.where(pooled, mean[:, None], probabilities_of_wrong)
     # A little more than the others, so that the largest one is unique.
-    some[np.arange(wrong.size), winner] *= 1 + 1e-12
-    probabilities[wrong] = some / some.sum(axis=1, keepdims=True)
+    probabilities_of_wrong[np.arange(wrong.size), winner] *= 1 + 1e-12
+    probabilities[wrong] = probabilities_of_wrong / probabilities_of_wrong.sum(
+        axis=1, keepdims=True
+    )
     return probabilities

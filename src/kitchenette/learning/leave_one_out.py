@@ -151,13 +151,13 @@ class RowSample(BottomK):
 
         All other rows that were learned are in the sample, so that it refuses those that are not.
         """
-        known = np.flatnonzero(keys <= np.uint64(self.last_key))
-        unit = np.ones(known.size) if weights is None else weights[known]
-        here = np.searchsorted(self.keys, keys[known])
-        found = here < self.n_sampled
-        found[found] = self.keys[here[found]] == keys[known[found]]
-        if not found.all():
-            raise _not_in_sample(keys.size, known[~found], "were not learned")
+        within = np.flatnonzero(keys <= np.uint64(self.last_key))
+        unit = np.ones(within.size) if weights is None else weights[within]
+        here = np.searchsorted(self.keys, keys[within])
+        is_sampled = here < self.n_sampled
+        is_sampled[is_sampled] = self.keys[here[is_sampled]] == keys[within[is_sampled]]
+        if not is_sampled.all():
+            raise _not_in_sample(keys.size, within[~is_sampled], "were not learned")
         gone = np.bincount(here, minlength=self.n_sampled)
         weight_gone = np.bincount(here, unit, self.n_sampled)
         copies, left = self.copies - gone, self.weights - weight_gone
@@ -166,7 +166,7 @@ class RowSample(BottomK):
         if wrong.any():
             raise _not_in_sample(
                 keys.size,
-                known[wrong[here]],
+                within[wrong[here]],
                 "were not learned so often, or not with these weights",
             )
         changed = replace(self, weights=np.maximum(left, 0), copies=copies)
@@ -278,15 +278,15 @@ class LeaveOneOut:
         n_sampled, sampled = self.rows.n_sampled, float(self.counts.sum())
         if sampled < N_FOLDS * SMALL_FOLD * self._equations.n_observations:
             return np.arange(n_sampled), self.rows.weights, self.outputs(solution.alpha)
-        units, found = self.rows.weights / self.counts, []
+        units, pieces = self.rows.weights / self.counts, []
         n_folds = max(N_FOLDS, -(-n_sampled // LARGEST_FOLD))
         # The rows are in the order of their hash values, which is random.
         for left_out in folds(self.counts, n_folds, np.arange(n_sampled), seed=0):
             rows = np.flatnonzero(left_out)
             weights = units[rows] * left_out[rows]
             with one_blas_thread(self._equations.gram.order):
-                found.append((rows, weights, self._without(solution, rows, weights)))
-        rows, weights, outputs = (np.concatenate(parts) for parts in zip(*found, strict=True))
+                pieces.append((rows, weights, self._without(solution, rows, weights)))
+        rows, weights, outputs = (np.concatenate(parts) for parts in zip(*pieces, strict=True))
         return rows, weights, outputs
 
     def _without(self, solution: Solution, rows: NDArray[np.intp], weights: Array) -> Array:
@@ -456,8 +456,8 @@ def _solved(matrix: Array, right: Array) -> Array:
     """The solution of equations whose matrix has eigenvalues from 0 to 1."""
     try:
         factor = scipy.linalg.cho_factor(matrix, lower=True, check_finite=False)
-        found: Array = scipy.linalg.cho_solve(factor, right, check_finite=False)
-        return found
+        solution: Array = scipy.linalg.cho_solve(factor, right, check_finite=False)
+        return solution
     except np.linalg.LinAlgError:
         values, vectors = np.linalg.eigh(matrix)
         weighted: Array = (vectors.T @ right) / np.maximum(values, SMALLEST_PART)[:, None]

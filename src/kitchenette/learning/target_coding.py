@@ -166,8 +166,8 @@ class NumberCoding(TargetCoding):
         targets = held_out.rows.targets
         errors = np.square(targets - held_out.outputs(solution.alpha))
         rows, weights, outputs = held_out.without_folds(solution)
-        found = self.validated_by("squared", outputs, targets[rows], weights, None, problem)
-        return replace(found, spread=_spread(held_out, solution, errors))
+        validation = self.validated_by("squared", outputs, targets[rows], weights, None, problem)
+        return replace(validation, spread=_spread(held_out, solution, errors))
 
     def validated_by(
         self,
@@ -297,8 +297,8 @@ class ClassCoding(TargetCoding):
         present = np.unique(labels)
         # A batch may lack some of the labels.
         given = {label: w for label, w in class_weight.items() if label in present} or None
-        found = compute_class_weight(given, classes=present, y=labels)
-        factors = found[np.searchsorted(present, labels)]
+        class_weights = compute_class_weight(given, classes=present, y=labels)
+        factors = class_weights[np.searchsorted(present, labels)]
         return factors if weights is None else factors * weights
 
     def among(self, classes: NDArray[Any] | None) -> Self:
@@ -333,10 +333,10 @@ class ClassCoding(TargetCoding):
         labels = held_out.rows.targets.argmax(axis=1)
         outputs = held_out.outputs(solution.alpha)
         weights, counts = held_out.rows.weights, held_out.counts
-        found = self.validated_by("squared", outputs, labels, weights, counts, problem)
+        validation = self.validated_by("squared", outputs, labels, weights, counts, problem)
         rows, weights, outputs = held_out.without_folds(solution)
         scores = self.scores("squared", problem.decoding).of_all_classes(outputs)
-        return replace(found, score=_accuracy(scores, labels[rows], weights))
+        return replace(validation, score=_accuracy(scores, labels[rows], weights))
 
     def validated_by(
         self,

@@ -238,8 +238,8 @@ class Problem:
         if sample is None or partial.sample is None:
             return None
         measure = prepared.coding.measure(self.decoding)
-        found = LeaveOneOut(path, sample, partial.sample.counts(prepared.rule), measure)
-        return found if found.enough else None
+        left_out = LeaveOneOut(path, sample, partial.sample.counts(prepared.rule), measure)
+        return left_out if left_out.enough else None
 
     def n_observations(self, prepared: Prepared, partial: Partial) -> float:
         """The number of observations, or of rows if there is no sample to estimate it from."""
