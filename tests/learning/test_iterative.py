@@ -314,7 +314,7 @@ def test_the_best_of_several_penalties_is_taken():
     for options in ({"solver": "iterative"}, {"loss": "huber"}):
         model = KernelRegressor(fixed_map(), alpha=[1e6, 0.3, 1e5], **options).fit(X, y)
         assert model.alpha_ == 0.3
-        with pytest.raises(ValueError, match="Several penalties need rows"):
+        with pytest.raises(ValueError, match="Choosing one of several penalties needs"):
             model.set_params(validation_rows=0).fit(X, y)
 
 

@@ -242,8 +242,8 @@ class IterativeSolver(ABC):
         """The given penalty, where there are no rows to choose one of several."""
         if np.ndim(self.settings.alpha) > 0:
             raise ValueError(
-                "Several penalties need rows to choose one of them: validation_rows is 0, or there "
-                "are too few rows."
+                "Choosing one of several penalties needs validation rows: validation_rows is 0, or "
+                "there are too few rows."
             )
         return float(self.settings.alpha)
 
@@ -324,9 +324,8 @@ class EarlyStopping:
 
 def warn_of_steps(steps: int, residual: float, tol: float) -> None:
     warnings.warn(
-        f"The solver stopped after max_iter={steps} steps with a residual of {residual:.2g}; "
-        f"asked for was tol={tol:.2g}. The model is usable; a larger penalty or more steps make "
-        "it exact.",
+        f"The solver stopped after max_iter={steps} steps with a residual of {residual:.2g}, "
+        f"above tol={tol:.2g}. The model is usable; a larger penalty or more steps make it exact.",
         ConvergenceWarning,
         stacklevel=2,
     )
