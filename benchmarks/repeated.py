@@ -120,7 +120,7 @@ def strings(n_rows: int, seed: int = 0) -> Data:
 
 
 def survey(n_rows: int, seed: int = 0) -> Data:
-    """Answers from 1 to 5 of a few types of people, and a noisy yes or no."""
+    """Answers from 1 to 5 of a few types of people, and a noisy boolean."""
     rng = np.random.default_rng([seed, 7, n_rows])
     n = n_rows + TEST_ROWS
     types = rng.integers(3, size=n)

@@ -111,8 +111,8 @@ class BottomK:
         count, last_key = min(keys.size, self.size), self.last_key
         if count < keys.size:
             last_key = int(keys[count - 1])
-        found = self.rows(here[first[:count]])
-        return replace(found, last_key=last_key, weights=weights[:count], copies=copies[:count])
+        sample = self.rows(here[first[:count]])
+        return replace(sample, last_key=last_key, weights=weights[:count], copies=copies[:count])
 
 
 def taken(values: Any, which: Any) -> Any:
@@ -195,8 +195,8 @@ class DrawnRows(BottomK):
         """The sample of fewer rows."""
         if count >= self.n_sampled:
             return self
-        found = self.rows(slice(0, count))
-        return replace(found, size=count, last_key=int(found.keys[-1]))
+        sample = self.rows(slice(0, count))
+        return replace(sample, size=count, last_key=int(sample.keys[-1]))
 
 
 @dataclass(frozen=True)
@@ -249,8 +249,8 @@ class Drawing:
                 keys = hashes[part]
             keys = seeded(keys, self.seed)
             units = np.ones(places.size) if weights is None else weights[part]
-            counting = np.flatnonzero(units)
-            found = DrawnRows(
+            positive = np.flatnonzero(units)
+            sample = DrawnRows(
                 size=self.size,
                 last_key=builder.last_key,
                 keys=keys,
@@ -259,10 +259,10 @@ class Drawing:
                 X=places,
                 y=None,
             )
-            found = found if counting.size == places.size else found.rows(counting)
-            builder.add(found.distinct())
-        found = builder.finish()
-        return replace(found, X=take(X, found.X), y=taken(y, found.X))
+            sample = sample if positive.size == places.size else sample.rows(positive)
+            builder.add(sample.distinct())
+        sample = builder.finish()
+        return replace(sample, X=take(X, sample.X), y=taken(y, sample.X))
 
     def combined(self, a: DrawnRows, b: DrawnRows) -> DrawnRows:
         """The sample of the rows of both; neither is changed."""
@@ -306,10 +306,10 @@ def sample_rows(
     if drawn is not None:
         first = slice(0, MAP_ROWS)
         return take(drawn.X, first), taken(drawn.sample_weight, first)
-    counting = np.arange(X.shape[0]) if weights is None else np.flatnonzero(weights)
-    if counting.size == 0 < X.shape[0]:
+    positive = np.arange(X.shape[0]) if weights is None else np.flatnonzero(weights)
+    if positive.size == 0 < X.shape[0]:
         raise ValueError("All weights are zero: there is no row to learn from.")
-    picked = counting[Stream(seed, "sample").sample(counting.size, MAP_ROWS)]
+    picked = positive[Stream(seed, "sample").sample(positive.size, MAP_ROWS)]
     return take(X, picked), taken(weights, picked)
 
 

@@ -141,13 +141,13 @@ def remove_leftovers(path: str | os.PathLike[str]) -> None:
     """
     target = Path(os.path.realpath(path))
     name = re.compile(re.escape(_temporary_start(target)) + "[0-9a-f]{16}.tmp")
-    for found in target.parent.iterdir():
-        if name.fullmatch(found.name):
+    for leftover in target.parent.iterdir():
+        if name.fullmatch(leftover.name):
             # Somebody writes to it, or has renamed it meanwhile, or locks do not exist here.
-            with contextlib.suppress(OSError), found.open("rb") as file:
+            with contextlib.suppress(OSError), leftover.open("rb") as file:
                 _lock(file)
-                if os.path.samestat(os.fstat(file.fileno()), found.stat()):
-                    found.unlink()
+                if os.path.samestat(os.fstat(file.fileno()), leftover.stat()):
+                    leftover.unlink()
 
 
 def _lock(file: BufferedReader | BufferedWriter) -> None:
