@@ -53,7 +53,7 @@ NO_ERRORS = Errors({}, [], 0)
 
 
 def test_rows(n_rows: int, settings: FitSettings) -> NDArray[np.int64]:
-    """The numbers of the rows that are held back for a test."""
+    """The indices of the rows that are held back for a test."""
     size = min(MOST_TEST_ROWS, int(settings.test * n_rows))
     if size == 0:
         return np.empty(0, np.int64)

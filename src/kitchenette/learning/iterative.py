@@ -20,15 +20,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import eigh
 from sklearn.exceptions import ConvergenceWarning
 
 from kitchenette.data.keys import Keys
 from kitchenette.data.observations import RULES, divided, observation_counts
-from kitchenette.learning.leave_one_out import Measure
+from kitchenette.learning.least_squares import LeastSquares
+from kitchenette.learning.leave_one_out import LeaveOneOut, Measure, RowSample
 from kitchenette.learning.losses import Loss
 from kitchenette.learning.partial import features
 from kitchenette.learning.passes import FeatureRows
-from kitchenette.learning.penalty import RidgeOfRows
+from kitchenette.learning.penalty import PenaltyPath, RidgeOfRows, vary
 from kitchenette.learning.preconditioner import (
     SCORE_ROWS,
     TOO_LARGE,
@@ -41,6 +43,7 @@ from kitchenette.learning.preconditioner import (
     systematic_sample,
 )
 from kitchenette.maps.protocol import FittedMap
+from kitchenette.resources import one_blas_thread
 
 Array = NDArray[np.float64]
 COMPARED_ROWS = 8  # maps that agree on these rows are the same: other seeds differ in every row
@@ -48,6 +51,7 @@ EXACT_FEATURES = 8192  # up to which the first penalty is chosen in float64, whi
 # Constants of the search for a penalty, and of early stopping; see docs/scale.md, whose figures
 # (`python -m benchmarks.scale`) are those of these values.
 PILOT_ROWS = 2048  # whose eigendecomposition takes a few seconds
+FEW_ROWS = 500  # whose errors are known to a tenth at best
 RATIO = 4.0  # between neighboring penalties: the error hardly changes within a factor of two
 PATIENCE = 2  # steps without improvement of the validation error
 SLOW_PATIENCE = 5  # steps over which improvements are averaged where the model changes slowly
@@ -255,8 +259,8 @@ class IterativeSolver(ABC):
         """The given penalty, where there are no rows to choose one of several."""
         if np.ndim(self.settings.alpha) > 0:
             raise ValueError(
-                "Several penalties need rows to choose one of them: validation_rows is 0, or there "
-                "are too few rows."
+                "Choosing one of several penalties needs validation rows: validation_rows is 0, or "
+                "there are too few rows."
             )
         return float(self.settings.alpha)
 
@@ -279,7 +283,11 @@ class IterativeSolver(ABC):
         return SampledRows(rows, mean, total, drawn_with[drawn])
 
     def first_guess(self) -> tuple[float, Array]:
-        """The penalty of the least leave-one-out error on a few rows, and these errors."""
+        """A penalty by the leave-one-out errors of a few rows, and these errors.
+
+        It is the one of the least errors. But few rows know these badly, and without validation
+        rows nothing corrects it: then it is chosen as in one pass, by the evidence as well.
+        """
         training = self._first_distinct(min(PILOT_ROWS, most_rows(self.rows.n_features)))
         mean = training.moments().mean
         if not self.settings.fit_intercept:
@@ -294,9 +302,28 @@ class IterativeSolver(ABC):
             raise ValueError(TOO_LARGE)
         counts = self.distinct_counts[: training.n_rows]
         centered = self.settings.fit_intercept
+        are_few = training.n_rows == self.distinct.size <= FEW_ROWS
+        if self.validation is None and are_few and vary(float(np.trace(gram)), size):
+            left_out = self._left_out(gram, training, counts)
+            if left_out.enough and left_out.path.is_safe:
+                alpha = left_out.chosen()
+                return alpha, training.columns() - left_out.outputs(alpha)
         whole = RidgeOfRows(gram, training.columns(), training.weights, counts, size, centered)
         alpha, errors = whole.penalty()
         return alpha * whole.trend(alpha, self.distinct.size), errors
+
+    def _left_out(self, gram: Array, training: FeatureRows, counts: Array) -> LeaveOneOut:
+        """Few rows without each of them, from the inner products of their features."""
+        columns, weights = training.columns(), training.weights
+        with one_blas_thread(training.n_rows):
+            values, vectors = eigh(gram)
+        kept = values > np.finfo(np.float64).eps * values.sum()
+        Z = vectors[:, kept] * np.sqrt(values[kept])
+        statistics = LeastSquares(Z.shape[1], columns.shape[1]).update(Z, columns, weights)
+        equations = statistics.equations(self.settings.fit_intercept, float(counts.sum()))
+        keys = np.arange(training.n_rows, dtype=np.uint64)
+        sample = RowSample.of(training.n_rows, keys, Z, columns, weights)
+        return LeaveOneOut(PenaltyPath(equations), sample, counts, self.settings.measure)
 
 
 class EarlyStopping:
@@ -337,9 +364,8 @@ class EarlyStopping:
 
 def warn_of_steps(steps: int, residual: float, tol: float) -> None:
     warnings.warn(
-        f"The solver stopped after max_iter={steps} steps with a residual of {residual:.2g}; "
-        f"asked for was tol={tol:.2g}. The model is usable; a larger penalty or more steps make "
-        "it exact.",
+        f"The solver stopped after max_iter={steps} steps with a residual of {residual:.2g}, "
+        f"above tol={tol:.2g}. The model is usable; a larger penalty or more steps make it exact.",
         ConvergenceWarning,
         stacklevel=2,
     )

@@ -64,7 +64,7 @@ CONTRADICTED = 2.0, 0.05  # standard errors, and part of the error, that are wor
 FURTHEST = 8  # decades from the penalty of the largest evidence, as many as float32 has digits
 MANY_FEATURES, SOME_ROWS = 16_384, 128  # above which rows come in blocks of this size, 16 MB
 SCREENING_ROWS = 500  # a quarter of the default sample: standard errors are twice as large
-SCREENING_PENALTY = 1e-6  # of the trace; a factor in float32 has leverages of two digits there
+SCREENING_PENALTY = 5e-7  # of the trace; a factor in float32 has leverages of two digits there
 ALL = slice(None)
 N_FOLDS, LARGEST_FOLD = 3, 1000  # parts of the sample, and the most rows of one
 MOST_LEFT_OUT = 2 * LARGEST_FOLD  # rows that are left out together, by an equation of this order
@@ -448,30 +448,38 @@ class LeaveOneOut:
         return start * 10.0**best, start
 
     def _surely_larger(self, alpha: float, others: Array) -> bool:
-        """Whether the error of a penalty is larger, as a few rows and a factor in float32 show.
+        """Whether the error of a penalty is larger, as a few rows show.
 
-        These take a fifth of the time of all rows and a factor in float64. A penalty that is
-        clearly better for all rows is worse for the few by a standard error once in a hundred
-        times. The factor is used for leverages alone; the weights are refined once.
+        They take a fifth of the time of all rows with a factor in float32, and half of it with one
+        in float64, which small penalties need. A penalty that is clearly better for all rows is
+        worse for the few by a standard error once in a hundred times. A factor in float32 is used
+        for leverages alone; the weights are refined once.
         """
         equations, few = self._equations, slice(0, SCREENING_ROWS)
         gram = equations.gram
         if self.rows.n_sampled < 2 * SCREENING_ROWS or gram.is_float32:
             return False
-        if not SCREENING_PENALTY * equations.trace < alpha < LARGEST_FLOAT32:
+        if not alpha < LARGEST_FLOAT32:
             return False
+        centered, inverse = self._centered(few), None
         try:
             with one_blas_thread(gram.order):
-                factor = gram.shifted_factor(alpha, np.float32)
-                coef = factor.solve(equations.cross)
-                coef += factor.solve(equations.cross - gram.product(coef) - alpha * coef)
-                centered = self._centered(few)
-                whitened = factor.forward(centered.T)
+                if alpha > SCREENING_PENALTY * equations.trace:
+                    factor = gram.shifted_factor(alpha, np.float32)
+                    coef = factor.solve(equations.cross)
+                    coef += factor.solve(equations.cross - gram.product(coef) - alpha * coef)
+                    whitened = factor.forward(centered.T)
+                else:
+                    solution = self.path.solution(alpha)
+                    coef, inverse = solution.coef, solution.inverse
+                    whitened = inverse.whitened(centered)
         except np.linalg.LinAlgError:
             return False
         lengths = np.einsum("ij,ij->j", whitened, whitened)
         errors = self._errors(self._left_out(centered @ coef, lengths, few), few)
         mean, deviation = self.difference(errors, others[few], few)
+        if mean > deviation and isinstance(inverse, ShiftedCholesky):
+            inverse.drop_factor(equations)  # others need the memory
         return mean > deviation
 
     def contradiction(self, alpha: float) -> float | None:

@@ -30,7 +30,7 @@ from kitchenette.learning.iterative import (
     warn_of_steps,
 )
 from kitchenette.learning.losses import Loss, weighted_quantile
-from kitchenette.learning.passes import FeatureMoments, FeatureRows
+from kitchenette.learning.passes import FeatureRows, RowSums
 from kitchenette.learning.preconditioner import Preconditioner
 from kitchenette.learning.target_coding import TargetCoding
 from kitchenette.resources import SMALL_ORDER, one_blas_thread
@@ -241,7 +241,7 @@ class SmoothSolver(IterativeSolver):
             outputs=result.outputs * self.units,
         )
 
-    def _origin(self, moments: FeatureMoments) -> SolverResult:
+    def _origin(self, moments: RowSums) -> SolverResult:
         """The model to begin with: a constant and no weights."""
         shares = np.maximum(moments.target_mean, 1 / (2 * max(moments.count, 1.0)))
         constant = self.loss.start(self._first_distinct(PILOT_ROWS).columns(), shares)

@@ -234,7 +234,7 @@ class Model:
     def _checked_blocks(self, X: Any) -> Iterator[Any]:
         """Rows as users pass them, checked."""
         prepared = self.prepared
-        blocks = prepared.columns_of(as_source(X)).without_targets().blocks()
+        blocks = prepared.columns_of(as_source(X, like=prepared)).without_targets().blocks()
         return (prepared.checked(block.X) for block in blocks)
 
     def _outputs(self, X: Any) -> tuple[Array, np.dtype[Any]]:
