@@ -126,6 +126,7 @@ class PenaltyPath:
     def __init__(self, equations: NormalEquations):
         self.equations = equations
         self._solutions: dict[float, Solution] = {}
+        self._optima: dict[str, float] = {}  # the best penalty by each criterion
 
     @property
     def is_exact(self) -> bool:
@@ -210,7 +211,11 @@ class PenaltyPath:
 
     def best(self, criterion: str, alphas: Array | None = None) -> Solution:
         """The solution for the best of the given alphas, or of all positive numbers."""
+        if alphas is None and criterion in self._optima:
+            return self.solution(self._optima[criterion])
         optimum = self._best(criterion, alphas)
+        if alphas is None:
+            self._optima[criterion] = optimum.alpha
         return self._solutions.setdefault(optimum.alpha, optimum)
 
     def _best(self, criterion: str, alphas: Array | None) -> Solution:
