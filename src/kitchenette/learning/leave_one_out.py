@@ -443,9 +443,10 @@ class LeaveOneOut:
                 if errors is None:
                     break
                 tried[step] = errors
-                best = min(tried, key=lambda one: float(self.rows.weights @ tried[one]))
-                self._keep_only({start, start * 10.0**best})
-                if not self._clearly_less(tried[step], tried[step - direction]):
+                sums = {one: float(self.rows.weights @ tried[one]) for one in tried}
+                self._keep_only({start, start * 10.0 ** min(sums, key=sums.__getitem__)})
+                less = self._clearly_less(tried[step], tried[step - direction])
+                if not less or sums[step - direction] <= (1 + self.measure.tie) * sums[step]:
                     break
             if step != direction:
                 break  # it fell in this direction, so it rises in the other one

@@ -36,7 +36,7 @@ from scipy.linalg import eigh
 from scipy.optimize import minimize_scalar
 
 from kitchenette.data.rows import slices
-from kitchenette.learning.gram import FACTOR_RESOLUTION, LARGEST_FLOAT32, Array
+from kitchenette.learning.gram import LARGEST_FLOAT32, Array
 from kitchenette.learning.solution import (
     Eigendecomposition,
     NormalEquations,
@@ -54,6 +54,7 @@ Found = TypeVar("Found")
 CRITERIA = ("gcv", "evidence")
 EXACT_FEATURES = 1024  # up to which an eigendecomposition takes less than a second
 CHEAPER_FACTORS = 24  # an eigendecomposition costs as much as this many Cholesky factors (measured)
+ROUGH, ROUGH_PROBES = 3e-3, 4  # the largest error of a factor in float32, on so many vectors
 PROBES = 32  # sign vectors; see above for the error of the traces
 # With no more rows than features G is singular, and a penalty below this multiple of the trace
 # would let rounding errors determine some of the weights.
@@ -124,18 +125,24 @@ def penalty_range(
 def compared_factor(equations: NormalEquations, alpha: float) -> ShiftedCholesky:
     """A factor of G + alpha I with which penalties are compared, in half the time if alpha allows.
 
-    If it is rough, the relative errors of 1 - leverage are below 0.01 for leverages up to 0.98, and
-    those of log determinants below 2 (measured on Fourier features of five data sets, for penalties
-    down to 3e-8 of the trace). Weights are refined.
+    Weights are refined if it is rough. Its other errors are those of inner products
+    c' (G + alpha I)^-1 c, which are estimated to first order: with x near (G + alpha I)^-1 c, the
+    error is x' (c - (G + alpha I) x). Random vectors c have larger ones than rows.
     """
     gram, trace = equations.gram, equations.trace
     fits = max(alpha, trace) < LARGEST_FLOAT32 and trace > gram.order / LARGEST_FLOAT32
     pays = gram.order > EXACT_FEATURES and not gram.is_float32
-    if pays and fits and alpha > FACTOR_RESOLUTION * trace:
+    if pays and fits and alpha > 0:
         try:
-            return ShiftedCholesky(equations, alpha, np.float32)
+            rough = ShiftedCholesky(equations, alpha, np.float32)
         except np.linalg.LinAlgError:
             pass
+        else:
+            c = Stream(0, "rough").signs(ROUGH_PROBES, gram.order).T.astype(np.float64)
+            x = rough.solve(c)
+            errors = np.einsum("ij,ij->j", x, c - gram.product(x) - alpha * x)
+            if np.all(np.abs(errors) < ROUGH * np.einsum("ij,ij->j", x, c)):
+                return rough
     return ShiftedCholesky(equations, alpha)
 
 
