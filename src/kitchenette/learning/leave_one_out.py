@@ -69,6 +69,7 @@ UNSURE = 0.01  # a smaller 1 - leverage needs a factor in float64
 SCREENING_ROWS = 500  # a quarter of the default sample: standard errors are twice as large
 ALL = slice(None)
 N_FOLDS, LARGEST_FOLD = 3, 1000  # parts of the sample, and the most rows of one
+MOST_LEFT_OUT = 2 * LARGEST_FOLD  # rows that are left out together, by an equation of this order
 SMALL_FOLD = 0.02  # leaving out a smaller part of all observations is like leaving out one
 
 
@@ -96,6 +97,27 @@ class SquaredErrors(Measure):
     def __call__(self, outputs: Array, targets: Array, weights: Array) -> Array:
         errors: Array = np.square(targets - outputs) @ (1 / self.variances)
         return errors
+
+
+@dataclass(frozen=True, eq=False)
+class RowErrors:
+    """Errors of rows in a model without them, with the keys of the rows and their weights."""
+
+    keys: Keys
+    weights: Array
+    errors: Array
+
+    def clearly_less(self, others: RowErrors, convincing: float) -> bool:
+        """Whether they are less than others by so many standard errors, on rows of both."""
+        _, mine, theirs = np.intersect1d(self.keys, others.keys, return_indices=True)
+        weights = self.weights[mine]
+        if mine.size < LEAST_ROWS or not weights.any():
+            return False
+        shares = weights / weights.sum()
+        differences = others.errors[theirs] - self.errors[mine]
+        mean = float(shares @ differences)
+        squares = float(np.square(shares) @ np.square(differences - mean))
+        return mean > convincing * np.sqrt(squares)
 
 
 @storable
@@ -317,6 +339,20 @@ class LeaveOneOut:
                 pieces.append((rows, weights, self._without(solution, rows, weights)))
         rows, weights, outputs = (np.concatenate(parts) for parts in zip(*pieces, strict=True))
         return rows, weights, outputs
+
+    def errors_without(self, solution: Solution, keys: Keys, weights: Array) -> RowErrors:
+        """Errors of the rows with these keys in the model without all of them.
+
+        The weights are those of the observations that are left out. Only some rows are if many
+        are given.
+        """
+        _, rows, given = np.intersect1d(self.rows.keys, keys, return_indices=True)
+        rows, given = rows[:MOST_LEFT_OUT], given[:MOST_LEFT_OUT]
+        weights = weights[given]
+        with one_blas_thread(self._equations.gram.order):
+            outputs = self._without(solution, rows, weights)
+        errors = self.measure(outputs, self.rows.targets[rows], weights)
+        return RowErrors(keys[given], weights, errors)
 
     def _without(self, solution: Solution, rows: NDArray[np.intp], weights: Array) -> Array:
         """Predictions of rows by the model without them."""
