@@ -344,11 +344,11 @@ def test_intervals_cover_also_when_the_noise_is_not_the_assumed_one():
     assert 0.93 < np.mean(np.abs(y[3000:] - mean) < 1.96 * deviation) < 0.97
 
 
-@pytest.mark.parametrize("float64_below", [leave_one_out.SCREENING_PENALTY, np.inf])
-def test_a_few_rows_refuse_only_penalties_that_are_worse_for_all(monkeypatch, float64_below):
+@pytest.mark.parametrize("error", [penalty_module.ROUGH, 0.0])  # zero: always in float64
+def test_a_few_rows_refuse_only_penalties_that_are_worse_for_all(monkeypatch, error):
     monkeypatch.setattr(penalty_module, "EXACT_FEATURES", 10)
     monkeypatch.setattr(leave_one_out, "SCREENING_ROWS", 200)
-    monkeypatch.setattr(leave_one_out, "SCREENING_PENALTY", float64_below)
+    monkeypatch.setattr(penalty_module, "ROUGH", error)
     refused = 0
     for seed in range(5):
         Z, Y, weights = problem(n_rows=800, n_features=50, seed=seed)
