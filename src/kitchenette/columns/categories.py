@@ -114,7 +114,7 @@ class OneHot(Preparation):
     def owners(self) -> Indices:
         return np.repeat(np.arange(self.n_columns, dtype=np.int64), self.widths)
 
-    def indicators(self) -> NDArray[np.bool_]:
+    def indicators_after(self, given: NDArray[np.bool_]) -> NDArray[np.bool_]:
         return np.ones(self.n_outputs, dtype=bool)
 
     def check(self) -> None:

@@ -116,9 +116,15 @@ def known_columns(
 
 
 def column_summary(
-    names: Several[str], preparation: Preparation, codings: Several[Coding]
+    names: Several[str],
+    preparation: Preparation,
+    codings: Several[Coding],
+    encoding: Preparation | None = None,
 ) -> dict[str, str]:
-    """What became of each column of a table: {"age": "a number", "city": "3 categories"}."""
+    """What became of each column of a table: {"age": "a number", "city": "3 categories"}.
+
+    ``encoding`` is what the map does to the prepared columns first.
+    """
     read, by_place = preparation.reads(), {one.column: one for one in codings}
     widths = np.bincount(preparation.owners(), minlength=len(names))
     filled = _medians(preparation)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kitchenette.columns.codings import UNKNOWN_CATEGORY, Categories, Days
+from kitchenette.columns.preparation import Sequence
 from kitchenette.columns.table_columns import (
     column_summary,
     missing_sentence,
@@ -114,7 +115,9 @@ class TableMap(PreparedMap):
         """
         specification = self.specification_
         names, codings = [*map(str, self.feature_names_in_)], specification.vocabularies
-        return column_summary(names, specification.preparation, codings)
+        inner: Any = getattr(specification.inner, "preparation", None)
+        encoding = inner.steps[0] if isinstance(inner, Sequence) and inner.steps else None
+        return column_summary(names, specification.preparation, codings, encoding)
 
     def note_ignored(self) -> None:
         """Warn of columns that are ignored."""

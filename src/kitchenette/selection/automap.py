@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from numbers import Real
 from typing import Annotated, Any, ClassVar, Self
 
@@ -15,6 +16,7 @@ from sklearn.utils import Tags, check_array, check_consistent_length
 
 from kitchenette.columns.preparation import (
     ColumnAffine,
+    Columns,
     LinearColumns,
     PiecewiseLinear,
     Sequence,
@@ -43,6 +45,8 @@ from kitchenette.selection.columns import (
     TINY_SPREAD,
     too_small_columns,
 )
+from kitchenette.selection.encodings import Encoding, chosen_encoding
+from kitchenette.selection.importance import normalized
 from kitchenette.selection.pilot import Pilot
 from kitchenette.selection.search import decide
 from kitchenette.selection.settings import SEARCH, pilot_sizes
@@ -308,6 +312,11 @@ class AutoMap(RowMap):
         pilot = Pilot(rows, targets, weights, seed, counts, complete=len(order) >= n_rows)
         # The matrices are so small that the threads of a BLAS would mostly wait for each other.
         with one_blas_thread(sizes.n_final):
+            encoding = None
+            if kernel is None and self.scales == "auto":
+                encoding = chosen_encoding(pilot, sizes.n_screening, seed)
+            if encoding is not None:
+                pilot = pilot.with_rows(encoding.preparation().prepared(rows))
             decision = decide(pilot, sizes, kernel, self.scales, n_components, seed)
         self._warn_of_small_columns(rows)
         self.specification_ = decision.candidate.specification(
@@ -316,6 +325,21 @@ class AutoMap(RowMap):
         self.choice_ = decision.choice
         self.column_spreads_ = decision.spreads
         self.feature_importances_ = decision.importances
+        if encoding is not None:
+            self._encode(encoding)
+
+    def _encode(self, encoding: Encoding) -> None:
+        """Put the encoding of the columns before what was chosen for the encoded ones."""
+        first, chosen = encoding.preparation(), self.specification_
+        self.specification_ = PreparedSpecification.of(
+            Sequence.of(first, chosen.preparation), chosen.inner, ranges=chosen.ranges
+        )
+        sentence = self.choice_.sentence + encoding.sentence()
+        self.choice_ = replace(self.choice_, sentence=sentence)
+        if self.feature_importances_ is not None:
+            squares = np.square(self.feature_importances_)
+            of_columns = np.bincount(first.owners(), squares, minlength=first.n_columns)
+            self.feature_importances_ = normalized(np.sqrt(of_columns))
 
     def _warn_of_small_columns(self, rows: Any) -> None:
         """Say which columns are ignored because their numbers are too small."""
@@ -368,8 +392,11 @@ class AutoMap(RowMap):
     def length_scale_(self) -> Array:
         """The length scale of each column, infinity where a column is ignored."""
         preparation = self.fitted().preparation
-        slopes = np.ones(preparation.n_columns)
-        for step in preparation.steps if isinstance(preparation, Sequence) else (preparation,):
+        steps = preparation.steps if isinstance(preparation, Sequence) else (preparation,)
+        encoding = steps[0] if isinstance(steps[0], Columns) else None
+        steps = steps if encoding is None else steps[1:]
+        slopes = np.ones(steps[0].n_columns)
+        for step in steps:
             if isinstance(step, ColumnAffine):
                 slopes *= np.abs(step.factor)
             elif isinstance(step, PiecewiseLinear):
@@ -378,6 +405,9 @@ class AutoMap(RowMap):
                 slopes *= np.linalg.norm(step.matrix, axis=1)
             elif isinstance(step, UnitRows):
                 raise AttributeError("Features of unit rows have no length scale.")
+        if encoding is not None:
+            squares = np.bincount(encoding.owners(), slopes**2, minlength=encoding.n_columns)
+            slopes = np.sqrt(squares)
         return np.divide(1, slopes, out=np.full(slopes.shape, np.inf), where=slopes > 0)
 
     # ------------------------------------------------------------ files
@@ -385,7 +415,7 @@ class AutoMap(RowMap):
     fitted_types: ClassVar[dict[str, Any]] = {
         **RowMap.fitted_types,
         "choice_": Choice,
-        "column_spreads_": Annotated[Array | None, Shape("n_features_in_")],
+        "column_spreads_": Annotated[Array | None, Shape("specification_.inner.n_columns")],
         "feature_importances_": Annotated[Array | None, Shape("n_features_in_")],
     }
 

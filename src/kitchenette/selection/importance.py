@@ -173,9 +173,8 @@ def _changes(steps: list[Preparation]) -> Array:
     ends = np.zeros((2, steps[0].n_columns))
     for step in steps:
         made, following = step.indicators(), np.zeros((2, step.n_outputs))
-        if not made.any():
-            step.operator(ends.dtype).write(ends, following)
-        following[1, made] = 1.0
+        step.operator(ends.dtype).write(ends, following)
+        following[:, made] = [[0.0], [1.0]]
         ends = following
     return np.asarray(ends[1] - ends[0])
 
