@@ -25,7 +25,7 @@ from kitchenette.kernels import Gaussian, Polynomial
 from kitchenette.learning import conjugate_gradients, iterative, passes, preconditioner
 from kitchenette.learning.passes import FeatureRows
 from kitchenette.learning.penalty import RidgeOfRows
-from kitchenette.learning.target_coding import NumberCoding
+from kitchenette.learning.target_coding import ClassCoding, NumberCoding
 
 TIGHT = {"validation_rows": 0, "tol": 1e-9}
 
@@ -316,6 +316,17 @@ def test_the_best_of_several_penalties_is_taken():
         assert model.alpha_ == 0.3
         with pytest.raises(ValueError, match="Several penalties need rows"):
             model.set_params(validation_rows=0).fit(X, y)
+
+
+def test_the_penalty_of_classes_is_chosen_by_their_measure(monkeypatch):
+    X, y = smooth_data(400)
+    labels = (y > np.median(y)).astype(int)
+    model = KernelClassifier(fixed_map(64), solver="iterative", alpha=[1000.0, 10.0, 0.1])
+    assert model.fit(X, labels).alpha_ < 1000
+    # Of a measure that is small for small outputs, the largest penalty is the best.
+    sizes = lambda outputs, targets, weights: np.ptp(outputs, axis=1)  # noqa: E731
+    monkeypatch.setattr(ClassCoding, "measure", lambda self, decoding: sizes)
+    assert model.fit(X, labels).alpha_ == 1000
 
 
 def test_penalties_beyond_the_best_one_come_to_an_end():

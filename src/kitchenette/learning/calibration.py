@@ -33,6 +33,7 @@ PRIOR_SLOPE = 4.0  # the slope of a sigmoid that follows scores between 0 and 1
 # with one, least squares knows how frequent the classes are (`python -m benchmarks.calibration`).
 BIAS_SPREAD, BIAS_SPREAD_WITHOUT = 1 / 8, 1.0
 LEAST_OF_CLASS = 20  # rows in and out of a class for the steps of its isotonic regression
+SLOPE_STEPS, SLOPE_TOLERANCE = 50, 1e-6  # of Newton's method for the logarithm of a slope
 
 
 @storable
@@ -156,6 +157,35 @@ class Calibration:
                 raise ValueError("curves must be finite and must not decrease.")
             if curve.size and (curve[1, 0] < 0 or curve[1, -1] > 1):
                 raise ValueError("curves must have probabilities.")
+
+
+def calibrated_losses(scores: Array, labels: NDArray[np.intp], weights: Array) -> Array:
+    """The log losses of rows by the softmax of their scores times the slope of the least loss.
+
+    The slope has the prior of `Calibration`. It is one parameter of many rows, so that their loss
+    is nearly as good as that of others.
+    """
+    shares, strength, off = weights / weights.sum(), 1 / labels.size, 0.0
+    scores = scores - scores[np.arange(labels.size), labels][:, None]
+    for _ in range(SLOPE_STEPS):
+        slope = PRIOR_SLOPE * np.exp(off)
+        logits = slope * scores
+        largest = logits.max(axis=1, keepdims=True)
+        expected = np.exp(logits - largest)
+        totals = expected.sum(axis=1)
+        losses: Array = np.log(totals) + largest[:, 0]
+        expected *= scores
+        means = expected.sum(axis=1) / totals
+        variances = np.einsum("ij,ij->i", expected, scores) / totals - np.square(means)
+        # The derivatives in the logarithm of the slope; the second one without a part that is
+        # zero at the minimum and may be negative elsewhere.
+        gradient = slope * float(shares @ means)
+        curvature = slope**2 * float(shares @ variances) + max(gradient, 0.0) + strength
+        step = float(np.clip(-(gradient + strength * off) / curvature, -1, 1))
+        off += step
+        if abs(step) < SLOPE_TOLERANCE:
+            break
+    return losses
 
 
 def _increasing(scores: Array, positive: NDArray[np.bool_], weights: Array) -> Array:

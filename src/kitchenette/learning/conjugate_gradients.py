@@ -61,6 +61,7 @@ from kitchenette.learning.iterative import (
     warn_of_steps,
 )
 from kitchenette.learning.least_squares import LeastSquares
+from kitchenette.learning.leave_one_out import SquaredErrors
 from kitchenette.learning.passes import FeatureMoments, FeatureRows
 from kitchenette.learning.penalty import (
     PenaltyPath,
@@ -364,6 +365,8 @@ class SquaredSolver(IterativeSolver):
         solver = self._solver(self.training, moments, sample, alphas, start, self.is_validation)
         targets, weights = self.validation.columns(), self.validation.weights
         spreads = np.where(moments.target_squares > 0, moments.target_squares / moments.count, 1.0)
+        measure = self.settings.measure or SquaredErrors(targets.shape[1] * spreads)
+        shares = weights / weights.sum()
         least = dict.fromkeys(alphas, np.inf)
         best, patience = None, EarlyStopping(min(others.values(), default=np.inf))
         far = SETTLED if best_so_far is None else np.inf
@@ -372,8 +375,7 @@ class SquaredSolver(IterativeSolver):
             self._step(solver)
             n_steps += 1
             outputs = solver.outputs + moments.target_mean
-            squares = np.square(outputs - targets) / spreads
-            errors = np.einsum("pnt,n->p", squares, weights) / (weights.sum() * targets.shape[1])
+            errors = np.array([shares @ measure(each, targets, weights) for each in outputs])
             least |= {
                 alpha: min(least[alpha], e)
                 for alpha, e in zip(alphas, errors.tolist(), strict=True)

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from kitchenette.data.observations import RULES, divided, observation_counts
+from kitchenette.learning.leave_one_out import Measure
 from kitchenette.learning.losses import Loss
 from kitchenette.learning.partial import features
 from kitchenette.learning.passes import FeatureRows
@@ -112,6 +113,8 @@ class Settings:
     # the weights that count as observations, if others than those of the rows
     counted: Array | None = None
     report: Callable[[str], None] = silent  # called with a line of text after each step
+    # by what the squared loss chooses its penalty and stops; None for squared errors
+    measure: Measure | None = None
 
 
 @dataclass

@@ -113,7 +113,7 @@ def _in_passes(
     result = learn(
         feature_rows(fitted, rows.rows, targets, coding, weights),
         LOSSES[loss].at(problem.quantile),
-        problem.settings(prepared.rule, rows.unbalanced),
+        problem.settings(prepared, rows.unbalanced),
         start,
     )
     validation = coding.validated_by(
