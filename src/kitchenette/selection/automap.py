@@ -45,10 +45,9 @@ from kitchenette.selection.columns import (
     TINY_SPREAD,
     too_small_columns,
 )
-from kitchenette.selection.encodings import Encoding, chosen_encoding
+from kitchenette.selection.encodings import Encoding, decide_with_encoding
 from kitchenette.selection.importance import normalized
 from kitchenette.selection.pilot import Pilot
-from kitchenette.selection.search import decide
 from kitchenette.selection.settings import SEARCH, pilot_sizes
 from kitchenette.selection.targets import TASKS, pilot_targets, task_of
 from kitchenette.sketching.random import seed_from
@@ -312,12 +311,8 @@ class AutoMap(RowMap):
         pilot = Pilot(rows, targets, weights, seed, counts, complete=len(order) >= n_rows)
         # The matrices are so small that the threads of a BLAS would mostly wait for each other.
         with one_blas_thread(sizes.n_final):
-            encoding = None
-            if kernel is None and self.scales == "auto":
-                encoding = chosen_encoding(pilot, sizes.n_screening, seed)
-            if encoding is not None:
-                pilot = pilot.with_rows(encoding.preparation().prepared(rows))
-            decision = decide(pilot, sizes, kernel, self.scales, n_components, seed)
+            given = sizes, kernel, self.scales, n_components, seed
+            decision, encoding = decide_with_encoding(pilot, *given)
         self._warn_of_small_columns(rows)
         self.specification_ = decision.candidate.specification(
             decision.n_components, seed, precision

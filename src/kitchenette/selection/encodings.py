@@ -20,11 +20,12 @@ from numpy.typing import NDArray
 from kitchenette.columns.categories import OneHot
 from kitchenette.columns.preparation import Columns, LinearColumns, Preparation, Sequence
 from kitchenette.files.fields import checked
+from kitchenette.kernels import ShiftInvariantKernel
 from kitchenette.selection.candidates import KERNELS, FourierCandidate, weighted_candidate
 from kitchenette.selection.columns import column_scales
 from kitchenette.selection.pilot import Pilot, Trial, first_best
-from kitchenette.selection.search import Search, best_of
-from kitchenette.selection.settings import SEARCH
+from kitchenette.selection.search import Decision, Search, decide
+from kitchenette.selection.settings import SEARCH, Sizes
 
 Array = NDArray[np.float64]
 
@@ -142,42 +143,59 @@ def indicator_blocks(rows: NDArray[Any]) -> tuple[NDArray[np.int64], ...]:
     return tuple(found)
 
 
-def chosen_encoding(pilot: Pilot, n_components: int, seed: int) -> Encoding | None:
-    """An encoding that is better than the columns as they are by more than chance, or None.
+def decide_with_encoding(
+    pilot: Pilot,
+    sizes: Sizes,
+    kernel: ShiftInvariantKernel | None,
+    scales: str,
+    n_components: int | None,
+    seed: int,
+) -> tuple[Decision, Encoding | None]:
+    """Choose a map as `decide` does, and an encoding of the columns; None leaves them as they are.
 
-    Numbers and categories are changed one after the other, as long as simple candidates gain by
-    that. But a learned metric finds the order of categories by itself, so that an encoding must
-    also be better after a whole search, with fewer features.
+    A learned metric finds the order of categories by itself, so that an encoding with which simple
+    candidates are better must also be better after a search of its own.
+    """
+    plain = decide(pilot, sizes, kernel, scales, n_components, seed)
+    if kernel is not None or scales != "auto":
+        return plain, None
+    encoding = promising_encoding(pilot, sizes.n_final, seed)
+    if encoding is None:
+        return plain, None
+    encoded = decide(encoding.applied(pilot), sizes, kernel, scales, n_components, seed)
+    assert plain.trial is not None and encoded.trial is not None
+    if is_clearly_better(encoded.trial, plain.trial):
+        return encoded, encoding
+    return plain, None
+
+
+def promising_encoding(pilot: Pilot, n_components: int, seed: int) -> Encoding | None:
+    """An encoding with which simple candidates are better by more than chance, or None.
+
+    Numbers and categories are changed one after the other, as long as that helps.
     """
     if sp.issparse(pilot.rows) or pilot.n_observations < SEARCH.few_rows:
         return None
+
+    def simple(one: Encoding) -> tuple[Encoding, Trial]:
+        search = Search(one.applied(pilot), seed, n_components, n_components)
+        return one, search.best_of(_simple_candidates(search.pilot.rows)).trial
+
     plain = encoding_of(pilot.rows)
     if not plain.alternatives():
         return None
-
-    def simple(encoding: Encoding) -> Trial:
-        search = Search(encoding.applied(pilot), seed, n_components, n_components)
-        return search.best_of(_simple_candidates(search.pilot.rows)).trial
-
-    def searched(encoding: Encoding) -> Trial:
-        size = max(n_components // SEARCH.encoding_part, 1)
-        return best_of(
-            Search(encoding.applied(pilot), seed, size, size).fourier(None, "auto")
-        ).trial
-
-    encoding, best, seen = plain, simple(plain), [plain]
-    while others := [one for one in encoding.alternatives() if one not in seen]:
+    best, seen = simple(plain), [plain]
+    while others := [one for one in best[0].alternatives() if one not in seen]:
         seen += others
-        other, trial = first_best([(one, simple(one)) for one in others], lambda pair: pair[1].loss)
-        if not _wins(trial, best):
+        other = first_best(map(simple, others), lambda pair: pair[1].loss)
+        if not is_clearly_better(other[1], best[1]):
             break
-        encoding, best = other, trial
-    if encoding.is_plain or not _wins(searched(encoding), searched(plain)):
-        return None
-    return encoding
+        best = other
+    return None if best[0].is_plain else best[0]
 
 
-def _wins(one: Trial, other: Trial) -> bool:
+def is_clearly_better(one: Trial, other: Trial) -> bool:
+    """Whether an encoding is better than another one by more than chance."""
     return one.beats(other, SEARCH.encoding_caution, tolerance=SEARCH.encoding_caution)
 
 

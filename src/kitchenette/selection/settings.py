@@ -84,8 +84,6 @@ class SearchSettings:
         ("Gaussian", "common", (1.0, 2.5)),
         ("Matern 3/2", "columns", (1.0,)),
     )
-    # A search with half of the features takes a third of the time.
-    encoding_part: int = 2
 
     # ------------------------------------------------------------ screening of columns
     # Tables of two columns with 64 cells see two periods of a wave in each of them.
