@@ -368,11 +368,8 @@ class Sequence(Preparation):
     def owners(self) -> Indices:
         return reduce(lambda made, step: made[step.owners()], self.steps, super().owners())
 
-    def indicators(self) -> NDArray[np.bool_]:
-        flags = np.zeros(self.n_columns, dtype=bool)
-        for step in self.steps:
-            flags = flags[step.owners()] | step.indicators()
-        return flags
+    def indicators_after(self, given: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        return reduce(lambda made, step: step.indicators_after(made), self.steps, given)
 
     def check(self) -> None:
         super().check()

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kitchenette.columns.codings import UNKNOWN_CATEGORY, Categories, Days
-from kitchenette.columns.preparation import Sequence
 from kitchenette.columns.table_columns import (
     column_summary,
     missing_sentence,
@@ -115,8 +114,9 @@ class TableMap(PreparedMap):
         """
         specification = self.specification_
         names, codings = [*map(str, self.feature_names_in_)], specification.vocabularies
-        inner: Any = getattr(specification.inner, "preparation", None)
-        encoding = inner.steps[0] if isinstance(inner, Sequence) and inner.steps else None
+        chosen: Any = specification.inner if hasattr(self.map_, "choice_") else None
+        steps = getattr(getattr(chosen, "preparation", None), "steps", None)
+        encoding = steps[0] if steps else None
         return column_summary(names, specification.preparation, codings, encoding)
 
     def note_ignored(self) -> None:

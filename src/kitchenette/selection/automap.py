@@ -45,8 +45,7 @@ from kitchenette.selection.columns import (
     TINY_SPREAD,
     too_small_columns,
 )
-from kitchenette.selection.encodings import Encoding, decide_with_encoding
-from kitchenette.selection.importance import normalized
+from kitchenette.selection.encodings import decide_with_encoding, encoded_importances
 from kitchenette.selection.pilot import Pilot
 from kitchenette.selection.settings import SEARCH, pilot_sizes
 from kitchenette.selection.targets import TASKS, pilot_targets, task_of
@@ -151,6 +150,13 @@ class AutoMap(RowMap):
     rows there are, unless only columns are far away that the target hardly depends on, or the
     length scale is as large, for a target that is nearly linear. Sparse rows of more than 256
     columns have no such ranges.
+
+    Columns of up to 16 different whole numbers may be codes of categories, and categories may have an
+    order. On at least 500 rows, such numbers are also tried as categories, and indicators of
+    categories (columns side by side, of which exactly one is one in every row) as the number of the
+    one among them. This is taken if it is better by a standard error, with no more wrong classes,
+    for a few simple candidates and after a search of its own. It needs the automatic kernel and
+    scales.
 
     A number that many rows have in a column, far from all others, such as 100 among strengths of
     signals between -100 and 0, often stands for a missing one. It is moved beside the smallest or
@@ -321,20 +327,10 @@ class AutoMap(RowMap):
         self.column_spreads_ = decision.spreads
         self.feature_importances_ = decision.importances
         if encoding is not None:
-            self._encode(encoding)
-
-    def _encode(self, encoding: Encoding) -> None:
-        """Put the encoding of the columns before what was chosen for the encoded ones."""
-        first, chosen = encoding.preparation(), self.specification_
-        self.specification_ = PreparedSpecification.of(
-            Sequence.of(first, chosen.preparation), chosen.inner, ranges=chosen.ranges
-        )
-        sentence = self.choice_.sentence + encoding.sentence()
-        self.choice_ = replace(self.choice_, sentence=sentence)
-        if self.feature_importances_ is not None:
-            squares = np.square(self.feature_importances_)
-            of_columns = np.bincount(first.owners(), squares, minlength=first.n_columns)
-            self.feature_importances_ = normalized(np.sqrt(of_columns))
+            self.specification_ = encoding.before(self.specification_)
+            sentence = decision.choice.sentence + encoding.sentence()
+            self.choice_ = replace(decision.choice, sentence=sentence)
+            self.feature_importances_ = encoded_importances(encoding, decision, seed, precision)
 
     def _warn_of_small_columns(self, rows: Any) -> None:
         """Say which columns are ignored because their numbers are too small."""

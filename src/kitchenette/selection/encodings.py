@@ -21,8 +21,10 @@ from kitchenette.columns.categories import OneHot
 from kitchenette.columns.preparation import Columns, LinearColumns, Preparation, Sequence
 from kitchenette.files.fields import checked
 from kitchenette.kernels import ShiftInvariantKernel
+from kitchenette.maps.prepared import PreparedSpecification
 from kitchenette.selection.candidates import KERNELS, FourierCandidate, weighted_candidate
 from kitchenette.selection.columns import column_scales
+from kitchenette.selection.importance import importances
 from kitchenette.selection.pilot import Pilot, Trial, first_best
 from kitchenette.selection.search import Decision, Search, decide
 from kitchenette.selection.settings import SEARCH, Sizes
@@ -80,6 +82,13 @@ class Encoding:
         """A sample with its columns encoded."""
         return pilot.with_rows(
             pilot.rows if self.is_plain else self.preparation().prepared(pilot.rows)
+        )
+
+    def before(self, specification: PreparedSpecification) -> PreparedSpecification:
+        """The map of the columns, given that of the encoded columns."""
+        preparation = Sequence.of(self.preparation(), specification.preparation)
+        return PreparedSpecification.of(
+            preparation, specification.inner, ranges=specification.ranges
         )
 
     def sentence(self) -> str:
@@ -163,7 +172,8 @@ def decide_with_encoding(
     if encoding is None:
         return plain, None
     encoded = decide(encoding.applied(pilot), sizes, kernel, scales, n_components, seed)
-    assert plain.trial is not None and encoded.trial is not None
+    assert plain.trial is not None
+    assert encoded.trial is not None
     if is_clearly_better(encoded.trial, plain.trial):
         return encoded, encoding
     return plain, None
@@ -192,6 +202,17 @@ def promising_encoding(pilot: Pilot, n_components: int, seed: int) -> Encoding |
             break
         best = other
     return None if best[0].is_plain else best[0]
+
+
+def encoded_importances(
+    encoding: Encoding, decision: Decision, seed: int, precision: str
+) -> Array | None:
+    """The importances of the columns that were encoded, by a model of the sample."""
+    if decision.spreads is None or decision.trial is None:
+        return None
+    statistics, solution = decision.trial.solutions[0]
+    tried = decision.candidate.specification(statistics.n_features, seed, precision)
+    return importances(encoding.before(tried), statistics, solution.coef, decision.spreads)
 
 
 def is_clearly_better(one: Trial, other: Trial) -> bool:
