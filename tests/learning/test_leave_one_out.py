@@ -15,7 +15,7 @@ from kitchenette.data.keys import row_keys
 from kitchenette.kernels import Gaussian
 from kitchenette.learning import leave_one_out
 from kitchenette.learning import penalty as penalty_module
-from kitchenette.learning.leave_one_out import LeaveOneOut, RowSample
+from kitchenette.learning.leave_one_out import LeaveOneOut, RowErrors, RowSample
 from kitchenette.learning.penalty import PenaltyPath
 from kitchenette.learning.target_coding import ClassCoding, CodeRule
 
@@ -129,6 +129,30 @@ def test_the_penalty_of_classes_has_the_least_log_loss_of_calibrated_scores(exac
             assert mean <= max(2 * by_loss.measure.tie * errors.mean(), 2 * deviation)
     assert min(gains) > 1 - coding.measure("soft").tie
     assert max(gains) > 1.02
+
+
+def test_errors_of_rows_that_are_left_out_together_are_those_of_a_model_without_them():
+    Z, Y, weights = problem()
+    found = left_out(Z, Y, weights)
+    keys = row_keys(Z, Y)[:9]
+    errors = found.errors_without(found.path.solution(0.7), keys, weights[:9])
+    rest = Ridge(0.7).fit(Z[9:], Y[9:], weights[9:])
+    order = np.argsort(keys)
+    expected = found.measure(rest.predict(Z[:9]), Y[:9], weights[:9])[order]
+    assert np.array_equal(errors.keys, keys[order])
+    np.testing.assert_allclose(errors.errors, expected, rtol=1e-9)
+
+
+def test_errors_of_rows_are_compared_on_common_rows():
+    rng = np.random.default_rng(0)
+    keys, errors = np.arange(100, dtype=np.uint64), rng.uniform(0, 2, 100)
+    weights = rng.uniform(0.5, 2, 100)
+    mine = RowErrors(keys[:80], weights[:80], errors[:80] - 0.1 + 0.2 * rng.normal(size=80))
+    others = RowErrors(keys[::-1], weights, errors[::-1])
+    assert mine.clearly_less(others, 1.0)
+    assert not mine.clearly_less(others, 20.0)
+    assert not others.clearly_less(mine, 1.0)
+    assert not RowErrors(keys[:10], weights[:10], errors[:10] - 1).clearly_less(others, 1.0)
 
 
 @pytest.mark.parametrize("decoding", ["soft", "hamming"])
@@ -276,9 +300,11 @@ def test_intervals_cover_also_when_the_noise_is_not_the_assumed_one():
     assert 0.93 < np.mean(np.abs(y[3000:] - mean) < 1.96 * deviation) < 0.97
 
 
-def test_a_few_rows_refuse_only_penalties_that_are_worse_for_all(monkeypatch):
+@pytest.mark.parametrize("float64_below", [leave_one_out.SCREENING_PENALTY, np.inf])
+def test_a_few_rows_refuse_only_penalties_that_are_worse_for_all(monkeypatch, float64_below):
     monkeypatch.setattr(penalty_module, "EXACT_FEATURES", 10)
     monkeypatch.setattr(leave_one_out, "SCREENING_ROWS", 200)
+    monkeypatch.setattr(leave_one_out, "SCREENING_PENALTY", float64_below)
     refused = 0
     for seed in range(5):
         Z, Y, weights = problem(n_rows=800, n_features=50, seed=seed)

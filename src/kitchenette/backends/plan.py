@@ -135,7 +135,7 @@ class PartitionedSource(Source):
         blocks = in_order(self.reduced(ByStart(partial(_taken, wanted))))
         blocks = [block for block in blocks if block is not None]
         if sum(block.n_rows for block in blocks) != wanted.size or not blocks:
-            raise ValueError("rows must be numbers of rows that there are, at least one.")
+            raise ValueError("rows must be indices of existing rows, at least one.")
         parts = zip(*((block.X, block.y, block.weight) for block in blocks), strict=True)
         X, y, weight = map(joined_rows, parts)
         return Block(X, y, weight, blocks[0].start)

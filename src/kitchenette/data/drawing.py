@@ -123,6 +123,18 @@ def taken(values: Any, which: Any) -> Any:
 Sample = TypeVar("Sample", bound=BottomK)
 
 
+def last_key_of_sample(keys: Keys, size: int) -> int:
+    """The largest key in a sample of this size of rows with these keys, or a larger one.
+
+    With it, rows that are not in the sample are not copied.
+    """
+    n_looked_at = 2 * size  # which are enough unless most rows are repeated
+    if keys.size <= n_looked_at:
+        return LARGEST_KEY
+    distinct = np.unique(np.partition(keys, n_looked_at)[:n_looked_at])
+    return int(distinct[size - 1]) if distinct.size > size else LARGEST_KEY
+
+
 class SampleBuilder(Generic[Sample]):
     """Collects the sample of so many rows of many parts, which come as samples."""
 

@@ -130,7 +130,7 @@ def _narwhals_frame(frame: Any) -> Any:
     try:
         return narwhals.from_native(frame)
     except TypeError as error:
-        raise DataError(f"{type(frame).__name__} is no data frame that is known.") from error
+        raise DataError(f"{type(frame).__name__} is not a supported data frame.") from error
     except narwhals.exceptions.DuplicateError:
         refuse_repeated_names([*frame.columns])
         raise

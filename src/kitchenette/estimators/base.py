@@ -279,8 +279,10 @@ class KernelEstimator(BaseEstimator, ABC):
     def _updated(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Self:
         """`partial_fit`; ``classes`` are known before the first batch."""
         problem = self.problem_in_one_pass("partial_fit", classes)
-        rows = as_source(X, y if self.task else None, sample_weight)
-        if "model_" not in vars(self):
+        known = getattr(self, "model_", None)
+        like = None if known is None else known.prepared
+        rows = as_source(X, y if self.task else None, sample_weight, like=like)
+        if known is None:
             self.model_ = train(rows, problem)
             return self
         before = self._partial() if self.model_.has_rows else None
@@ -529,7 +531,7 @@ class KernelEstimator(BaseEstimator, ABC):
 
     def _score(self, X: Any, y: Any, sample_weight: Any, of_arrays: Any) -> float:
         """`score` of rows anywhere; ``of_arrays`` is that of scikit-learn."""
-        rows = as_source(X, y, sample_weight)
+        rows = as_source(X, y, sample_weight, like=self)
         if rows.whole() is None:
             return score_of_source(self, rows)
         return float(of_arrays(X, array_of_targets(y), sample_weight))

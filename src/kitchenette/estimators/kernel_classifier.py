@@ -86,8 +86,10 @@ default="onehot"
         What is minimized, plus the penalty. Only the squared loss learns in one pass.
         "logistic": multinomial logistic regression, whose probabilities need no calibration.
         "squared_hinge": a support vector machine, each class against all others. "auto": the
-        squared or the logistic loss, whichever predicts the validation rows better; the squared
-        loss if there are too few rows to hold some out.
+        squared loss, or the logistic one if that has clearly less log loss on validation rows;
+        the squared loss where nothing can decide: with output codes, criteria of the statistics,
+        ``solver="onepass"``, or too few rows. Statistics are kept with either loss: after
+        `partial_fit`, `merge` or `downdate` the model is that of the squared loss.
     solver : {"auto", "onepass", "iterative"}, default="auto"
         "onepass": from statistics, with all that they allow. "iterative": in many passes, in which
         the features are computed again; it needs no memory for pairs of features, and chooses

@@ -263,7 +263,7 @@ def _read_arrays(
         if array.nbytes and file.readinto(_bytes_of(array)) != array.nbytes:
             raise ValueError("it is cut short.")
         if dtype.kind == "b" and array.view(np.uint8).max(initial=0) > 1:
-            raise ValueError(f"its array {name!r:.80} has truth values besides 0 and 1.")
+            raise ValueError(f"its array {name!r:.80} has booleans other than 0 and 1.")
         arrays[name] = array.astype(dtype.newbyteorder("="), copy=False)
     return arrays
 

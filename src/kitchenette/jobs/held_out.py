@@ -53,7 +53,7 @@ NO_ERRORS = Errors({}, [], 0)
 
 
 def test_rows(n_rows: int, settings: FitSettings) -> NDArray[np.int64]:
-    """The numbers of the rows that are held back for a test."""
+    """The indices of the rows that are held back for a test."""
     size = min(MOST_TEST_ROWS, int(settings.test * n_rows))
     if size == 0:
         return np.empty(0, np.int64)
@@ -126,7 +126,7 @@ def errors_on_validation_rows(model: Any, sample: Block) -> Errors:
     # By these keys the estimator chooses its validation rows.
     keys = FeatureRows(prepared.fitted, X, targets, rows.coding, np.ones(len(y))).keys()
     others = _predicted_by_simple_models(task, _columns(prepared, X), y, weights, keys)
-    if model.model_.partial is None:
+    if model.model_.partial is None or model.loss_ != "squared":
         return _compared_by_score(model, others, y, weights)
     copies = sample.copies
     if copies is None or copies.size != keys.size:

@@ -82,7 +82,8 @@ def predict_rows(
             kept = {name: block.X.column(name) for name in keep}
             predicted = predicted_columns(model, block.X, std=std, proba=proba)
             if kept.keys() & predicted.keys():
-                raise DataError(f"{min(kept.keys() & predicted.keys())!r} is a column already.")
+                name = min(kept.keys() & predicted.keys())
+                raise DataError(f"There is a column {name!r} already: do not keep it.")
             write({**kept, **predicted})
             n_rows = block.stop
     return n_rows

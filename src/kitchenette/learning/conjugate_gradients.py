@@ -62,7 +62,7 @@ from kitchenette.learning.iterative import (
 )
 from kitchenette.learning.least_squares import LeastSquares
 from kitchenette.learning.leave_one_out import SquaredErrors
-from kitchenette.learning.passes import FeatureMoments, FeatureRows
+from kitchenette.learning.passes import FeatureRows, RowSums
 from kitchenette.learning.penalty import (
     PenaltyPath,
     Terms,
@@ -320,11 +320,11 @@ class SquaredSolver(IterativeSolver):
         goal = max(chosen.residual, self.settings.tol, ROUNDED)
         return self._solve(moments, sample, chosen, max(chosen.n_iter, FINAL_STEPS), goal)
 
-    def _moments(self, rows: FeatureRows) -> FeatureMoments:
+    def _moments(self, rows: FeatureRows) -> RowSums:
         moments = rows.moments()
         return moments if self.settings.fit_intercept else moments.uncentered()
 
-    def _chosen(self, moments: FeatureMoments, sample: SampledRows) -> SolverResult:
+    def _chosen(self, moments: RowSums, sample: SampledRows) -> SolverResult:
         """The best model of the validation rows, among all penalties and steps."""
         errors: dict[float, float] = {}
         together = max(1, min(PENALTIES, COLUMNS // moments.cross.shape[1]))
@@ -345,7 +345,7 @@ class SquaredSolver(IterativeSolver):
     def _best_of(
         self,
         alphas: list[float],
-        moments: FeatureMoments,
+        moments: RowSums,
         sample: SampledRows,
         best_so_far: SolverResult | None,
         others: dict[float, float],
@@ -409,7 +409,7 @@ class SquaredSolver(IterativeSolver):
     def _solver(
         self,
         rows: FeatureRows,
-        moments: FeatureMoments,
+        moments: RowSums,
         sample: SampledRows,
         alphas: list[float],
         start: Array | None,
@@ -430,12 +430,7 @@ class SquaredSolver(IterativeSolver):
         self.n_steps += 1
 
     def _solve(
-        self,
-        moments: FeatureMoments,
-        sample: SampledRows,
-        start: SolverResult,
-        most: int,
-        goal: float,
+        self, moments: RowSums, sample: SampledRows, start: SolverResult, most: int, goal: float
     ) -> SolverResult:
         """The model of all rows with the penalty of another model, to a residual."""
         solver = self._solver(self.rows, moments, sample, [start.alpha], start.coef)

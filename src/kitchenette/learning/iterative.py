@@ -20,14 +20,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import eigh
 from sklearn.exceptions import ConvergenceWarning
 
+from kitchenette.data.keys import Keys
 from kitchenette.data.observations import RULES, divided, observation_counts
-from kitchenette.learning.leave_one_out import Measure
+from kitchenette.learning.least_squares import LeastSquares
+from kitchenette.learning.leave_one_out import LeaveOneOut, Measure, RowSample
 from kitchenette.learning.losses import Loss
 from kitchenette.learning.partial import features
 from kitchenette.learning.passes import FeatureRows
-from kitchenette.learning.penalty import RidgeOfRows
+from kitchenette.learning.penalty import PenaltyPath, RidgeOfRows, vary
 from kitchenette.learning.preconditioner import (
     SCORE_ROWS,
     TOO_LARGE,
@@ -40,6 +43,7 @@ from kitchenette.learning.preconditioner import (
     systematic_sample,
 )
 from kitchenette.maps.protocol import FittedMap
+from kitchenette.resources import one_blas_thread
 
 Array = NDArray[np.float64]
 COMPARED_ROWS = 8  # maps that agree on these rows are the same: other seeds differ in every row
@@ -47,6 +51,7 @@ EXACT_FEATURES = 8192  # up to which the first penalty is chosen in float64, whi
 # Constants of the search for a penalty, and of early stopping; see docs/scale.md, whose figures
 # (`python -m benchmarks.scale`) are those of these values.
 PILOT_ROWS = 2048  # whose eigendecomposition takes a few seconds
+FEW_ROWS = 500  # whose errors are known to a tenth at best
 RATIO = 4.0  # between neighboring penalties: the error hardly changes within a factor of two
 PATIENCE = 2  # steps without improvement of the validation error
 SLOW_PATIENCE = 5  # steps over which improvements are averaged where the model changes slowly
@@ -115,6 +120,8 @@ class Settings:
     report: Callable[[str], None] = silent  # called with a line of text after each step
     # by what the squared loss chooses its penalty and stops; None for squared errors
     measure: Measure | None = None
+    # the penalty of another loss, near which the first one is tried; by default that of some rows
+    guess: float | None = None
 
 
 @dataclass
@@ -131,7 +138,9 @@ class SolverResult:
     interrupted: bool = False  # whether the solver was interrupted
     # the validation rows
     validation_index: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, np.intp))
-    # the number of observations of each of these validation rows
+    # the keys of these validation rows
+    validation_keys: Keys = field(default_factory=lambda: np.empty(0, np.uint64))
+    # the number of observations of each of them
     validation_counts: Array = field(default_factory=lambda: np.empty(0))
     # the weights of these observations
     validation_weights: Array = field(default_factory=lambda: np.empty(0))
@@ -152,6 +161,8 @@ class IterativeSolver(ABC):
         rows = rows.weighted(rows.weights / self.weight_unit)
         if settings.alpha is not None and not isinstance(settings.alpha, str):
             settings = replace(settings, alpha=settings.alpha / self.weight_unit)
+        if settings.guess is not None:
+            settings = replace(settings, guess=settings.guess / self.weight_unit)
         self.rows, self.loss, self.settings, self.start = rows, loss, settings, start
         self.n_steps = 0
         self._split()
@@ -188,7 +199,7 @@ class IterativeSolver(ABC):
         held = np.flatnonzero(left_out > 0)
         held = held[np.argsort(first[held])]
         self.validation_index = positive[first[held]]
-        self.validation_counts = left_out[held]
+        self.validation_keys, self.validation_counts = keys[held], left_out[held]
         self.validation_weights = (weights * (1 - kept))[held]
         learned = np.flatnonzero(left_out < counts)
         self.distinct = positive[first[learned]]
@@ -213,7 +224,10 @@ class IterativeSolver(ABC):
         if result.validation_index.size:
             weights = self.validation_weights * self.weight_unit
             result = replace(
-                result, validation_counts=self.validation_counts, validation_weights=weights
+                result,
+                validation_keys=self.validation_keys,
+                validation_counts=self.validation_counts,
+                validation_weights=weights,
             )
         return replace(result, alpha=result.alpha * self.weight_unit)
 
@@ -245,8 +259,8 @@ class IterativeSolver(ABC):
         """The given penalty, where there are no rows to choose one of several."""
         if np.ndim(self.settings.alpha) > 0:
             raise ValueError(
-                "Several penalties need rows to choose one of them: validation_rows is 0, or there "
-                "are too few rows."
+                "Choosing one of several penalties needs validation rows: validation_rows is 0, or "
+                "there are too few rows."
             )
         return float(self.settings.alpha)
 
@@ -269,7 +283,11 @@ class IterativeSolver(ABC):
         return SampledRows(rows, mean, total, drawn_with[drawn])
 
     def first_guess(self) -> tuple[float, Array]:
-        """The penalty of the least leave-one-out error on a few rows, and these errors."""
+        """A penalty by the leave-one-out errors of a few rows, and these errors.
+
+        It is the one of the least errors. But few rows know these badly, and without validation
+        rows nothing corrects it: then it is chosen as in one pass, by the evidence as well.
+        """
         training = self._first_distinct(min(PILOT_ROWS, most_rows(self.rows.n_features)))
         mean = training.moments().mean
         if not self.settings.fit_intercept:
@@ -284,9 +302,28 @@ class IterativeSolver(ABC):
             raise ValueError(TOO_LARGE)
         counts = self.distinct_counts[: training.n_rows]
         centered = self.settings.fit_intercept
+        are_few = training.n_rows == self.distinct.size <= FEW_ROWS
+        if self.validation is None and are_few and vary(float(np.trace(gram)), size):
+            left_out = self._left_out(gram, training, counts)
+            if left_out.enough and left_out.path.is_safe:
+                alpha = left_out.chosen()
+                return alpha, training.columns() - left_out.outputs(alpha)
         whole = RidgeOfRows(gram, training.columns(), training.weights, counts, size, centered)
         alpha, errors = whole.penalty()
         return alpha * whole.trend(alpha, self.distinct.size), errors
+
+    def _left_out(self, gram: Array, training: FeatureRows, counts: Array) -> LeaveOneOut:
+        """Few rows without each of them, from the inner products of their features."""
+        columns, weights = training.columns(), training.weights
+        with one_blas_thread(training.n_rows):
+            values, vectors = eigh(gram)
+        kept = values > np.finfo(np.float64).eps * values.sum()
+        Z = vectors[:, kept] * np.sqrt(values[kept])
+        statistics = LeastSquares(Z.shape[1], columns.shape[1]).update(Z, columns, weights)
+        equations = statistics.equations(self.settings.fit_intercept, float(counts.sum()))
+        keys = np.arange(training.n_rows, dtype=np.uint64)
+        sample = RowSample.of(training.n_rows, keys, Z, columns, weights)
+        return LeaveOneOut(PenaltyPath(equations), sample, counts, self.settings.measure)
 
 
 class EarlyStopping:
@@ -327,9 +364,8 @@ class EarlyStopping:
 
 def warn_of_steps(steps: int, residual: float, tol: float) -> None:
     warnings.warn(
-        f"The solver stopped after max_iter={steps} steps with a residual of {residual:.2g}; "
-        f"asked for was tol={tol:.2g}. The model is usable; a larger penalty or more steps make "
-        "it exact.",
+        f"The solver stopped after max_iter={steps} steps with a residual of {residual:.2g}, "
+        f"above tol={tol:.2g}. The model is usable; a larger penalty or more steps make it exact.",
         ConvergenceWarning,
         stacklevel=2,
     )

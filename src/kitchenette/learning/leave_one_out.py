@@ -64,9 +64,10 @@ CONTRADICTED = 2.0, 0.05  # standard errors, and part of the error, that are wor
 FURTHEST = 8  # decades from the penalty of the largest evidence, as many as float32 has digits
 MANY_FEATURES, SOME_ROWS = 16_384, 128  # above which rows come in blocks of this size, 16 MB
 SCREENING_ROWS = 500  # a quarter of the default sample: standard errors are twice as large
-SCREENING_PENALTY = 1e-6  # of the trace; a factor in float32 has leverages of two digits there
+SCREENING_PENALTY = 5e-7  # of the trace; a factor in float32 has leverages of two digits there
 ALL = slice(None)
 N_FOLDS, LARGEST_FOLD = 3, 1000  # parts of the sample, and the most rows of one
+MOST_LEFT_OUT = 2 * LARGEST_FOLD  # rows that are left out together, by an equation of this order
 SMALL_FOLD = 0.02  # leaving out a smaller part of all observations is like leaving out one
 
 
@@ -94,6 +95,27 @@ class SquaredErrors(Measure):
     def __call__(self, outputs: Array, targets: Array, weights: Array) -> Array:
         errors: Array = np.square(targets - outputs) @ (1 / self.variances)
         return errors
+
+
+@dataclass(frozen=True, eq=False)
+class RowErrors:
+    """Errors of rows in a model without them, with the keys of the rows and their weights."""
+
+    keys: Keys
+    weights: Array
+    errors: Array
+
+    def clearly_less(self, others: RowErrors, convincing: float) -> bool:
+        """Whether they are less than others by so many standard errors, on rows of both."""
+        _, mine, theirs = np.intersect1d(self.keys, others.keys, return_indices=True)
+        weights = self.weights[mine]
+        if mine.size < LEAST_ROWS or not weights.any():
+            return False
+        shares = weights / weights.sum()
+        differences = others.errors[theirs] - self.errors[mine]
+        mean = float(shares @ differences)
+        squares = float(np.square(shares) @ np.square(differences - mean))
+        return mean > convincing * np.sqrt(squares)
 
 
 @storable
@@ -289,6 +311,20 @@ class LeaveOneOut:
         rows, weights, outputs = (np.concatenate(parts) for parts in zip(*pieces, strict=True))
         return rows, weights, outputs
 
+    def errors_without(self, solution: Solution, keys: Keys, weights: Array) -> RowErrors:
+        """Errors of the rows with these keys in the model without all of them.
+
+        The weights are those of the observations that are left out. Only some rows are if many
+        are given.
+        """
+        _, rows, given = np.intersect1d(self.rows.keys, keys, return_indices=True)
+        rows, given = rows[:MOST_LEFT_OUT], given[:MOST_LEFT_OUT]
+        weights = weights[given]
+        with one_blas_thread(self._equations.gram.order):
+            outputs = self._without(solution, rows, weights)
+        errors = self.measure(outputs, self.rows.targets[rows], weights)
+        return RowErrors(keys[given], weights, errors)
+
     def _without(self, solution: Solution, rows: NDArray[np.intp], weights: Array) -> Array:
         """Predictions of rows by the model without them."""
         equations, targets = self._equations, self.rows.targets[rows]
@@ -412,30 +448,38 @@ class LeaveOneOut:
         return start * 10.0**best, start
 
     def _surely_larger(self, alpha: float, others: Array) -> bool:
-        """Whether the error of a penalty is larger, as a few rows and a factor in float32 show.
+        """Whether the error of a penalty is larger, as a few rows show.
 
-        These take a fifth of the time of all rows and a factor in float64. A penalty that is
-        clearly better for all rows is worse for the few by a standard error once in a hundred
-        times. The factor is used for leverages alone; the weights are refined once.
+        They take a fifth of the time of all rows with a factor in float32, and half of it with one
+        in float64, which small penalties need. A penalty that is clearly better for all rows is
+        worse for the few by a standard error once in a hundred times. A factor in float32 is used
+        for leverages alone; the weights are refined once.
         """
         equations, few = self._equations, slice(0, SCREENING_ROWS)
         gram = equations.gram
         if self.rows.n_sampled < 2 * SCREENING_ROWS or gram.is_float32:
             return False
-        if not SCREENING_PENALTY * equations.trace < alpha < LARGEST_FLOAT32:
+        if not alpha < LARGEST_FLOAT32:
             return False
+        centered, inverse = self._centered(few), None
         try:
             with one_blas_thread(gram.order):
-                factor = gram.shifted_factor(alpha, np.float32)
-                coef = factor.solve(equations.cross)
-                coef += factor.solve(equations.cross - gram.product(coef) - alpha * coef)
-                centered = self._centered(few)
-                whitened = factor.forward(centered.T)
+                if alpha > SCREENING_PENALTY * equations.trace:
+                    factor = gram.shifted_factor(alpha, np.float32)
+                    coef = factor.solve(equations.cross)
+                    coef += factor.solve(equations.cross - gram.product(coef) - alpha * coef)
+                    whitened = factor.forward(centered.T)
+                else:
+                    solution = self.path.solution(alpha)
+                    coef, inverse = solution.coef, solution.inverse
+                    whitened = inverse.whitened(centered)
         except np.linalg.LinAlgError:
             return False
         lengths = np.einsum("ij,ij->j", whitened, whitened)
         errors = self._errors(self._left_out(centered @ coef, lengths, few), few)
         mean, deviation = self.difference(errors, others[few], few)
+        if mean > deviation and isinstance(inverse, ShiftedCholesky):
+            inverse.drop_factor(equations)  # others need the memory
         return mean > deviation
 
     def contradiction(self, alpha: float) -> float | None:

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from numpy.typing import DTypeLike, NDArray
 
 from kitchenette import _core
-from kitchenette.data.drawing import SampleBuilder
+from kitchenette.data.drawing import SampleBuilder, last_key_of_sample
 from kitchenette.data.keys import Keys, can_be_hashed, row_keys
 from kitchenette.data.rows import slices, take
 from kitchenette.files.fields import Unsigned, field_values
@@ -190,6 +190,8 @@ def accumulate(
         blocks = with_progress(blocks, n_rows, title)
     builder, memory, checked = None, None, CheckedRows(fitted, X, size)
     sampler: SampleBuilder[RowSample] = SampleBuilder(n_sampled)
+    if keys is not None and n_sampled > 0:
+        sampler.last_key = last_key_of_sample(keys, n_sampled)
     for rows in blocks:
         block = batch(
             fitted,

@@ -68,7 +68,7 @@ class Gradient:
 
 
 @dataclass(frozen=True)
-class FeatureMoments:
+class RowSums:
     """Sums over weighted rows."""
 
     count: float  # the sum of the weights
@@ -78,13 +78,13 @@ class FeatureMoments:
     cross: Array
     target_squares: Array  # the sum of squares of the centered targets; shape (n_targets,)
 
-    def combined(self, other: FeatureMoments) -> FeatureMoments:
+    def combined(self, other: RowSums) -> RowSums:
         """The moments of the rows of both (Chan, Golub and LeVeque)."""
         count = self.count + other.count
         share = other.count / count if count > 0 else 0.0
         apart, targets_apart = other.mean - self.mean, other.target_mean - self.target_mean
         factor = self.count * share
-        return FeatureMoments(
+        return RowSums(
             count,
             self.mean + share * apart,
             self.target_mean + share * targets_apart,
@@ -92,9 +92,9 @@ class FeatureMoments:
             self.target_squares + other.target_squares + factor * np.square(targets_apart),
         )
 
-    def uncentered(self) -> FeatureMoments:
+    def uncentered(self) -> RowSums:
         """Those of a model without intercept."""
-        return FeatureMoments(
+        return RowSums(
             self.count,
             np.zeros_like(self.mean),
             np.zeros_like(self.target_mean),
@@ -208,14 +208,14 @@ class FeatureRows:
                 raise self._overflow(rows)
         return out
 
-    def moments(self) -> FeatureMoments:
+    def moments(self) -> RowSums:
         """The moments of features and target columns, in one pass."""
         count = float(self.weights.sum())
         target_mean, target_squares = self._target_moments(count)
         nothing = np.zeros((self.n_features, target_mean.size + 1))
         wanted = partial(_centered_and_one, self.coding, target_mean)
         sums = -self._pass(Squared(), nothing, nothing[0], wanted, None).weights
-        return FeatureMoments(
+        return RowSums(
             count,
             sums[:, -1] / max(count, np.finfo(float).tiny),
             target_mean,

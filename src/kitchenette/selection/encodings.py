@@ -162,25 +162,29 @@ def decide_with_encoding(
 ) -> tuple[Decision, Encoding | None]:
     """Choose a map as `decide` does, and an encoding of the columns; None leaves them as they are.
 
-    A learned metric finds the order of categories by itself, so that an encoding with which simple
-    candidates are better must also be better after a search of its own.
+    A learned metric finds the order of categories by itself. So an encoding with which simple
+    candidates are better gets a search of its own, if they are about as good as what was chosen
+    without it, and must also be better after that.
     """
     plain = decide(pilot, sizes, kernel, scales, n_components, seed)
     if kernel is not None or scales != "auto":
         return plain, None
-    encoding = promising_encoding(pilot, sizes.n_final, seed)
-    if encoding is None:
+    promising = promising_encoding(pilot, sizes.n_final, seed)
+    if promising is None:
+        return plain, None
+    encoding, simple = promising
+    assert plain.trial is not None
+    if plain.trial.beats(simple, SEARCH.encoding_caution, tolerance=np.inf):
         return plain, None
     encoded = decide(encoding.applied(pilot), sizes, kernel, scales, n_components, seed)
-    assert plain.trial is not None
     assert encoded.trial is not None
     if is_clearly_better(encoded.trial, plain.trial):
         return encoded, encoding
     return plain, None
 
 
-def promising_encoding(pilot: Pilot, n_components: int, seed: int) -> Encoding | None:
-    """An encoding with which simple candidates are better by more than chance, or None.
+def promising_encoding(pilot: Pilot, n_components: int, seed: int) -> tuple[Encoding, Trial] | None:
+    """An encoding with which simple candidates are better by more than chance, and the best of them.
 
     Numbers and categories are changed one after the other, as long as that helps.
     """
@@ -201,7 +205,7 @@ def promising_encoding(pilot: Pilot, n_components: int, seed: int) -> Encoding |
         if not is_clearly_better(other[1], best[1]):
             break
         best = other
-    return None if best[0].is_plain else best[0]
+    return None if best[0].is_plain else best
 
 
 def encoded_importances(
