@@ -151,8 +151,8 @@ class AutoMap(RowMap):
     length scale is as large, for a target that is nearly linear. Sparse rows of more than 256
     columns have no such ranges.
 
-    Columns of up to 16 different whole numbers may be codes of categories, and categories may have an
-    order. On at least 500 rows, such numbers are also tried as categories, and indicators of
+    Columns of up to 16 different whole numbers may be codes of categories, and categories may have
+    an order. On at least 500 rows, such numbers are also tried as categories, and indicators of
     categories (columns side by side, of which exactly one is one in every row) as the number of the
     one among them. This is taken if it is better by a standard error, with no more wrong classes,
     for a few simple candidates and after a search of its own. It needs the automatic kernel and

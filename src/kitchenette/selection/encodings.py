@@ -184,7 +184,7 @@ def decide_with_encoding(
 
 
 def promising_encoding(pilot: Pilot, n_components: int, seed: int) -> tuple[Encoding, Trial] | None:
-    """An encoding with which simple candidates are better by more than chance, and the best of them.
+    """An encoding with which simple candidates are better, by more than chance, and the best one.
 
     Numbers and categories are changed one after the other, as long as that helps.
     """
