@@ -422,6 +422,8 @@ class Decision:
         The spread of the prepared columns.
     importances : ndarray of shape (n_columns,) or None
         The root mean square derivative times the spread of each column, with a sum of one.
+    trial : Trial or None
+        How the candidate fared; None if there are too few rows to compare.
     """
 
     candidate: Candidate
@@ -429,6 +431,7 @@ class Decision:
     choice: Choice
     spreads: Array | None
     importances: Array | None
+    trial: Trial | None = None
 
 
 @dataclass(frozen=True)
@@ -460,7 +463,7 @@ def decide(
         tried.candidate, tried.trial, tried.entry["n_components"], seed, pilot.precision
     )
     choice = made_choice(search.table, tried.entry, pilot.n_observations, n_components)
-    return Decision(tried.candidate, n_components, choice, spreads, importances)
+    return Decision(tried.candidate, n_components, choice, spreads, importances, tried.trial)
 
 
 def _undecided(
@@ -488,12 +491,13 @@ def _enough(search: Search, candidate: Candidate, plan: Plan, seed: int) -> int:
     the features that are as good as that noise grow with their root (Rudi and Rosasco,
     Generalization properties of learning with random features, NeurIPS 2017).
     """
-    pilot, size, most = search.pilot, plan.effort.fewest, plan.n_components
-    sizes = [size]
-    while 2 * sizes[-1] <= min(most, SEARCH.curve_size, pilot.n_observations):
+    pilot, fewest, most = search.pilot, plan.effort.fewest, plan.n_components
+    sizes = [min(fewest, SEARCH.curve_size // 2)]
+    while 2 * sizes[-1] <= min(SEARCH.curve_size, pilot.n_observations):
         sizes.append(2 * sizes[-1])
-    if len(sizes) == 1 or (isinstance(candidate, FourierCandidate) and candidate.is_linear):
-        return size
+    is_linear = isinstance(candidate, FourierCandidate) and candidate.is_linear
+    if len(sizes) == 1 or is_linear or fewest == most:
+        return fewest
     trials = pilot.curve(candidate, sizes, seed)
     for n, trial in zip(sizes, trials, strict=True):
         search.note(candidate, n, trial)
@@ -501,7 +505,7 @@ def _enough(search: Search, candidate: Candidate, plan: Plan, seed: int) -> int:
         if fewer.loss <= (1 + SEARCH.flat) * more.loss:
             most = min(most, int(n * np.sqrt(plan.n_observations / pilot.n_observations)))
             break
-    return max(n for n in SEARCH.automatic_sizes if n <= max(size, most))
+    return max(n for n in SEARCH.automatic_sizes if n <= max(fewest, most))
 
 
 def _importances(
