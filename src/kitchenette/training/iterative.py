@@ -85,7 +85,7 @@ def _of_the_better_loss(
         squared = replace(squared, given_solution=model)
         if held_out is None:
             return squared
-        guess = max(model.alpha, held_out.path.best("evidence").alpha)
+        guess = max(model.alpha, held_out.favored)
     else:
         squared, result = _in_passes(problem, prepared, rows, "squared")
         if result.interrupted or not result.validation_index.size:
