@@ -422,6 +422,8 @@ class Decision:
         The spread of the prepared columns.
     importances : ndarray of shape (n_columns,) or None
         The root mean square derivative times the spread of each column, with a sum of one.
+    trial : Trial or None
+        How the candidate fared; None if there are too few rows to compare.
     """
 
     candidate: Candidate
@@ -429,6 +431,7 @@ class Decision:
     choice: Choice
     spreads: Array | None
     importances: Array | None
+    trial: Trial | None = None
 
 
 def decide(
@@ -457,7 +460,7 @@ def decide(
         tried.candidate, tried.trial, tried.entry["n_components"], seed, pilot.precision
     )
     choice = made_choice(search.table, tried.entry, pilot.n_observations, n_components)
-    return Decision(tried.candidate, n_components, choice, spreads, importances)
+    return Decision(tried.candidate, n_components, choice, spreads, importances, tried.trial)
 
 
 def _undecided(

@@ -72,6 +72,19 @@ class SearchSettings:
     placeholder_gap: float = 0.5
     placeholder_margin: float = 0.05  # so that it is next to the others, but none of them
 
+    # ------------------------------------------------------------ encodings
+    # Columns of more whole numbers are quantities, of which indicators would have few rows each.
+    most_codes: int = 16
+    # Rarer numbers get no indicator of their own, as rare categories of tables.
+    code_rows: int = 3
+    # In standard errors, of losses and of wrong classes.
+    encoding_caution: float = 1.0
+    # Kernels, scales and widths: the Gaussian kernel of indicators is a product over the columns.
+    encoding_starts: tuple[tuple[str, str, tuple[float, ...]], ...] = (
+        ("Gaussian", "common", (1.0, 2.5)),
+        ("Matern 3/2", "columns", (1.0,)),
+    )
+
     # ------------------------------------------------------------ screening of columns
     # Tables of two columns with 64 cells see two periods of a wave in each of them.
     screening_bins: int = 8
