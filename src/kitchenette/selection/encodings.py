@@ -26,8 +26,8 @@ from kitchenette.selection.candidates import KERNELS, FourierCandidate, weighted
 from kitchenette.selection.columns import column_scales
 from kitchenette.selection.importance import importances
 from kitchenette.selection.pilot import Pilot, Trial, first_best
-from kitchenette.selection.search import Decision, Search, decide
-from kitchenette.selection.settings import SEARCH, Sizes
+from kitchenette.selection.search import Decision, Plan, Search, decide
+from kitchenette.selection.settings import SEARCH
 
 Array = NDArray[np.float64]
 
@@ -153,12 +153,7 @@ def indicator_blocks(rows: NDArray[Any]) -> tuple[NDArray[np.int64], ...]:
 
 
 def decide_with_encoding(
-    pilot: Pilot,
-    sizes: Sizes,
-    kernel: ShiftInvariantKernel | None,
-    scales: str,
-    n_components: int | None,
-    seed: int,
+    pilot: Pilot, plan: Plan, kernel: ShiftInvariantKernel | None, scales: str, seed: int
 ) -> tuple[Decision, Encoding | None]:
     """Choose a map as `decide` does, and an encoding of the columns; None leaves them as they are.
 
@@ -166,24 +161,24 @@ def decide_with_encoding(
     candidates are better gets a search of its own, if they are about as good as what was chosen
     without it, and must also be better after that.
     """
-    plain = decide(pilot, sizes, kernel, scales, n_components, seed)
+    plain = decide(pilot, plan, kernel, scales, seed)
     if kernel is not None or scales != "auto":
         return plain, None
-    promising = promising_encoding(pilot, sizes.n_final, seed)
+    promising = promising_encoding(pilot, plan, seed)
     if promising is None:
         return plain, None
     encoding, simple = promising
     assert plain.trial is not None
     if plain.trial.beats(simple, SEARCH.encoding_caution, tolerance=np.inf):
         return plain, None
-    encoded = decide(encoding.applied(pilot), sizes, kernel, scales, n_components, seed)
+    encoded = decide(encoding.applied(pilot), plan, kernel, scales, seed)
     assert encoded.trial is not None
     if is_clearly_better(encoded.trial, plain.trial):
         return encoded, encoding
     return plain, None
 
 
-def promising_encoding(pilot: Pilot, n_components: int, seed: int) -> tuple[Encoding, Trial] | None:
+def promising_encoding(pilot: Pilot, plan: Plan, seed: int) -> tuple[Encoding, Trial] | None:
     """An encoding with which simple candidates are better, by more than chance, and the best one.
 
     Numbers and categories are changed one after the other, as long as that helps.
@@ -191,8 +186,10 @@ def promising_encoding(pilot: Pilot, n_components: int, seed: int) -> tuple[Enco
     if sp.issparse(pilot.rows) or pilot.n_observations < SEARCH.few_rows:
         return None
 
+    sizes = plan.sizes._replace(n_screening=plan.sizes.n_final)
+
     def simple(one: Encoding) -> tuple[Encoding, Trial]:
-        search = Search(one.applied(pilot), seed, n_components, n_components)
+        search = Search(one.applied(pilot), seed, sizes, plan.effort)
         return one, search.best_of(_simple_candidates(search.pilot.rows)).trial
 
     plain = encoding_of(pilot.rows)
