@@ -398,6 +398,14 @@ class LeastSquares:
         owner._hold(statistics)
         return owner
 
+    @classmethod
+    def of_rows(cls, Z: NDArray[Any], Y: Array, weights: Array | None) -> Self:
+        """The statistics of rows in the types and shapes of the native core, without checks."""
+        statistics = _core.Statistics(Z.shape[1], Y.shape[1], float32_gram=False)
+        with one_blas_thread():
+            statistics.update(Z, Y, weights, remove=False, blas=BLAS)
+        return cls._of(statistics)
+
     def unchanged(self) -> AbstractContextManager[Any]:
         """A context in which no other thread changes the statistics.
 

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from kitchenette.data.observations import divided, folds
 from kitchenette.learning.least_squares import LeastSquares
-from kitchenette.learning.partial import StatisticsBuilder
 from kitchenette.learning.penalty import PenaltyPath
 from kitchenette.maps.fourier import FourierSpecification
 from kitchenette.selection.candidates import Candidate
@@ -170,9 +169,7 @@ class Pilot:
 
     def _statistics(self, Z: NDArray[Any], fold: Fold) -> LeastSquares:
         Y = self.targets.columns[fold.kept]
-        builder = StatisticsBuilder(Z.shape[1], Y.shape[1], len(Y), Z.dtype, "float64")
-        builder.add(Z[fold.kept], Y, fold.kept_weights)
-        return builder.finish()
+        return LeastSquares.of_rows(Z[fold.kept], Y, fold.kept_weights)
 
     def _best(self, Z: NDArray[Any], fitted: list[LeastSquares]) -> Trial:
         """The trial with the best penalty, which is searched from that of the last trial on."""
