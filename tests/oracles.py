@@ -8,6 +8,7 @@ import numpy as np
 from scipy import special
 from scipy.linalg import hadamard
 
+from kitchenette.sketching.count_sketch import real_spectrum
 from kitchenette.sketching.products import PANEL
 
 # ---------------------------------------------------------------- structured matrices
@@ -106,6 +107,41 @@ def tensor_sketch(X: np.ndarray, buckets: np.ndarray, signs: np.ndarray, D: int)
         H = sum(h[i] for h, i in zip(buckets, columns, strict=True)) % D
         S = np.prod([s[i] for s, i in zip(signs, columns, strict=True)])
         out[:, H] += S * np.prod(X[:, columns], axis=1)
+    return out
+
+
+def sketch_tree(X: np.ndarray, tree, D: int) -> np.ndarray:
+    """Count sketches of the two inputs of each node, convolved; the last one has D buckets.
+
+    Between nodes a sketch of W numbers is transformed by an orthogonal matrix: the real Fourier
+    transform in the order of the core.
+    """
+    W = 1
+    while W < D:
+        W *= 2
+    if len(tree) == 1:
+        return count_sketch(X, tree[0], D)
+    positions, scales = real_spectrum(W, "float64")
+    order = np.zeros((W, W))
+    order[positions, np.arange(W)] = np.sign(scales)
+    done: list[np.ndarray] = []
+    for left, right in zip(tree[::2], tree[1::2], strict=True):
+        size = D if len(done) == len(tree) // 2 - 1 else W
+        a, b = (count_sketch(X if h.child < 0 else done[h.child], h, size) for h in (left, right))
+        convolved = np.zeros_like(a)
+        for i in range(size):
+            convolved += a[:, [i]] * np.roll(b, i, axis=1)
+        done.append(
+            convolved if size == D and len(done) == len(tree) // 2 - 1
+            else convolved @ real_fourier_matrix(W).T @ order.T
+        )
+    return done[-1]
+
+
+def count_sketch(X: np.ndarray, hashes, D: int) -> np.ndarray:
+    """The sums of signed columns of each bucket."""
+    out = np.zeros((X.shape[0], D))
+    np.add.at(out.T, hashes.buckets, (X * hashes.signs).T)
     return out
 
 

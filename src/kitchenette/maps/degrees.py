@@ -207,6 +207,43 @@ def optimal_counts(
     return counts, expected
 
 
+def least_error_counts(
+    terms: Array,
+    moments: Moments,
+    n_features: int,
+    *,
+    constant: int | None = None,
+    exact_at: dict[int, int] | None = None,
+) -> tuple[NDArray[np.int64], Array]:
+    """The numbers of features of the degrees up to one, and their expectations.
+
+    They minimize the mean squared error: the variance, as in `optimal_counts`, and the squared
+    sum of the terms that have no features. ``constant`` is the index of the term of degree 0, if
+    any: it gets one feature. The length of the result is the number of terms that are kept.
+    """
+    spreads = terms * np.sqrt(moments.variance)
+    best: tuple[float, NDArray[np.int64]] | None = None
+    for n_kept in range(1, terms.size + 1):
+        kept, dropped = np.arange(n_kept), slice(n_kept, None)
+        others = kept[kept != constant]
+        left = n_features - (n_kept - others.size)
+        if others.size > left or (others.size == 0 and n_kept < min(terms.size, n_features)):
+            continue
+        bias = terms[dropped] @ moments.mean_products[dropped, dropped] @ terms[dropped]
+        if others.size == 0:
+            candidates = [(0.0, np.array([left + 1]))]
+        else:
+            candidates = [
+                (cost, np.insert(counts, constant, 1) if n_kept > others.size else counts)
+                for cost, counts in _candidates(spreads, others, left, exact_at or {})
+            ]
+        for variance, counts in candidates:
+            if best is None or variance + bias < best[0]:
+                best = variance + bias, counts
+    assert best is not None
+    return best[1], best[1].astype(np.float64)
+
+
 def _candidates(
     spreads: Array, fixed: NDArray[np.intp], total: int, exact_at: dict[int, int]
 ) -> Iterator[tuple[float, NDArray[np.int64]]]:

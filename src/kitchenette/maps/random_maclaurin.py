@@ -22,6 +22,7 @@ from kitchenette.kernels import (
 )
 from kitchenette.maps.base import RowMap
 from kitchenette.maps.compositions import (
+    complex_moments,
     degree_moments,
     innermost,
     largest_innermost,
@@ -34,6 +35,7 @@ from kitchenette.maps.degrees import (
     cut_series,
     draw_degrees,
     geometric_probabilities,
+    least_error_counts,
     optimal_counts,
     rows_of_pairs,
 )
@@ -50,8 +52,10 @@ from kitchenette.sketching.dense import PANEL
 from kitchenette.sketching.gaussian_products import GaussianProducts
 from kitchenette.sketching.operators import Operator, affine
 from kitchenette.sketching.products import (
+    draw_complex_products,
     draw_hadamard_products,
     draw_rademacher_products,
+    pair_order,
 )
 from kitchenette.sketching.random import Stream
 from kitchenette.sketching.specification import PROBES, Cost, Specification
@@ -61,7 +65,9 @@ DRAW: dict[str, Any] = {
     "hadamard": draw_hadamard_products,
     "rademacher": draw_rademacher_products,
     "gaussian": GaussianProducts,
+    "complex": draw_complex_products,
 }
+DEGREES = ("optimal", "least_error", "geometric")
 PILOT_COLUMNS = 1024  # columns that estimate the second moment of a user's inner map
 
 
@@ -151,6 +157,8 @@ class MaclaurinSpecification(SeriesSpecification):
             assert self.expected is not None
             picks = np.repeat(np.arange(series.degrees.size), self.counts)[::-1]
             weights = np.sqrt(series.terms / self.expected)
+        if self.projection == "complex":
+            picks = picks[pair_order(series.degrees[picks])[0]]
         return series.degrees[picks].astype(np.int32), weights[picks]
 
     def feature_degrees(self) -> NDArray[np.int32]:
@@ -185,9 +193,12 @@ class MaclaurinSpecification(SeriesSpecification):
             return Cost(
                 n_bytes + 24 * words, n_operations + (30 + 24 * PROBES) * words + 6e4 * panels
             )
-        # For each degree and factor, permutations of whole blocks are drawn.
+        # For each degree and factor, permutations of whole blocks are drawn; if features are
+        # paired, for pairs and single features.
         block, permutations = padded_block(d), float(present.sum())
         tile = whole_tiles(1, block)
+        if self.projection == "complex":
+            permutations, tile = 2 * permutations, 3 * tile
         return Cost(
             n_bytes + last * (8.0 * n + 32 * tile),
             n_operations
@@ -209,7 +220,7 @@ class MaclaurinSpecification(SeriesSpecification):
         self.check_series()
         series, n_random = self.random_part()
         check_room(self)
-        if self.degrees == "optimal":
+        if self.degrees != "geometric":
             self.check_counts(series, n_random)
         # The number of inner maps is checked when the operator is drawn.
         for inner in self.inner_maps:
@@ -398,8 +409,11 @@ class RandomMaclaurin(SeriesMap):
             h01=bool(self.h01),
         )
         check_room(chosen)
-        if self.degrees == "optimal":
+        if self.degrees != "geometric":
             counts, expected = self._best_counts(chosen, inner, rows_of_pairs(sample, seed))
+            present = chosen.random_part()[0].degrees
+            if 0 < counts.size < present.size:  # degrees without features
+                chosen = replace(chosen, last_degree=int(present[counts.size - 1]))
             chosen = replace(chosen, counts=counts, expected=expected)
         if inner is None:
             return chosen
@@ -409,7 +423,7 @@ class RandomMaclaurin(SeriesMap):
     def _best_counts(
         self, chosen: MaclaurinSpecification, inner: Kernel | None, rows: Any
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Counts per degree that minimize the variance on pairs of rows, and their expectations."""
+        """Counts per degree that minimize the variance, or the error, and their expectations."""
         series, n_features = chosen.random_part()
         if series.degrees.size == 0 or n_features == 0:
             return np.zeros(series.degrees.size, dtype=np.int64), np.ones(series.degrees.size)
@@ -418,9 +432,16 @@ class RandomMaclaurin(SeriesMap):
             means, second = pair_moments(inner, rows, self.base, gaussian)
         else:
             means, second = self._pilot_moments(inner, rows, chosen.seed)
+        paired = None
+        if self.projection == "complex":
+            # The second moment for signs is |x|^2 |y|^2 + 2 (<x, y>^2 - the common part).
+            norms = np.outer(np.diag(means), np.diag(means))
+            common = means**2 - (second - norms) / 2
+            scale = series.largest**2
+            paired = complex_moments(means / series.largest, norms / scale, common / scale)
         with np.errstate(over="ignore", invalid="ignore"):
             moments = degree_moments(
-                series.degrees, means / series.largest, second / series.largest**2
+                series.degrees, means / series.largest, second / series.largest**2, paired
             )
         if not np.isfinite(series.terms * moments.second_moment).all():
             raise ValueError(
@@ -428,11 +449,16 @@ class RandomMaclaurin(SeriesMap):
                 "no number of them would do. Use a kernel of a lower degree, or shorter rows."
             )
         exact_at = {}
-        if inner is None and self.projection == "hadamard":
+        if inner is None and self.projection in ("hadamard", "complex"):
             # The features of degree one of a whole block are an orthogonal transform of the row,
             # which preserves inner products exactly.
             block = padded_block(rows.shape[1])
             exact_at = {int(term): block for term in np.flatnonzero(series.degrees == 1)}
+        if self.degrees == "least_error":
+            constant = 0 if series.degrees[0] == 0 else None
+            return least_error_counts(
+                series.terms, moments, n_features, constant=constant, exact_at=exact_at
+            )
         return optimal_counts(series.terms, moments, n_features, chosen.seed, exact_at=exact_at)
 
     # ------------------------------------------------------------ maps inside a composition
@@ -492,11 +518,16 @@ class RandomMaclaurin(SeriesMap):
 def check_options(kernel: Kernel, h01: Any, projection: Any, degrees: Any, base: Any) -> None:
     """Refuse invalid options."""
     check_choice("projection", projection, tuple(DRAW))
-    check_choice("degrees", degrees, ("optimal", "geometric"))
+    check_choice("degrees", degrees, DEGREES)
     if not isinstance(h01, bool | np.bool_):
         raise ValueError(f"h01 must be True or False; got {h01!r}.")
     if not isinstance(base, numbers.Real) or not 1 < float(base) < np.inf:
         raise ValueError(f"base must be a number greater than 1; got {base!r}.")
+    if projection == "complex" and isinstance(kernel, Composition):
+        raise ValueError(
+            "projection='complex' needs a dot-product kernel, because every column inside a "
+            f"composition must be an estimate by itself; got {kernel!r}."
+        )
     if h01 and isinstance(kernel, Composition):
         raise ValueError(
             f"h01 needs a dot-product kernel, whose degree 1 is the row itself; got {kernel!r}."
@@ -541,9 +572,9 @@ def check_inner_map(inner_map: Any, kernel: Kernel) -> None:
         elif inner_map.features == "sincos":
             advice = "Use features='offset'"
     if isinstance(inner_map, RandomMaclaurin) and (
-        inner_map.degrees != "geometric" or inner_map.h01
+        inner_map.degrees != "geometric" or inner_map.h01 or inner_map.projection == "complex"
     ):
-        advice = "Use degrees='geometric' without h01"
+        advice = "Use degrees='geometric' without h01, and another projection"
     if isinstance(inner_map, TensorSketch) and (
         inner_map.n_sketches != 1 or not isinstance(kernel.inner, Polynomial)
     ):

@@ -32,7 +32,13 @@ from kitchenette.sketching.count_sketch import (
 )
 from kitchenette.sketching.operators import Operator, affine
 from kitchenette.sketching.random import Stream
+from kitchenette.sketching.sketch_tree import (
+    draw_tree,
+    tree_moments,
+    tree_of_sketches,
+)
 from kitchenette.sketching.specification import PROBES, Cost
+from kitchenette.sketching.structured import padded_block
 
 OUTPUTS = ("time", "frequency")
 
@@ -61,6 +67,7 @@ class TensorSketchSpecification(SeriesSpecification):
 
     output: str = "time"  # the parameters of `TensorSketch`
     n_sketches: int = 1
+    tree: bool = False
 
     @property
     def function(self) -> DotProductKernel:
@@ -91,14 +98,31 @@ class TensorSketchSpecification(SeriesSpecification):
         return whole
 
     def _drawn(self, sketch: Sketch, dtype: np.dtype[Any]) -> Operator:
-        buckets, signs = hash_functions(sketch)
+        frequency = self.output == "frequency"
+        if self.tree:
+            tree = draw_tree(sketch.degree, sketch.column_scales.size, sketch.size, sketch.seed)
+            return tree_of_sketches(
+                tree, sketch.column_scales, sketch.size, self.n_columns, dtype, frequency=frequency
+            )
+        buckets, signs = self.hash_functions(sketch)
         return tensor_power_sketch(
             buckets,
             signs * sketch.column_scales,
             sketch.size,
             self.n_columns,
             dtype,
-            frequency=self.output == "frequency",
+            frequency=frequency,
+        )
+
+    def hash_functions(self, sketch: Sketch) -> tuple[Any, Any]:
+        """The buckets and the signs: of shape (degree, n_inputs), or lists for the nodes of a tree."""
+        n_inputs = sketch.column_scales.size
+        if self.tree:
+            tree = draw_tree(sketch.degree, n_inputs, sketch.size, sketch.seed)
+            return [hashes.buckets for hashes in tree], [hashes.signs for hashes in tree]
+        return (
+            draw_buckets(sketch.degree, n_inputs, sketch.size, sketch.seed),
+            draw_signs(sketch.degree, n_inputs, sketch.seed),
         )
 
     # ------------------------------------------------------------ degrees and sizes
@@ -157,11 +181,24 @@ class TensorSketchSpecification(SeriesSpecification):
     def _cost_of_one(self, degree: int, size: int) -> tuple[int, int]:
         """Bytes and operations for one sketch: hash functions, tables and the fingerprint."""
         inputs = degree * (self.n_columns + 1)
+        if self.tree:
+            return self._cost_of_tree(degree, size, inputs)
         length, with_chirps = transform_plan(size, degree, self.output == "frequency")
         transforms = (degree + 1) * (3 if with_chirps else 1) * length * length.bit_length()
         return (
             64 * inputs + 128 * (length + size) + 10_000,
             30 * inputs + 100 * (length + size) + PROBES * (2 * inputs + 2 * transforms) + 300_000,
+        )
+
+    def _cost_of_tree(self, degree: int, size: int, inputs: int) -> tuple[int, int]:
+        length, with_chirps = transform_plan(size, 2, self.output == "frequency")
+        width = padded_block(size)
+        slots = inputs + 2 * degree * (width + size)
+        transforms = 2 * degree * width * width.bit_length()
+        transforms += 3 * (3 if with_chirps else 1) * length * length.bit_length()
+        return (
+            64 * slots + 128 * (length + width) + 10_000,
+            100 * slots + 100 * (length + width) + PROBES * (2 * slots + 2 * transforms) + 300_000,
         )
 
     def probe_scale(self) -> Any:
@@ -172,7 +209,7 @@ class TensorSketchSpecification(SeriesSpecification):
     def check(self) -> None:
         super().check()
         check_supported("TensorSketch", self.kernel)
-        check_options(self.n_components, self.output, self.n_sketches)
+        check_options(self.n_components, self.output, self.n_sketches, self.tree)
         if isinstance(self.kernel, Polynomial):
             if self.last_degree != self.kernel.degree:
                 raise ValueError("last_degree must be the degree of the kernel.")
@@ -305,17 +342,19 @@ class TensorSketch(SeriesMap):
         *,
         output: str = "time",
         n_sketches: int = 1,
+        tree: bool = False,
         random_state: Any = None,
     ):
         self.kernel = kernel
         self.n_components = n_components
         self.output = output
         self.n_sketches = n_sketches
+        self.tree = tree
         self.random_state = random_state
 
     def check_parameters(self) -> None:
         super().check_parameters()
-        check_options(self.n_components, self.output, self.n_sketches)
+        check_options(self.n_components, self.output, self.n_sketches, self.tree)
         check_supported("TensorSketch", self.kernel)
         if isinstance(self.kernel, Polynomial):
             check_room(self.n_components, self.n_sketches)
@@ -331,7 +370,8 @@ class TensorSketch(SeriesMap):
         return self._hash_functions(1)
 
     def _hash_functions(self, which: int) -> Any:
-        found = [hash_functions(sketch)[which] for sketch in self.fitted().sketches()]
+        specification = self.fitted()
+        found = [specification.hash_functions(sketch)[which] for sketch in specification.sketches()]
         return found[0] if len(found) == 1 else found
 
     @property
@@ -350,7 +390,12 @@ class TensorSketch(SeriesMap):
         self, sample: Any, seed: int, sample_weight: Any = None, observed: Any = None
     ) -> TensorSketchSpecification:
         kernel = self.resolved_kernel(sample, sample_weight)
-        options = {"kernel": kernel, "output": self.output, "n_sketches": int(self.n_sketches)}
+        options = {
+            "kernel": kernel,
+            "output": self.output,
+            "n_sketches": int(self.n_sketches),
+            "tree": bool(self.tree),
+        }
         if isinstance(kernel, Polynomial):
             last = int(kernel.degree)
             return self.specified(sample, seed, last_degree=last, largest=1.0, **options)
@@ -362,8 +407,15 @@ class TensorSketch(SeriesMap):
         check_range(kernel, series, sample.dtype)
         rows = rows_of_pairs(sample, seed)
         gaussian = isinstance(kernel, Gaussian)
-        moments = _moments(series.degrees, rows, scale, series.largest, gaussian)
-        counts, expected = optimal_counts(series.terms, moments, int(self.n_components), seed)
+        size = int(self.n_components) if self.tree else None
+        moments = _moments(series.degrees, rows, scale, series.largest, gaussian, size)
+        exact_at = {}
+        if self.tree and self.n_sketches == 1:
+            # One bucket for each column makes the sketch of degree one exact.
+            exact_at = {int(term): sample.shape[1] for term in np.flatnonzero(series.degrees == 1)}
+        counts, expected = optimal_counts(
+            series.terms, moments, int(self.n_components), seed, exact_at=exact_at
+        )
         return self.specified(
             sample,
             seed,
@@ -373,15 +425,6 @@ class TensorSketch(SeriesMap):
             expected=expected,
             **options,
         )
-
-
-def hash_functions(sketch: Sketch) -> tuple[NDArray[np.int32], NDArray[np.int8]]:
-    """The buckets and the signs of all inputs, shape (degree, n_inputs) each."""
-    n_inputs = sketch.column_scales.size
-    return (
-        draw_buckets(sketch.degree, n_inputs, sketch.size, sketch.seed),
-        draw_signs(sketch.degree, n_inputs, sketch.seed),
-    )
 
 
 def _largest(rows: Any, column_scales: NDArray[np.float64]) -> float:
@@ -399,8 +442,10 @@ def function_of(kernel: Kernel) -> DotProductKernel:
     return kernel
 
 
-def check_options(n_components: Any, output: Any, n_sketches: Any) -> None:
+def check_options(n_components: Any, output: Any, n_sketches: Any, tree: Any) -> None:
     """Refuse invalid options."""
+    if not isinstance(tree, bool | np.bool_):
+        raise ValueError(f"tree must be True or False; got {tree!r}.")
     check_choice("output", output, OUTPUTS)
     check_count("n_sketches", n_sketches)
     if n_components >= 2**31:
@@ -418,11 +463,17 @@ def check_room(n_components: int, n_sketches: int) -> None:
 
 
 def _moments(
-    degrees: NDArray[np.int64], rows: Any, scale: Any, largest: float, gaussian: bool
+    degrees: NDArray[np.int64],
+    rows: Any,
+    scale: Any,
+    largest: float,
+    gaussian: bool,
+    tree_size: int | None,
 ) -> Moments:
     """Moments of a sketch with one bucket at all pairs of rows scaled to norms of at most one.
 
-    The variance is the term of order 1 / D only.
+    The variance is the term of order 1 / D only. That of a tree is D times the variance for the
+    number ``tree_size`` of all features.
     """
     rows = rows.astype(np.float64)
     rows = sp.csr_array(rows.multiply(1 / scale)) if sp.issparse(rows) else rows / scale
@@ -432,12 +483,20 @@ def _moments(
     norms = np.diag(dots)
     factors = np.exp(-0.5 * (norms[:, None] + norms)) if gaussian else np.ones_like(dots)
     dots, common = dots / largest, common / largest**2
-    a, b = dots**2, np.outer(norms, norms) / largest**2 - common
+    products = np.outer(norms, norms) / largest**2
+    a, b = dots**2, products - common
     c = a - common
+
+    def variance(n: int) -> Any:
+        if tree_size is None or n == 0:
+            return (a + b) ** n + (a + c) ** n - 2 * a**n
+        if n == 1:  # also of fewer features than columns
+            return b + c
+        moments = tree_moments(n, tree_size, rows.shape[1], dots, products, common)
+        return tree_size * (moments.dot - a**n)
+
     means = np.stack([(factors * dots**n).ravel() for n in degrees])
-    variances = [
-        np.mean(factors**2 * ((a + b) ** n + (a + c) ** n - 2 * a**n)) for n in degrees.tolist()
-    ]
+    variances = [np.mean(factors**2 * variance(n)) for n in degrees.tolist()]
     return moments_of(means, np.maximum(variances, 0.0) + np.mean(means**2, axis=1))
 
 
