@@ -132,7 +132,8 @@ def sketch_tree(X: np.ndarray, tree, D: int) -> np.ndarray:
         for i in range(size):
             convolved += a[:, [i]] * np.roll(b, i, axis=1)
         done.append(
-            convolved if size == D and len(done) == len(tree) // 2 - 1
+            convolved
+            if size == D and len(done) == len(tree) // 2 - 1
             else convolved @ real_fourier_matrix(W).T @ order.T
         )
     return done[-1]
@@ -201,3 +202,27 @@ def factor_signs(products, j: int) -> np.ndarray:
             parity = np.bitwise_count((row - start) & columns) & 1
             signs[feature] = products.signs[j][start + columns] * (1 - 2 * parity.astype(np.int8))
     return signs
+
+
+def complex_products(X: np.ndarray, products, weights: np.ndarray) -> np.ndarray:
+    """Parts of products with roots of unity, pair by pair, and then products of signs."""
+    columns = np.arange(products.n_columns)
+    X = products.input_scale * X.astype(float)
+    out = np.empty((X.shape[0], weights.size))
+    for pair in range(products.n_pairs):
+        z = np.ones(X.shape[0], dtype=complex)
+        for j in range(products.degrees[2 * pair]):
+            row = products.indices[j, pair]
+            start = row // products.block * products.block
+            parity = np.bitwise_count((row - start) & columns) & 1
+            root = products.signs[2 * j] + 1j * products.signs[2 * j + 1]
+            z *= X @ (root[start + columns] * (1 - 2.0 * parity))
+        # The mean of z(x) times the conjugate of z(y) counts twice.
+        z *= np.sqrt(2) * weights[2 * pair]
+        out[:, 2 * pair], out[:, 2 * pair + 1] = z.real, z.imag
+    for k, feature in enumerate(range(2 * products.n_pairs, weights.size)):
+        z = np.full(X.shape[0], weights[feature])
+        for j in range(products.degrees[feature]):
+            z *= X @ factor_signs(products.real, j)[k].astype(float)
+        out[:, feature] = z
+    return out

@@ -470,12 +470,19 @@ MAPS = {
         CLOSE,
     ),
     "maclaurin": (
-        lambda s: RandomMaclaurin(Polynomial(2), 64, projection="rademacher", random_state=s),
+        lambda s: RandomMaclaurin(
+            Polynomial(2), 64, projection="rademacher", degrees="optimal", random_state=s
+        ),
         LEANING,
     ),
     "maclaurin h01": (
         lambda s: RandomMaclaurin(
-            Polynomial(3, coef0=2.0), 64, h01=True, projection="rademacher", random_state=s
+            Polynomial(3, coef0=2.0),
+            64,
+            h01=True,
+            projection="rademacher",
+            degrees="optimal",
+            random_state=s,
         ),
         LEANING,
     ),
@@ -526,9 +533,8 @@ def test_exact_features_have_no_variance_and_sparse_rows_that_of_dense_ones():
     [
         (Fastfood(Gaussian(1.0), 8), "No exact variance is known for Fastfood"),
         (RandomKitchenSinks(Gaussian(1.0), 8, frequencies="quasi"), "these frequencies"),
-        (RandomMaclaurin(Polynomial(2), 8), "hadamard"),
-        (RandomMaclaurin(Composition(Polynomial(2), Gaussian(1.0)), 8), "Composition"),
-        (RandomMaclaurin(Polynomial(9), 5, projection="rademacher"), "share"),
+        (RandomMaclaurin(Composition(Polynomial(2), Gaussian(1.0)), 64), "are not independent"),
+        (RandomMaclaurin(Polynomial(9), 5, projection="rademacher", degrees="optimal"), "share"),
         (SRHT(100), "up to 8 components"),
     ],
     ids=str,

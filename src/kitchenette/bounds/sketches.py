@@ -134,7 +134,7 @@ class SketchesMeanError(PairBound):
 
 @dataclass(frozen=True)
 class SketchTreeRelativeError(PairBound):
-    """The relative error of ``TensorSketch(tree=True)``, by its variance and Chebyshev's inequality.
+    """The relative error of ``TensorSketch(tree=True)``, by Chebyshev's inequality.
 
     Parameters
     ----------

@@ -202,7 +202,7 @@ def _of_inner_columns(specification: Any, X: Any, Y: Any) -> tuple[Array, Array]
         return t, t**2
     inner = inner_maps[0]
     if isinstance(inner, KitchenSinksSpecification) and (
-        inner.features == "offset" and inner.frequencies == "independent"
+        inner.features == "offset" and inner.kind == "independent"
     ):
         return t, 1 + kernel(2 * X, 2 * Y) / 2
     if isinstance(inner, MaclaurinSpecification) and inner.degrees == "geometric":

@@ -102,7 +102,7 @@ def degree_moments(
 def complex_moments(dots: Any, norms: Any, common: Any) -> tuple[Any, Any]:
     """The means of |z|^2 and of z^2 for z = <c, x> times the conjugate of <c, y>.
 
-    c are random fourth roots of unity. ``dots`` are <x, y>, ``norms`` |x|^2 |y|^2 and ``common`` the
-    sum of x_i^2 y_i^2.
+    c are random fourth roots of unity. ``dots`` are <x, y>, ``norms`` |x|^2 |y|^2 and ``common``
+    the sum of x_i^2 y_i^2.
     """
     return norms + dots**2 - common, 2 * dots**2 - common

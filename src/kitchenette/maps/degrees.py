@@ -20,6 +20,10 @@ TOLERANCE = 1e-7  # the relative truncation error
 MOST_TERMS = 500  # a feature of degree n has a relative variance of up to 3^n
 TERMS_LOOKED_AT = 20 * MOST_TERMS  # the number of terms summed of an infinite series
 PAIR_ROWS = 256  # rows of a sample whose pairs estimate the variance of each degree
+# What the features of degree one may take of all to be exact. `python -m benchmarks.polynomial
+# --learning`: the error on test rows of degree 10 is 0.63 times that of optimal degrees, and 0.76
+# times without this rule.
+EXACT_SHARE = 0.5
 MOST_COEFFICIENTS = 10**7  # the longest finite series
 
 Array = NDArray[np.float64]
@@ -219,24 +223,36 @@ def least_error_counts(
 
     They minimize the mean squared error: the variance, as in `optimal_counts`, and the squared
     sum of the terms that have no features. ``constant`` is the index of the term of degree 0, if
-    any: it gets one feature. The length of the result is the number of terms that are kept.
+    any: it gets one feature. The terms of ``exact_at``, those of degree one, get what makes
+    them exact if that is at most EXACT_SHARE of the features. One degree above zero is kept at
+    least. The length of the result is the number of terms that are kept.
     """
     spreads = terms * np.sqrt(moments.variance)
     best: tuple[float, NDArray[np.int64]] | None = None
     for n_kept in range(1, terms.size + 1):
-        kept, dropped = np.arange(n_kept), slice(n_kept, None)
-        others = kept[kept != constant]
-        left = n_features - (n_kept - others.size)
-        if others.size > left or (others.size == 0 and n_kept < min(terms.size, n_features)):
-            continue
-        bias = terms[dropped] @ moments.mean_products[dropped, dropped] @ terms[dropped]
-        if others.size == 0:
-            candidates = [(0.0, np.array([left + 1]))]
+        bias = terms[n_kept:] @ moments.mean_products[n_kept:, n_kept:] @ terms[n_kept:]
+        counts = np.zeros(n_kept, dtype=np.int64)
+        if constant is not None and constant < n_kept:
+            counts[constant] = 1
+        for term, enough in (exact_at or {}).items():
+            others = n_kept - np.count_nonzero(counts) - 1
+            if term < n_kept and others and enough <= EXACT_SHARE * n_features:
+                counts[term] = enough
+        others = np.flatnonzero(counts == 0)
+        left = n_features - int(counts.sum())
+        if others.size > left:
+            break
+        if others.size == 0:  # the constant alone
+            if n_kept < min(terms.size, n_features):
+                continue
+            counts[0] = n_features
+            candidates = [(0.0, counts)]
         else:
-            candidates = [
-                (cost, np.insert(counts, constant, 1) if n_kept > others.size else counts)
-                for cost, counts in _candidates(spreads, others, left, exact_at or {})
-            ]
+            candidates = []
+            for variance, shares in _candidates(spreads, others, left, exact_at or {}):
+                counts = counts.copy()
+                counts[others] = shares
+                candidates.append((variance, counts))
         for variance, counts in candidates:
             if best is None or variance + bias < best[0]:
                 best = variance + bias, counts

@@ -23,7 +23,9 @@ from kitchenette.maps.degrees import (
 )
 from kitchenette.sketching.specification import Specification
 
-ACCEPTED_SHARE = 1000 * TOLERANCE  # the truncation error above which longer rows are warned of
+# The truncation error above which longer rows are warned of, unless that of the rows seen in `fit` is
+# half of it: then degrees were left out on purpose.
+ACCEPTED_SHARE = 1000 * TOLERANCE
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -109,7 +111,7 @@ class SeriesMap(KernelMap):
         if largest >= function.radius:
             cut_series(function, largest)  # raises the error for a series that diverges
         missing = missing_share(function, specification.last_degree, largest)
-        if missing > ACCEPTED_SHARE:
+        if missing > max(ACCEPTED_SHARE, 2 * self.truncation_):
             warnings.warn(
                 f"These rows are longer than those seen in fit: of the series of {function!r}, cut "
                 f"after degree {specification.last_degree}, a share of {missing:.1g} is missing "

@@ -246,6 +246,10 @@ class TensorSketch(SeriesMap):
         Average this many independent, shorter sketches instead of using one (Lemma 9 of the
         paper): the transforms are shorter; the variance is the same or larger, see Notes. Limited
         to the number of features of a sketch.
+    tree : bool, default=False
+        Sketch a power by a binary tree of sketches of degree two (Ahle et al.), whose error grows
+        linearly with the degree and not exponentially. It has less error for degrees of two and
+        more, in 1 to 2.5 times the time; for degrees of four and more by far.
     random_state : int, NumPy generator or None, default=None
         The seed. None draws one; see ``seed_``.
 
@@ -258,7 +262,8 @@ class TensorSketch(SeriesMap):
     buckets_ : ndarray of int32, shape (degree, n_inputs), or a list of them
         The hash functions: the bucket of each input in each count sketch. The inputs are the
         columns and, if ``coef0`` of a Polynomial is not zero, the constant. A list if there
-        are several sketches, in the order of their features.
+        are several sketches, in the order of their features. With ``tree`` a sketch has a
+        list of arrays, two for each node, children before parents.
     signs_ : ndarray of int8, shape (degree, n_inputs), or a list of them
         The sign of each input in each count sketch.
     degrees_ : ndarray of shape (n_components,)
@@ -308,17 +313,34 @@ class TensorSketch(SeriesMap):
     two maps. A Polynomial with a constant has less variance as a `Maclaurin` kernel: the error on
     the digits is 0.13 instead of 0.27 for degree 7, and 0.044 instead of 0.068 for degree 3.
 
+    With ``tree``, a node sketches the tensor product u (x) v of the sketches u and v of two
+    halves of the power, of W numbers each, the next power of two of D; both are permuted and
+    signed at random, and convolved. The row itself is hashed to different buckets, if there are
+    enough of them. For two rows let t_u = <u(x), u(y)>, n_u = |u(x)|^2 |u(y)|^2 and s_u the sum
+    of u_i(x)^2 u_i(y)^2, and b_u = n_u - s_u, c_u = t_u^2 - s_u. Only pairs of coordinates that
+    differ in both halves collide, so that the variance of a node for given halves is
+
+        [b_u b_v + c_u c_v] / (W - 1) + [b_u c_v + c_u b_v] / (W - 1)^2,
+
+    without the second term for odd W. For degree two this is exact. For higher degrees s_u = 0
+    gives an upper bound, which is too large by a share of about 1 / W, with the means of t_u^2
+    and n_u by the same recursion (`kitchenette.sketching.sketch_tree.tree_moments`): for equal
+    unit rows 2 (p - 1) / D up to terms of higher order in p / D, where one sketch without a
+    tree has (2^(p+1) - 2) / D. `kitchenette.bounds.SketchTreeRelativeError` has the number of
+    features for an error.
+
     Unlike with the other maps, the first features of a larger map are not those of a smaller one,
     because every feature depends on D.
 
     Cost: O(degree (n_stored + D log d) + D log D) per row and sketch, where n_stored is the number
     of stored entries of the row, and d that of the columns, if fewer than D: the transforms of the
-    factors skip levels in which most numbers would be zero. Memory: degree times n_inputs buckets
-    and signs.
+    factors skip levels in which most numbers would be zero. With ``tree`` O(degree (n_stored + D log
+    D)). Memory: degree times n_inputs buckets and signs, with ``tree`` 2 D for each degree more.
 
     References
     ----------
     Pham and Pagh, Fast and scalable polynomial kernels via explicit feature maps, KDD 2013.
+    Ahle et al., Oblivious sketching of high-degree polynomial kernels, SODA 2020.
 
     Examples
     --------

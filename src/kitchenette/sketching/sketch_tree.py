@@ -183,8 +183,10 @@ def tree_moments(
         )
         # Of two halves with unknown sums of squares, c f is at most the product of the norms.
         cf = c * f if degree == 2 else one.norms * other.norms
-        up = [np.maximum(part, 0) if degree == 2 else whole for part, whole in (
-            (c, one.norms), (f, other.norms))]
+        up = [
+            np.maximum(part, 0) if degree == 2 else whole
+            for part, whole in ((c, one.norms), (f, other.norms))
+        ]
         grown = (
             one.norms * other.norms
             + 2 * same_one * up[0] * other.norms
