@@ -111,10 +111,10 @@ def summed_up(n_features: int, n_blocks: int) -> tuple[float, Partial, float]:
 
 def in_one_process(n_features: int, n_blocks: int, results: Any) -> None:
     """To be run in a process of its own, whose native code has one thread."""
-    seconds, summary, merge = summed_up(n_features, n_blocks)
-    size = len(pickle.dumps(summary, protocol=5))
+    seconds, result, merge = summed_up(n_features, n_blocks)
+    size = len(pickle.dumps(result, protocol=5))
     start = perf_counter()
-    pickle.loads(pickle.dumps(summary, protocol=5))
+    pickle.loads(pickle.dumps(result, protocol=5))
     results.put((seconds, merge, size, perf_counter() - start))
 
 

@@ -109,12 +109,12 @@ def on_spark(n_features: int, n_blocks: int, n_tasks: int) -> list[Run]:
         spark, ready = session(n_tasks, folder), prepared(n_features)
         rows = frame_source(frame(spark, n_blocks, n_tasks), "features", "label", n_tasks=n_tasks)
         start = perf_counter()
-        summary = rows.reduced(PartialOf(ready.prepared))
+        result = rows.reduced(PartialOf(ready.prepared))
         seconds = perf_counter() - start
-        assert summary.n_rows == n_blocks * BLOCK_ROWS
+        assert result.n_rows == n_blocks * BLOCK_ROWS
         traffic, sample = rows.traffic[-1], 8 * SAMPLE_ROWS * (N_COLUMNS + 1)
         sent, bound = traffic.sent // n_tasks, 2.0 * traffic.result * traffic.depth + sample
-        found = [Run(title("Spark", n_tasks), n_features, summary.n_rows, seconds, sent, bound)]
+        found = [Run(title("Spark", n_tasks), n_features, result.n_rows, seconds, sent, bound)]
         if n_features <= MOST_OF_SPARK and n_tasks == 2:
             found.append(solver_of_spark(spark, ready.feature_map_, n_features, n_blocks, n_tasks))
         spark.stop()

@@ -1,4 +1,4 @@
-"""Passes over features as iterative learners make them, relative to the features alone.
+"""Passes over features as iterative solvers make them, relative to the features alone.
 
 python -m benchmarks.passes            # all sizes
 python -m benchmarks.passes --quick    # 16384 features and 10 targets only

@@ -6,10 +6,12 @@ python -m benchmarks.repeated --methods default,Fastfood,logistic,iterative --se
 python -m benchmarks.repeated --seeds 12 --sets "100 rows, bernoulli"  # means over random tables
 python -m benchmarks.repeated --out docs/results/repeated.json
 
-Scores (accuracy or R^2) on rows that were not learned, beside `HistGradientBoosting` without early
-stopping, LightGBM with its defaults if it is installed, a linear model of one-hot columns, and the
-trivial model. "validation" is the ``validation_score_`` of ours, and "z" its difference to the test
-score in standard errors of both. The columns of grids are given as numbers.
+Scores (accuracy or R^2) on rows that were not learned, beside gradient-boosted trees of the
+libraries that are installed, with the settings of `kitchenette.report.boosting` (their defaults
+without early stopping), a linear model of one-hot columns, and the trivial model. "validation" is
+the ``validation_score_`` of ours, and "z" its difference to the test score in standard errors of
+both. The columns of grids are given as numbers. Without ``--seeds`` the last lines are a table for
+the documents.
 """
 
 from __future__ import annotations
@@ -28,15 +30,16 @@ import pandas as pd  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.dummy import DummyClassifier, DummyRegressor
-from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 from kitchenette import Fastfood, KernelClassifier, KernelRegressor
+from kitchenette.report.boosting import LIBRARIES, boosted, installed
 from reproduction.data import directory, load
 
 TEST_ROWS = 4000
+OTHERS = (*reversed(LIBRARIES), "linear", "trivial")
 FEW_VALUES = 20  # columns with at most so many values are one-hot for the linear model
 
 Generator = np.random.Generator
@@ -117,7 +120,7 @@ def strings(n_rows: int, seed: int = 0) -> Data:
 
 
 def survey(n_rows: int, seed: int = 0) -> Data:
-    """Answers from 1 to 5 of a few types of people, and a noisy yes or no."""
+    """Answers from 1 to 5 of a few types of people, and a noisy boolean."""
     rng = np.random.default_rng([seed, 7, n_rows])
     n = n_rows + TEST_ROWS
     types = rng.integers(3, size=n)
@@ -200,18 +203,9 @@ def ours(method: str, classes: bool) -> Any:
     return made(random_state=0, **options[method])
 
 
-def trees(classes: bool) -> Any:
-    made = HistGradientBoostingClassifier if classes else HistGradientBoostingRegressor
-    return make_pipeline(_ordinal(), made(early_stopping=False, random_state=0))
-
-
-def light(classes: bool) -> Any | None:
-    try:
-        import lightgbm
-    except ImportError:
-        return None
-    made = lightgbm.LGBMClassifier if classes else lightgbm.LGBMRegressor
-    return make_pipeline(_ordinal(), made(verbose=-1, n_jobs=1, random_state=0))
+def trees(library: str, classes: bool) -> Any:
+    task = "classification" if classes else "regression"
+    return make_pipeline(_ordinal(), boosted(library, task))
 
 
 def linear(data: Data) -> Any:
@@ -253,20 +247,20 @@ def measured(data: Data, methods: list[str]) -> dict[str, Any]:
             "z": (validation - score) / max(float(np.hypot(error, own)), 1e-12),
             "seconds": process_time() - start,
         }
-    others = {"trees": trees(data.classes), "LightGBM": light(data.classes), "linear": linear(data)}
+    others = {name: trees(name, data.classes) for name in reversed(installed())}
+    others["linear"] = linear(data)
     others["trivial"] = DummyClassifier() if data.classes else DummyRegressor()
     X, X_test = pd.DataFrame(data.X), pd.DataFrame(data.X_test)
     X.columns, X_test.columns = (list(map(str, frame.columns)) for frame in (X, X_test))
     for name, model in others.items():
-        if model is not None:
-            row[name] = float(model.fit(X, data.y).score(X_test, data.y_test))
+        row[name] = float(model.fit(X, data.y).score(X_test, data.y_test))
     return row
 
 
 def over_seeds(make: Callable[..., Data], n_seeds: int, methods: list[str]) -> str:
     """Mean scores over random tables, and mean differences to others with standard errors."""
     rows = [measured(make(seed=seed), methods) for seed in range(n_seeds)]
-    others = [name for name in ("trees", "LightGBM", "linear", "trivial") if name in rows[0]]
+    others = [name for name in OTHERS if name in rows[0]]
     scores = {name: np.array([row[name] for row in rows]) for name in others}
     parts = []
     for method in methods:
@@ -278,6 +272,18 @@ def over_seeds(make: Callable[..., Data], n_seeds: int, methods: list[str]) -> s
             error = (own - score).std(ddof=1) / np.sqrt(n_seeds)
             parts.append(f"{name} {score.mean():.3f} ({(own - score).mean():+.3f} +- {error:.3f})")
     return "  ".join(parts)
+
+
+def markdown(results: list[dict[str, Any]], methods: list[str]) -> str:
+    """A table of all scores."""
+    names = [name for name in OTHERS if name in results[0]]
+    titles = [title for method in methods for title in (method, "`validation_score_`")]
+    lines = [["table", *titles, *names], ["---"] + ["---:"] * (len(titles) + len(names))]
+    for row in results:
+        own = [row[method][key] for method in methods for key in ("score", "validation")]
+        scores = [f"{score:.3f}" for score in (*own, *(row[name] for name in names))]
+        lines.append([row["table"], *scores])
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def main() -> None:
@@ -304,12 +310,10 @@ def main() -> None:
             f"z {row[m]['z']:+.1f}, {row[m]['seconds']:.1f} s)"
             for m in methods
         )
-        others = "  ".join(
-            f"{name} {row[name]:.3f}"
-            for name in ("trees", "LightGBM", "linear", "trivial")
-            if name in row
-        )
+        others = "  ".join(f"{name} {row[name]:.3f}" for name in OTHERS if name in row)
         print(f"{data.name:<36}{found}  {others}", flush=True)
+    if results:
+        print(markdown(results, methods))
     if options.out:
         options.out.parent.mkdir(parents=True, exist_ok=True)
         options.out.write_text(json.dumps(results, indent=1) + "\n")

@@ -254,8 +254,8 @@ def steps_needed(X: Any, y: Any, D: int, alpha: float, goal: float, most: int) -
     weights = np.ones(len(labels))
     rows = FeatureRows(fitted, X, labels, Indicators(labels.max() + 1), weights)
     moments = rows.moments()
-    learner = SquaredSolver(rows, Squared(), Settings(alpha, True, most, goal, 0), None)
-    by_leverage = learner.sampled_rows(moments.mean)
+    solver = SquaredSolver(rows, Squared(), Settings(alpha, True, most, goal, 0), None)
+    by_leverage = solver.sampled_rows(moments.mean)
     first = np.random.default_rng(0).permutation(len(labels))[: by_leverage.n_rows]
     even = SampledRows(rows.some(first), moments.mean, float(len(labels)))
 

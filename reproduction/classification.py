@@ -1,7 +1,7 @@
 """Classifiers and splits that the experiments of several papers share.
 
 Random Maclaurin and Tensor Sketch compare an exact support vector machine (LIBSVM) with a linear
-one on random features (LIBLINEAR); we add our squared hinge loss and our one-pass learner. Neither
+one on random features (LIBLINEAR); we add our squared hinge loss and our one-pass solver. Neither
 paper says what C was. Ours is c / k(x, x) for rows of norm one, the same for a kernel, for its
 features and for the squared hinge loss; one pass chooses its own. LIBLINEAR's own default
 tolerance is 0.1, not scikit-learn's 0.0001. Seconds are those of the processor, over all threads,
@@ -34,7 +34,7 @@ from reproduction.experiment import Cell, Numbers
 # machine predicted 2000 training rows best from 3000 others. With 100 Nursery and IJCNN are
 # predicted up to a point better, but LIBLINEAR takes several times as long.
 PENALTIES = {"a9a": 1.0, "cod_rna": 1.0}
-LEARNERS = {
+SOLVERS = {
     "liblinear": "LIBLINEAR, hinge",
     "squared hinge": "our squared hinge",
     "one pass": "our one pass",
@@ -111,12 +111,12 @@ def measure_exact(kernel: Kernel, rows: Split) -> Numbers:
     return outcome(accuracy, rows, fitted - start, process_time() - fitted)
 
 
-def measure_features(feature_map: Any, kernel: Kernel, learner: str, rows: Split) -> Numbers:
-    """Accuracy and times of a learner on features; both times contain the mapping."""
+def measure_features(feature_map: Any, kernel: Kernel, solver: str, rows: Split) -> Numbers:
+    """Accuracy and times of a solver on features; both times contain the mapping."""
     start = process_time()
     Z = feature_map.fit_transform(rows.X)
     mapped = process_time()
-    machine = linear_machine(learner, rows.penalty / diagonal(kernel))
+    machine = linear_machine(solver, rows.penalty / diagonal(kernel))
     with warnings.catch_warnings():
         # LIBLINEAR stops after its default of 1000 passes where it has not converged.
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -128,21 +128,21 @@ def measure_features(feature_map: Any, kernel: Kernel, learner: str, rows: Split
 
 
 def measure_cell(
-    make_map: Callable[..., Any], cell: Cell, kernel: Kernel, learner: str, rows: Split
+    make_map: Callable[..., Any], cell: Cell, kernel: Kernel, solver: str, rows: Split
 ) -> Numbers:
-    """The map of a cell with a learner, or the exact machine."""
+    """The map of a cell with a solver, or the exact machine."""
     if cell["map"] == "exact":
         return measure_exact(kernel, rows)
     made = make_map(cell["map"], kernel, cell["D"], rows.X.shape[1], cell.seed)
-    return measure_features(made, kernel, learner, rows)
+    return measure_features(made, kernel, solver, rows)
 
 
-def linear_machine(learner: str, C: float) -> Any:
-    """A learner for features that have been computed."""
-    if learner == "liblinear":
+def linear_machine(solver: str, C: float) -> Any:
+    """A solver for features that have been computed."""
+    if solver == "liblinear":
         return LinearSVC(loss="hinge", C=C, tol=0.1, random_state=0)
     as_they_are = FunctionTransformer()
-    if learner == "squared hinge":
+    if solver == "squared hinge":
         return KernelClassifier(as_they_are, loss="squared_hinge", alpha=1 / C, random_state=0)
     return KernelClassifier(as_they_are, random_state=0)  # in one pass; it chooses its penalty
 

@@ -16,7 +16,7 @@ from kitchenette import RandomMaclaurin
 from kitchenette.kernels import DotProductKernel, Exponential, Polynomial
 from kitchenette.metrics import kernel_error
 from reproduction import experiment
-from reproduction.classification import LEARNERS, measure_cell, split
+from reproduction.classification import SOLVERS, measure_cell, split
 from reproduction.experiment import Cell, Experiment, Mode, Numbers, Results, Table, grid
 from reproduction.findings import Finding, claim, compare
 from reproduction.samples import (
@@ -257,16 +257,16 @@ class UciTable(Experiment):
                     "rows": [2000 if quick else 10000],
                     "kernel": [kernel],
                 }
-                exact: dict[str, list[Any]] = {"map": ["exact"], "learner": ["libsvm"], "D": [0]}
+                exact: dict[str, list[Any]] = {"map": ["exact"], "solver": ["libsvm"], "D": [0]}
                 cells += grid(2, **at, **exact)
                 for kind, D in (("RF", features.D), ("H0/1", h01.D), ("ours", features.D)):
-                    cells += grid(5, **at, map=[kind], learner=list(LEARNERS), D=[D])
+                    cells += grid(5, **at, map=[kind], solver=list(SOLVERS), D=[D])
         # Seed by seed, so that an interrupted run has figures of all sets; then split by split.
         return sorted(cells, key=lambda cell: (cell.seed, list(NAMES).index(cell["data"])))
 
     def run(self, cell: Cell) -> Numbers:
         rows = split(cell["data"], cell["rows"], cell["rows"], cell.seed)
-        return measure_cell(make_map, cell, KERNELS[cell["kernel"]], cell["learner"], rows)
+        return measure_cell(make_map, cell, KERNELS[cell["kernel"]], cell["solver"], rows)
 
     def findings(self, results: Results) -> Iterable[Finding]:
         for kernel in results.values("kernel"):
@@ -277,7 +277,7 @@ class UciTable(Experiment):
         at = f"{NAMES[name]}, {kernel}"
         exact = here.sample("accuracy", map="exact")
         for kind, tolerance in (("RF", 0.05), ("H0/1", 0.07)):
-            ours = here.sample("accuracy", map=kind, learner="liblinear")
+            ours = here.sample("accuracy", map=kind, solver="liblinear")
             yield claim(
                 f"{at}: the accuracy of {kind} with LIBLINEAR is within {100 * tolerance:.0f} "
                 f"points of the exact machine's, {ours.scaled(100).show(1)} and "
@@ -297,9 +297,9 @@ class UciTable(Experiment):
                 )
         if here.mode == "full":
             for printed, kind in zip(PRINTED[kernel][name], ("exact", "RF", "H0/1"), strict=True):
-                learner = "libsvm" if kind == "exact" else "liblinear"
-                sample = here.sample("accuracy", map=kind, learner=learner)
-                n_test = here.sample("n_test", map=kind, learner=learner).mean
+                solver = "libsvm" if kind == "exact" else "liblinear"
+                sample = here.sample("accuracy", map=kind, solver=solver)
+                n_test = here.sample("n_test", map=kind, solver=solver).mean
                 yield compare(
                     f"{at}: accuracy of {kind} in %",
                     printed.accuracy,
@@ -316,10 +316,10 @@ class UciTable(Experiment):
             for name in results.values("data"):
                 here = results.where(data=name, kernel=kernel)
                 rows = self.printed_rows(kernel, name)
-                for kind, learner in dict.fromkeys(
-                    (one.cell["map"], one.cell["learner"]) for one in here.measured
+                for kind, solver in dict.fromkeys(
+                    (one.cell["map"], one.cell["solver"]) for one in here.measured
                 ):
-                    rows.append(self.measured_row(here, kind, learner))
+                    rows.append(self.measured_row(here, kind, solver))
                 yield Table(f"{NAMES[name]}, {kernel} kernel", header, rows)
 
     def printed_rows(self, kernel: str, name: str) -> list[list[str]]:
@@ -338,10 +338,10 @@ class UciTable(Experiment):
             for label, one in zip(labels, PRINTED[kernel][name], strict=True)
         ]
 
-    def measured_row(self, here: Results, kind: str, learner: str) -> list[str]:
-        chosen = here.where(map=kind, learner=learner)
-        label = "K + LIBSVM" if kind == "exact" else f"{MAPS[kind]} + {LEARNERS[learner]}"
-        times = [f"{speed_up(here, n, kind, learner):.1f}" for n in ("train", "test")]
+    def measured_row(self, here: Results, kind: str, solver: str) -> list[str]:
+        chosen = here.where(map=kind, solver=solver)
+        label = "K + LIBSVM" if kind == "exact" else f"{MAPS[kind]} + {SOLVERS[solver]}"
+        times = [f"{speed_up(here, n, kind, solver):.1f}" for n in ("train", "test")]
         return [
             label,
             str(chosen.values("D")[0] or "-"),
@@ -360,10 +360,10 @@ class UciTable(Experiment):
         for row, kernel in zip(panels, kernels, strict=True):
             for axes, name in zip(row, names, strict=True):
                 here = results.where(kernel=kernel, data=name)
-                entries = dict.fromkeys((m.cell["map"], m.cell["learner"]) for m in here.measured)
-                for number, (kind, learner) in enumerate(entries):
-                    chosen = here.where(map=kind, learner=learner)
-                    label = "exact" if kind == "exact" else f"{kind}, {learner}"
+                entries = dict.fromkeys((m.cell["map"], m.cell["solver"]) for m in here.measured)
+                for number, (kind, solver) in enumerate(entries):
+                    chosen = here.where(map=kind, solver=solver)
+                    label = "exact" if kind == "exact" else f"{kind}, {solver}"
                     seconds = chosen.sample("train_seconds").mean
                     style.curve(axes, [seconds], [chosen.sample("accuracy")], label, number)
                 axes.set(xscale="log", title=f"{NAMES[name]}, {kernel}", xlabel="training in CPU s")
@@ -410,10 +410,10 @@ WHY_BEHIND_EXACT = {
 }
 
 
-def speed_up(here: Results, number: str, kind: str, learner: str) -> float:
+def speed_up(here: Results, number: str, kind: str, solver: str) -> float:
     """How many times as fast as the exact machine."""
     exact = here.sample(f"{number}_seconds", map="exact").mean
-    return exact / here.sample(f"{number}_seconds", map=kind, learner=learner).mean
+    return exact / here.sample(f"{number}_seconds", map=kind, solver=solver).mean
 
 
 class AccuracyByFeatures(Experiment):

@@ -278,8 +278,8 @@ MOST_TEST_ROWS = {"a9a": 16281, "mnist 4/9": 5000}
 
 
 def measure(cell: Cell) -> Numbers:
-    """A map with a learner, or the exact machine."""
-    return measure_cell(make_map, cell, kernel_of(cell), cell["learner"], rows_of(cell))
+    """A map with a solver, or the exact machine."""
+    return measure_cell(make_map, cell, kernel_of(cell), cell["solver"], rows_of(cell))
 
 
 def on_sets(seeds: int, rows: int, sets: Iterable[tuple[str, str]], **axes: Any) -> list[Cell]:
@@ -318,7 +318,7 @@ class AccuracyByFeatures(Experiment):
         quick = mode == "quick"
         sets = [("a9a", "")] if quick else list(SETS)
         rows = 1500 if quick else 5000
-        axes: dict[str, Any] = {"constant": [0, 1], "degree": [2], "learner": ["liblinear"]}
+        axes: dict[str, Any] = {"constant": [0, 1], "degree": [2], "solver": ["liblinear"]}
         sizes = [50, 200] if quick else [100, 300, 1000]
         cells = on_sets(5, rows, sets, **axes, map=COMPARED, D=sizes)
         cells += on_sets(1 if quick else 2, rows, sets, **axes, map=["exact"], D=[0])

@@ -128,7 +128,7 @@ class Tables(Experiment):
         for one in sets:
             for degree in [4] if quick else [2, 4]:
                 for constant in (0, 1):
-                    for kind, learner in METHODS:
+                    for kind, solver in METHODS:
                         if kind == "RM H0/1" and (degree, constant) != (4, 1):
                             continue  # only Table 3 has it
                         cells += on_sets(
@@ -138,7 +138,7 @@ class Tables(Experiment):
                             degree=[degree],
                             constant=[constant],
                             map=[kind],
-                            learner=[learner],
+                            solver=[solver],
                             D=[n_features(kind, one)],
                         )
         return in_order_of_splits(cells)
@@ -150,7 +150,7 @@ class Tables(Experiment):
         for (name, task), label in SETS.items():
             here = results.where(data=name, task=task)
             for degree in results.values("degree"):
-                part = here.where(degree=degree, constant=0, learner="liblinear")
+                part = here.where(degree=degree, constant=0, solver="liblinear")
                 sketch = part.sample("accuracy", map="TS")
                 maclaurin = part.sample("accuracy", map="RM")
                 yield claim(
@@ -168,7 +168,7 @@ class Tables(Experiment):
     def beside_h01(self, results: Results) -> Iterable[Finding]:
         """The claims of Table 3."""
         for name, task in PRINTED_TABLE_3:
-            here = results.where(data=name, degree=4, constant=1, learner="liblinear", task=task)
+            here = results.where(data=name, degree=4, constant=1, solver="liblinear", task=task)
             sketch, h01 = here.sample("accuracy", map="TS"), here.sample("accuracy", map="RM H0/1")
             less, more = (h01, sketch) if name != "a9a" else (sketch, h01)
             yield claim(
@@ -185,7 +185,7 @@ class Tables(Experiment):
     def times(self, results: Results) -> Iterable[Finding]:
         """The claims of Table 2 that it has figures for."""
         for (name, task), printed in PRINTED_TABLE_2.items():
-            here = results.where(data=name, task=task, degree=4, constant=1, learner="liblinear")
+            here = results.where(data=name, task=task, degree=4, constant=1, solver="liblinear")
             for figure, (what, number, other) in zip(printed, TABLE_2, strict=True):
                 ratio = ratio_of_means(here, number, other)
                 if figure != "-":
@@ -204,7 +204,7 @@ class Tables(Experiment):
                 continue  # the figures for Gisette are not comparable
             for (degree, constant), entries in by_kernel.items():
                 here = results.where(
-                    data=name, task=task, degree=degree, constant=constant, learner="liblinear"
+                    data=name, task=task, degree=degree, constant=constant, solver="liblinear"
                 )
                 printed = dict(zip(("exact", "TS", "RM"), entries, strict=True))
                 if (degree, constant) == (4, 1) and (name, task) in PRINTED_TABLE_3:
@@ -230,7 +230,7 @@ class Tables(Experiment):
                 yield self.table_1(here, (name, task), label)
         rows = []
         for (name, task), label in SETS.items():
-            here = results.where(data=name, task=task, degree=4, constant=1, learner="liblinear")
+            here = results.where(data=name, task=task, degree=4, constant=1, solver="liblinear")
             if here:
                 ratios = [ratio_of_means(here, number, other) for _, number, other in TABLE_2]
                 ours = [show_ratio(ratio) for ratio in ratios]
@@ -261,8 +261,8 @@ class Tables(Experiment):
             accuracy, spread = PRINTED_TABLE_3[one]
             cells = [f"{accuracy} ± {spread}" if k == (4, 1) else "" for k in kernels]
             rows.append(["RM with H0/1, as printed (Table 3)", *cells])
-        for (kind, learner), described in METHODS.items():
-            chosen = here.where(map=kind, learner=learner)
+        for (kind, solver), described in METHODS.items():
+            chosen = here.where(map=kind, solver=solver)
             parts = [chosen.where(degree=d, constant=c) for d, c in kernels]
             accuracies = [show_percent(p.sample("accuracy"), p.sample("n_test")) for p in parts]
             rows.append([described, *accuracies])

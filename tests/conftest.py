@@ -15,7 +15,7 @@ from kitchenette import _core
 
 @pytest.hookimpl(tryfirst=True)  # before -m selects
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All tests of the room `native` run under sanitizers."""
+    """All tests in `tests/native` run under sanitizers."""
     for item in items:
         if item.path.parent.name == "native":
             item.add_marker(pytest.mark.native)

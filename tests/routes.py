@@ -251,7 +251,7 @@ def stored_shards(model: Any, rows: Rows, folder: Path, n_shards: int) -> Iterat
         path = folder / f"{number}.shard"
         learned = partial(prepared, part.frame, part.y, part.weights)
         facts = {**begun.facts, "shard": number}
-        kitchenette.save(replace(begun, summary=learned, stop=stop, facts=facts), path)
+        kitchenette.save(replace(begun, partial=learned, stop=stop, facts=facts), path)
         yield path
 
 
@@ -275,7 +275,7 @@ def of_a_resumed_fit(model: Any, rows: Rows, folder: Path) -> Any:
     def stored(learned: Partial, stop: int) -> None:
         if stop > len(rows.y) // 2:
             raise StoppedError
-        kitchenette.save(replace(state, summary=learned, stop=stop), folder / "checkpoint")
+        kitchenette.save(replace(state, partial=learned, stop=stop), folder / "checkpoint")
 
     with suppress(StoppedError):
         problem = state.prepared.checked_problem()
@@ -285,7 +285,7 @@ def of_a_resumed_fit(model: Any, rows: Rows, folder: Path) -> Any:
     state = kitchenette.load(folder / "checkpoint")
     assert 0 < state.stop < len(rows.y)
     assert state.inputs == read.fingerprint()
-    begun = state.prepared.model_.with_partial(state.summary)
+    begun = state.prepared.model_.with_partial(state.partial)
     hooks = Hooks(resumed=begun, start=state.stop)
     state.prepared.model_ = train(read, begun.problem, hooks)
     return state.prepared.solve()

@@ -76,11 +76,11 @@ def digest(value: Any) -> str:
 
     It ignores the same attributes as `first_difference`, but compares numbers exactly.
     """
-    found = blake2b(digest_size=16)
+    hasher = blake2b(digest_size=16)
     for part in _parts(value):
-        found.update(len(part).to_bytes(8, "little"))
-        found.update(part)
-    return found.hexdigest()
+        hasher.update(len(part).to_bytes(8, "little"))
+        hasher.update(part)
+    return hasher.hexdigest()
 
 
 def _parts(value: Any) -> Iterator[bytes]:

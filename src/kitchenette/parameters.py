@@ -44,27 +44,27 @@ class ValueParameters(BaseEstimator):
 
 def refuse_unknown_parameters(cls: type[BaseEstimator], given: dict[str, Any]) -> None:
     """Refuse names that are no parameters of a class, and say which ones may be meant."""
-    known = cls._get_param_names() if given else ()
+    names = cls._get_param_names() if given else ()
     for name in given:
-        if name not in known:
-            raise TypeError(_unknown_parameter(cls.__name__, name, known))
+        if name not in names:
+            raise TypeError(_unknown_parameter(cls.__name__, name, names))
 
 
 def set_nested_parameters(estimator: Estimator, params: dict[str, Any]) -> Estimator:
     """Set parameters, of which nested ones are replaced by modified copies."""
-    known = estimator.get_params(deep=False)
+    parameters = estimator.get_params(deep=False)
     nested: dict[str, dict[str, Any]] = defaultdict(dict)
     changed: dict[str, Any] = {}
     for name, value in params.items():
         owner, delimiter, rest = name.partition("__")
-        if owner not in known:
-            raise ValueError(_unknown_parameter(type(estimator).__name__, owner, [*known]))
+        if owner not in parameters:
+            raise ValueError(_unknown_parameter(type(estimator).__name__, owner, [*parameters]))
         if delimiter:
             nested[owner][rest] = value
         else:
             changed[name] = value
     for owner, changes in nested.items():
-        current = changed.get(owner, known[owner])
+        current = changed.get(owner, parameters[owner])
         if not hasattr(current, "set_params"):
             default = " Give a map first, as in feature_map=Fastfood()." if current is None else ""
             raise ValueError(
@@ -78,14 +78,14 @@ def set_nested_parameters(estimator: Estimator, params: dict[str, Any]) -> Estim
     return estimator
 
 
-def _unknown_parameter(owner: str, name: str, known: Sequence[str]) -> str:
+def _unknown_parameter(owner: str, name: str, names: Sequence[str]) -> str:
     """The error message for a parameter that does not exist."""
-    meant = [name] if name in SYNONYMS else get_close_matches(name, [*known, *SYNONYMS], n=1)
-    if meant and meant[0] in known:
+    meant = [name] if name in SYNONYMS else get_close_matches(name, [*names, *SYNONYMS], n=1)
+    if meant and meant[0] in names:
         return f"{owner} has no parameter {name}. Did you mean {meant[0]}?"
     if meant:
         return f"{owner} has no parameter {name}; use {SYNONYMS[meant[0]]}."
-    return f"{owner} has no parameter {name}; it has {', '.join(known) or 'none'}."
+    return f"{owner} has no parameter {name}; it has {', '.join(names) or 'none'}."
 
 
 def shallow_copy(estimator: Estimator) -> Estimator:
@@ -93,9 +93,9 @@ def shallow_copy(estimator: Estimator) -> Estimator:
 
     Attributes that are set in one of both later do not exist in the other.
     """
-    made = object.__new__(type(estimator))
-    vars(made).update(vars(estimator))
-    return made
+    copied = object.__new__(type(estimator))
+    vars(copied).update(vars(estimator))
+    return copied
 
 
 @contextmanager

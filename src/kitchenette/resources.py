@@ -107,8 +107,8 @@ def resident(entry: str) -> int | None:
         lines = STATUS.read_text(encoding="ascii").splitlines()
     except OSError:
         return None
-    found = dict(line.split(":", 1) for line in lines).get(entry)
-    return None if found is None else int(found.split()[0]) * 1024
+    value = dict(line.split(":", 1) for line in lines).get(entry)
+    return None if value is None else int(value.split()[0]) * 1024
 
 
 @contextmanager

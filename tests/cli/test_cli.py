@@ -332,8 +332,8 @@ def test_inspect_of_other_parts_of_a_model_says_what_they_are(tmp_path):
     kitchenette.save(prepared, tmp_path / "prepared")
     found = inspected(tmp_path / "prepared")
     assert (found["kind"], found["training_rows"]) == ("KernelClassifier", 0)
-    kitchenette.save(partial(prepared, X, X[:, 0] > 0), tmp_path / "summary")
-    found = inspected(tmp_path / "summary")
+    kitchenette.save(partial(prepared, X, X[:, 0] > 0), tmp_path / "partial")
+    found = inspected(tmp_path / "partial")
     assert (found["kind"], found["estimator"]) == ("Partial", "KernelClassifier")
     assert (found["training_rows"], found["features"]) == (100, 16)
     assert found["classes"] == [False, True]

@@ -339,7 +339,7 @@ def test_unusual_csv_files_are_learned(tmp_path, name):
     assert (found["n_rows"], found["n_columns"], found["task"]) == (80, 2, "classification")
     model = kitchenette.load(tmp_path / "m")
     assert model.classes_.tolist() == [*range(7)]
-    words = model.feature_map_.specification_.vocabularies[0].words
+    words = model.feature_map_.specification_.vocabularies[0].categories
     between = "\n" if "--newlines" in options else ", "
     assert words == tuple(f"u{i}{between}v" for i in range(3))
 

@@ -18,7 +18,7 @@ from tables_of_all_formats import FEATURES, table
 
 import kitchenette
 from kitchenette import AutoMap, Fastfood, KernelClassifier, KernelPCA, KernelRegressor
-from kitchenette.columns.codings import Categories, Days, HashedWords
+from kitchenette.columns.codings import Categories, Days, HashedCategories
 from kitchenette.data import ColumnRules, DataError, source
 from kitchenette.files import Budget
 from kitchenette.files.fields import from_fields
@@ -74,7 +74,7 @@ def test_the_number_of_columns_is_limited():
 def test_many_categories_are_hashed():
     words = np.array([f"id{i}" for i in range(5000)])
     fitted, P = prepared_columns({"word": words}, most_categories=32)
-    assert isinstance(fitted.specification_.vocabularies[0], HashedWords)
+    assert isinstance(fitted.specification_.vocabularies[0], HashedCategories)
     assert P.shape[1] == 32
     assert np.array_equal(P.sum(axis=1), np.ones(5000))
     # A fair hash function: the counts of 32 columns are within 5 standard deviations.
@@ -221,15 +221,15 @@ def test_model_files_contain_the_preparation(model, tmp_path):
     state["fitted"]["by_name_"] = False
     with pytest.raises(ValueError, match="must have names"):
         TableMap.from_file(state, Budget(1e9, 1e9))
-    hashed = {"column": 0, "n_buckets": 8, "values": "string", "words": ()}
+    hashed = {"column": 0, "n_buckets": 8, "values": "string", "categories": ()}
     for cls, state in (
-        (HashedWords, {**hashed, "n_buckets": 2**40}),
-        (HashedWords, {"column": 0}),
-        (HashedWords, {**hashed, "values": "color"}),
-        (HashedWords, {**hashed, "words": (1.0,)}),
-        (Categories, {"column": 0, "words": ("a",), "values": "color"}),
+        (HashedCategories, {**hashed, "n_buckets": 2**40}),
+        (HashedCategories, {"column": 0}),
+        (HashedCategories, {**hashed, "values": "color"}),
+        (HashedCategories, {**hashed, "categories": (1.0,)}),
+        (Categories, {"column": 0, "categories": ("a",), "values": "color"}),
         (Days, {"column": "a"}),
-        (Categories, {"column": 0, "words": ("a", "a"), "values": "string"}),
+        (Categories, {"column": 0, "categories": ("a", "a"), "values": "string"}),
     ):
         with pytest.raises(ValueError, match=r"at most|is missing|cannot be|must be"):
             from_fields(cls, state, Budget(1e9, 1e9))

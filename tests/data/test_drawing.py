@@ -13,8 +13,8 @@ import pytest
 import scipy.sparse as sp
 
 from kitchenette.data import DataError, source
-from kitchenette.data.drawing import Drawing
-from kitchenette.data.keys import row_keys, seeded
+from kitchenette.data.drawing import Drawing, last_key_of_sample
+from kitchenette.data.keys import LARGEST_KEY, row_keys, seeded
 
 MASK = 2**64 - 1
 
@@ -233,3 +233,16 @@ def test_sources_are_sampled_by_keys_unless_one_pass_is_asked_for(tmp_path):
     np.testing.assert_array_equal(twice.drawn(0).X, source(NUMBERS).drawn(0).X)
     with pytest.raises(DataError, match="no rows"):
         source(NUMBERS[:0]).drawn(0)
+
+
+@pytest.mark.parametrize("n_distinct", [10, 50, 51, 90, 5000])
+def test_the_last_key_of_a_sample_is_known_before_its_rows_are_copied(n_distinct):
+    rng = np.random.default_rng(n_distinct)
+    values = np.unique(rng.integers(0, 2**63, size=n_distinct, dtype=np.uint64))
+    for n_rows in (60, 1000):
+        keys = rng.choice(values, n_rows)
+        found, distinct = last_key_of_sample(keys, 50), np.unique(keys)
+        if found != LARGEST_KEY:
+            assert distinct.size > 50
+            assert found == distinct[49]
+    assert found != LARGEST_KEY or n_distinct < 200  # it is if few rows are repeated

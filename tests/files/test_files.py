@@ -616,7 +616,7 @@ def test_solutions_that_do_not_fit_are_refused(path):
         ("LinearModel", "alpha", -1.0, "alpha"),
         ("LinearModel", "alpha", None, "alpha"),
         ("KernelRegressor", "model", {"object": 0}, "model"),
-        ("Model", "known", {"object": 0}, "known"),
+        ("Model", "given_solution", {"object": 0}, "given_solution"),
         ("Model", "solver", "fast", "solver"),
         ("Model", "loss", "hinge", "loss"),
         ("Model", "n_iter", 0, "n_iter"),

@@ -1,4 +1,4 @@
-"""Small files that ask for much memory or work: they are refused in words, and soon."""
+"""Small files that ask for much memory or work: they are refused with a message, and soon."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from kitchenette import (
     load,
     save,
 )
-from kitchenette.columns.codings import HashedWords
+from kitchenette.columns.codings import HashedCategories
 from kitchenette.columns.preparation import Columns, UnitRows
 from kitchenette.data import source
 from kitchenette.files import container, registry
@@ -370,17 +370,17 @@ def small_models() -> dict[str, Any]:
     checkpoint = Checkpoint("a fingerprint", {"seed": 0}, prepared, {"n_sample": 24}, 24)
     return {
         "regressor": regressor,
-        "summary": partial_of(regressor),
+        "partial": partial_of(regressor),
         "classifier": balanced,
-        "summary of classes": partial_of(balanced),
+        "partial of classes": partial_of(balanced),
         "iterative": KernelRegressor(feature_map, solver="iterative").fit(X, X[:, 0]),
         "components": KernelPCA(2, feature_map).fit(X),
         "projections": projections.fit(X).specification_,
         "transform": SRHT(2, random_state=0).fit(X),
         "automatic map": AutoMap(4, random_state=0).fit(X, X[:, 0]),
         "table": prepared,
-        "checkpoint": replace(checkpoint, summary=partial(prepared, rows), stop=24),
-        "hashed words": HashedWords(0, 8),
+        "checkpoint": replace(checkpoint, partial=partial(prepared, rows), stop=24),
+        "hashed categories": HashedCategories(0, 8),
     }
 
 

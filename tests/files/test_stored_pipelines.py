@@ -91,9 +91,9 @@ def test_the_map_inside_must_be_that_of_the_specification(path):
 def test_words_are_checked(words, path):
     encoder = KernelRegressor(OneHotEncoder()).fit(WORDS, [0.0, 1.0, 2.0])
     save(encoder, path)
-    edit(path, "Vocabulary", lambda state: state["words"].update(tuple=words))
+    edit(path, "Vocabulary", lambda state: state["categories"].update(tuple=words))
     if words in (["a", "a"], ["a", 1]):
-        with pytest.raises(ModelFileError, match="words"):
+        with pytest.raises(ModelFileError, match="categories"):
             load(path)
     else:  # words that are missing are unknown ones
         with pytest.raises(ValueError, match="unknown categories"):

@@ -37,16 +37,16 @@ def test_checkpoints_take_a_small_share_of_the_time(disk, prepared, tmp_path, mo
     clock, seconds = Clock(), cycle(disk)
     monkeypatch.setattr(checkpoints, "perf_counter", clock)
     monkeypatch.setattr(checkpoints, "save", lambda *_: clock.works(next(seconds)))
-    keeper = CheckpointWriter(tmp_path / "model.checkpoint")
+    writer = CheckpointWriter(tmp_path / "model.checkpoint")
     some = Checkpoint.__new__(Checkpoint)
     object.__setattr__(some, "prepared", prepared)
     for _ in range(20_000):
         clock.works(0.1)
-        keeper.maybe(some)
-    assert keeper.count >= 2
-    assert keeper.seconds == pytest.approx(sum(islice(cycle(disk), keeper.count)))
+        writer.maybe(some)
+    assert writer.count >= 2
+    assert writer.seconds == pytest.approx(sum(islice(cycle(disk), writer.count)))
     # A disk may become slower once without warning.
-    assert keeper.seconds <= 1.05 * LARGEST_SHARE * clock.now + max(disk)
+    assert writer.seconds <= 1.05 * LARGEST_SHARE * clock.now + max(disk)
     assert LARGEST_SHARE < 0.05
 
 
@@ -54,10 +54,10 @@ def test_checkpoints_come_as_often_as_they_are_asked_for(prepared, tmp_path, mon
     clock = Clock()
     monkeypatch.setattr(checkpoints, "perf_counter", clock)
     monkeypatch.setattr(checkpoints, "save", lambda *_: clock.works(0.001))
-    keeper = CheckpointWriter(tmp_path / "model.checkpoint", every=2.0)
+    writer = CheckpointWriter(tmp_path / "model.checkpoint", every=2.0)
     some = Checkpoint.__new__(Checkpoint)
     object.__setattr__(some, "prepared", prepared)
     for _ in range(1000):
         clock.works(0.5)
-        keeper.maybe(some)
-    assert keeper.count == pytest.approx(250, abs=3)
+        writer.maybe(some)
+    assert writer.count == pytest.approx(250, abs=3)

@@ -95,6 +95,19 @@ def test_a_source_that_was_opened_without_the_model_is_read_as_the_model_has_it(
         assert more.score(table[["code", "x"]], table["y"]) > 0.98
 
 
+def test_paths_are_opened_as_the_model_has_their_columns(tmp_path):
+    # CSV readers take these strings for dates, which are refused where nobody knows better.
+    table = frame_of(["2020-01-01", "2020-01-02"])
+    path = tmp_path / "a.csv"
+    table.to_csv(path, index=False)
+    with pytest.raises(DataError, match="dates"):
+        KernelRegressor(MAP).fit(path, "y")
+    model = KernelRegressor(MAP).fit(table[["code", "x"]], table["y"])
+    assert_allclose(model.predict(path), model.predict(table))
+    assert model.score(path, "y") > 0.98
+    assert model.partial_fit(path, "y").statistics_.n_rows == 2 * len(table)
+
+
 def test_a_fit_like_another_model_reads_columns_as_it_has_them(tmp_path):
     frame = frame_of(["00501", "501", "10115", "20095"], n_rows=600)
     frame[:300].to_parquet(tmp_path / "a.parquet")

@@ -229,14 +229,14 @@ def test_a_model_in_the_place_of_the_checkpoint_is_refused(tmp_path):
 
 def test_a_checkpoint_of_another_fit_is_kept_though_it_has_the_same_inode(tmp_path):
     out = tmp_path / "model"
-    keeper = checkpoint.CheckpointWriter(checkpoint_path(out))
-    keeper.store(checkpoint.Checkpoint("own inputs", {}, KernelRegressor(), {}, 100))
+    writer = checkpoint.CheckpointWriter(checkpoint_path(out))
+    writer.store(checkpoint.Checkpoint("own inputs", {}, KernelRegressor(), {}, 100))
     first = checkpoint_path(out).stat()
     # File systems give the number of a file that was replaced to the next one.
     other = checkpoint.Checkpoint("other inputs", {}, KernelRegressor(), {}, 7)
     checkpoint_path(out).write_bytes(saved_bytes(other, tmp_path))
     os.utime(checkpoint_path(out), ns=(first.st_atime_ns, first.st_mtime_ns + 1))
-    keeper.remove()
+    writer.remove()
     assert load(checkpoint_path(out)).n_rows == 7
 
 

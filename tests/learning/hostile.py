@@ -1,4 +1,4 @@
-"""Data sets on which learners that choose for themselves are led astray.
+"""Data sets on which models that choose for themselves are led astray.
 
 Each is a function of a generator of random numbers and returns rows to learn from and fresh rows.
 They are small, and such that something can be learned or that a constant is a good answer: ridge
@@ -282,7 +282,7 @@ def codes_of_large_values(rng: Generator) -> Data:
 
 @hostile
 def sparse_wide_rows(rng: Generator) -> Data:
-    """Sparse rows of 5000 columns; each class has words of its own among common ones."""
+    """Sparse rows of 5000 columns; each class has frequent columns of its own among common ones."""
     n = 400 + FRESH_ROWS // 2
     y = rng.integers(3, size=n)
     own = 40 * y[:, None] + rng.integers(40, size=(n, 6))

@@ -6,7 +6,8 @@ from functools import reduce
 
 import numpy as np
 import pytest
-from scipy.special import expit, softmax
+from scipy.optimize import minimize_scalar
+from scipy.special import expit, log_softmax, softmax
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_digits, make_classification
@@ -24,7 +25,12 @@ from kitchenette.data import source
 from kitchenette.files.budget import Budget
 from kitchenette.files.fields import from_fields
 from kitchenette.kernels import Polynomial
-from kitchenette.learning.calibration import Calibration, _increasing
+from kitchenette.learning.calibration import (
+    PRIOR_SLOPE,
+    Calibration,
+    _increasing,
+    calibrated_losses,
+)
 from kitchenette.training import combine, finish, partial, prepare
 
 
@@ -43,6 +49,31 @@ def test_the_softmax_is_found():
     found = Calibration._softmax(scores, labels, np.ones(len(labels)))
     assert found.slope == pytest.approx(3.0, abs=0.25)
     assert found.biases - found.biases.mean() == pytest.approx(biases, abs=0.25)
+
+
+@pytest.mark.parametrize("slope", [0.0, 0.02, 3.0, 500.0, np.inf])
+def test_calibrated_losses_are_those_of_the_best_slope(slope):
+    scores, labels, _ = drawn(min(slope, 3.0), np.zeros(3), 300)
+    scores *= 1.0 if slope in (0.0, np.inf) else 3.0 / slope
+    if slope == np.inf:  # labels that the scores tell without a mistake
+        labels = scores.argmax(axis=1)
+    weights = np.random.default_rng(1).uniform(0.1, 2.0, 300)
+
+    def losses(logarithm):
+        return -log_softmax(np.exp(logarithm) * scores, axis=1)[np.arange(300), labels]
+
+    def objective(logarithm):
+        prior = (logarithm - np.log(PRIOR_SLOPE)) ** 2 / 2 / 300
+        return np.average(losses(logarithm), weights=weights) + prior
+
+    start = np.linspace(-15, 15, 61)[np.argmin([objective(x) for x in np.linspace(-15, 15, 61)])]
+    best = minimize_scalar(objective, bounds=(start - 1, start + 1), options={"xatol": 1e-9}).x
+    found = calibrated_losses(scores, labels, weights)
+    assert np.allclose(found, losses(best), rtol=1e-3, atol=1e-6)
+    for factor in (1e-3, 1e3):
+        assert np.array_equal(found, calibrated_losses(scores, labels, factor * weights)) or (
+            np.allclose(found, calibrated_losses(scores, labels, factor * weights), rtol=1e-9)
+        )
 
 
 def test_one_mistake_does_not_move_the_biases():

@@ -227,7 +227,7 @@ def test_one_factor_at_a_time_is_kept(monkeypatch):
     attempts = [tries.attempt(alpha) for alpha in (1e-2, 1e4, 1e-3)]
     assert [attempt.inverse._factor is None for attempt in attempts] == [True, True, False]
     assert tries.best is not tries.latest or tries.best.alpha == 1e-3
-    best = tries.found()
+    best = tries.best_factor()
     assert best._factor is not None
     assert sum(attempt.inverse._factor is not None for attempt in attempts) == 1
 

@@ -19,13 +19,15 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import kitchenette
+from benchmarks.repeated import grid
 from kitchenette import Fastfood, KernelClassifier, KernelRegressor, TensorSketch
 from kitchenette.data.source import RowsInMemory
 from kitchenette.kernels import Gaussian, Polynomial
 from kitchenette.learning import conjugate_gradients, iterative, passes, preconditioner
+from kitchenette.learning.losses import LOSSES
 from kitchenette.learning.passes import FeatureRows
 from kitchenette.learning.penalty import RidgeOfRows
-from kitchenette.learning.target_coding import NumberCoding
+from kitchenette.learning.target_coding import ClassCoding, NumberCoding
 
 TIGHT = {"validation_rows": 0, "tol": 1e-9}
 
@@ -314,8 +316,19 @@ def test_the_best_of_several_penalties_is_taken():
     for options in ({"solver": "iterative"}, {"loss": "huber"}):
         model = KernelRegressor(fixed_map(), alpha=[1e6, 0.3, 1e5], **options).fit(X, y)
         assert model.alpha_ == 0.3
-        with pytest.raises(ValueError, match="Several penalties need rows"):
+        with pytest.raises(ValueError, match="Choosing one of several penalties needs"):
             model.set_params(validation_rows=0).fit(X, y)
+
+
+def test_the_penalty_of_classes_is_chosen_by_their_measure(monkeypatch):
+    X, y = smooth_data(400)
+    labels = (y > np.median(y)).astype(int)
+    model = KernelClassifier(fixed_map(64), solver="iterative", alpha=[1000.0, 10.0, 0.1])
+    assert model.fit(X, labels).alpha_ < 1000
+    # Of a measure that is small for small outputs, the largest penalty is the best.
+    sizes = lambda outputs, targets, weights: np.ptp(outputs, axis=1)  # noqa: E731
+    monkeypatch.setattr(ClassCoding, "measure", lambda self, decoding: sizes)
+    assert model.fit(X, labels).alpha_ == 1000
 
 
 def test_penalties_beyond_the_best_one_come_to_an_end():
@@ -341,6 +354,22 @@ def test_the_pilot_penalty_has_the_least_leave_one_out_error():
         A = C.T @ (weights[some, None] * C) + alpha * np.eye(16)
         w = np.linalg.solve(A, C.T @ (weights[some] * (y[some] - target_mean)))
         assert errors[i, 0] == pytest.approx(y[i] - target_mean - (Z[i] - mean) @ w)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_few_rows_choose_the_penalty_as_in_one_pass(weighted):
+    # The least leave-one-out error of 60 counts in a grid may be that of hardly any penalty: with
+    # 1024 features R^2 was -1.5 for one of these seeds.
+    curvature = LOSSES["huber"].typical_curvature
+    for seed in range(300, 306):
+        data = grid(4, 3, 60, "counts", seed)
+        weights = np.random.default_rng(seed).integers(1, 3, size=60) if weighted else None
+        one, many, robust = (
+            KernelRegressor(fixed_map(512), **options).fit(data.X, data.y, weights)
+            for options in ({}, {"solver": "iterative"}, {"loss": "huber"})
+        )
+        assert many.alpha_ == pytest.approx(one.alpha_, rel=1e-6)
+        assert robust.alpha_ == pytest.approx(curvature * one.alpha_, rel=1e-6)
 
 
 def test_verbose_shows_residual_and_error(capsys):
@@ -589,7 +618,7 @@ def test_what_needs_statistics_is_refused_in_words(options):
         ({"loss": "logistic", "alpha": -1.0}, "alpha"),
     ],
 )
-def test_bad_parameters_are_refused_in_words(options, words):
+def test_bad_parameters_are_refused_with_a_message(options, words):
     X, y = classes(60)
     with pytest.raises(ValueError, match=words):
         KernelClassifier(fixed_map(), **options).fit(X, y)

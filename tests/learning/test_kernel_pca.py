@@ -464,7 +464,9 @@ def saved(model, folder):
 )
 def test_altered_files_are_refused(name, value, sentence, tmp_path):
     model = KernelPCA(2, fixed_map()).fit(rows())
-    model.model_ = replace(model.model_, known=replace(model.model_.solution, **{name: value}))
+    model.model_ = replace(
+        model.model_, given_solution=replace(model.model_.solution, **{name: value})
+    )
     with pytest.raises(kitchenette.ModelFileError, match=sentence):
         kitchenette.load(saved(model, tmp_path))
 
@@ -472,7 +474,7 @@ def test_altered_files_are_refused(name, value, sentence, tmp_path):
 def test_components_of_another_map_are_refused(tmp_path):
     model = KernelPCA(2, fixed_map()).fit(rows())
     other = KernelPCA(2, fixed_map(40)).fit(rows()).model_.solution
-    model.model_ = replace(model.model_, known=other)
+    model.model_ = replace(model.model_, given_solution=other)
     with pytest.raises(kitchenette.ModelFileError, match="as many features as the statistics"):
         kitchenette.load(saved(model, tmp_path))
     model = KernelPCA(2, fixed_map()).fit(rows())

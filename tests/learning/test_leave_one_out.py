@@ -17,6 +17,7 @@ from kitchenette.learning import leave_one_out
 from kitchenette.learning import penalty as penalty_module
 from kitchenette.learning.leave_one_out import LeaveOneOut, RowSample
 from kitchenette.learning.penalty import PenaltyPath
+from kitchenette.learning.target_coding import ClassCoding, CodeRule
 
 
 def problem(n_rows=60, n_features=12, n_targets=2, seed=0):
@@ -90,7 +91,7 @@ def test_copies_are_left_out_together_and_observations_one_by_one(rule):
 @pytest.mark.parametrize("n_features", [12, 30])
 def test_a_model_that_is_no_better_than_the_mean_is_not_taken(n_features, monkeypatch):
     monkeypatch.setattr("kitchenette.learning.penalty.EXACT_FEATURES", 20)
-    monkeypatch.setattr(LeaveOneOut, "_chosen", lambda self: 1e-3)
+    monkeypatch.setattr(LeaveOneOut, "_chosen", lambda self: (1e-3, 1e-3))
     rng = np.random.default_rng(0)
     Z, noise = rng.normal(size=(60, n_features)), rng.normal(size=(60, 1))
     mean = left_out(Z, noise, None)
@@ -100,6 +101,56 @@ def test_a_model_that_is_no_better_than_the_mean_is_not_taken(n_features, monkey
     found = mean.rows.targets - mean._left_out(np.zeros((60, 1)), np.zeros(60))
     assert sorted((mean.rows.targets - found).ravel()) == pytest.approx(sorted(np.ravel(expected)))
     assert left_out(Z, Z[:, :1] + 0.1 * noise, None).chosen() == 1e-3
+
+
+def balanced_scales(seed, measure):
+    """Which side of a pair of scales is heavier: labels without noise, by a product of columns."""
+    weights = np.stack(np.meshgrid(*[np.arange(-2, 3)] * 4), axis=-1).reshape(-1, 4)
+    left, right = np.prod(weights[:, :2] + 3, axis=1), np.prod(weights[:, 2:] + 3, axis=1)
+    some = np.random.default_rng(seed).permutation(625)[:400]
+    feature_map = Fastfood(Gaussian(2.8), n_components=200, random_state=seed)
+    Z, Y = feature_map.fit_transform(weights[some]), np.eye(3)[1 + np.sign(left - right)[some]]
+    found = left_out(Z, Y, None)
+    return LeaveOneOut(found.path, found.rows, found.counts, measure)
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_the_penalty_of_classes_has_the_least_log_loss_of_calibrated_scores(exact, monkeypatch):
+    monkeypatch.setattr(penalty_module, "EXACT_FEATURES", 1000 if exact else 10)
+    coding = ClassCoding.of(np.arange(3), None, CodeRule())[0]
+    gains = []
+    for seed in range(4):
+        by_loss = balanced_scales(seed, coding.measure("soft"))
+        chosen, squared = by_loss.chosen(), balanced_scales(seed, None).chosen()
+        errors = by_loss.errors(chosen)
+        gains.append(by_loss.errors(squared).mean() / errors.mean())
+        for factor in (0.01, 0.1, 10, 100):  # others are better by chance at most
+            mean, deviation = by_loss.difference(errors, by_loss.errors(factor * chosen))
+            assert mean <= max(2 * by_loss.measure.tie * errors.mean(), 2 * deviation)
+    assert min(gains) > 1 - coding.measure("soft").tie
+    assert max(gains) > 1.02
+
+
+@pytest.mark.parametrize("decoding", ["soft", "hamming"])
+@pytest.mark.parametrize("code", ["onehot", "ecoc", "hadamard"])
+def test_log_losses_judge_the_decoded_scores(code, decoding):
+    coding, labels = ClassCoding.of(np.arange(300) % 5, None, CodeRule(code, None, 1))
+    outputs = coding.columns(labels) + 0.6 * np.random.default_rng(0).normal(size=(300, 5))
+    measure, shares = coding.measure(decoding), np.ones(300)
+    losses = measure(outputs, coding.columns(labels), shares)
+    wrong = coding.scores("squared", decoding).labels(outputs) != labels
+    assert 0 < wrong.mean() < 0.5
+    assert losses[wrong].min() > np.log(2) * 0.999
+    assert np.median(losses[~wrong]) < np.log(2)
+
+
+def test_labels_that_are_noise_do_not_take_a_smaller_penalty():
+    rng = np.random.default_rng(0)
+    coding = ClassCoding.of(np.arange(2), None, CodeRule())[0]
+    for _ in range(5):
+        found = left_out(rng.normal(size=(300, 30)), np.eye(2)[rng.integers(0, 2, 300)], None)
+        by_loss = LeaveOneOut(found.path, found.rows, found.counts, coding.measure("soft"))
+        assert by_loss.chosen() > 0.5 * found.path.best("evidence").alpha
 
 
 def test_large_problems_are_solved_by_steps(monkeypatch):
@@ -225,9 +276,11 @@ def test_intervals_cover_also_when_the_noise_is_not_the_assumed_one():
     assert 0.93 < np.mean(np.abs(y[3000:] - mean) < 1.96 * deviation) < 0.97
 
 
-def test_a_few_rows_refuse_only_penalties_that_are_worse_for_all(monkeypatch):
+@pytest.mark.parametrize("float64_below", [leave_one_out.SCREENING_PENALTY, np.inf])
+def test_a_few_rows_refuse_only_penalties_that_are_worse_for_all(monkeypatch, float64_below):
     monkeypatch.setattr(penalty_module, "EXACT_FEATURES", 10)
     monkeypatch.setattr(leave_one_out, "SCREENING_ROWS", 200)
+    monkeypatch.setattr(leave_one_out, "SCREENING_PENALTY", float64_below)
     refused = 0
     for seed in range(5):
         Z, Y, weights = problem(n_rows=800, n_features=50, seed=seed)

@@ -121,8 +121,8 @@ def test_a_pipeline_keeps_all_abilities(name, dtype, path):
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))
     np.testing.assert_array_equal(again(model, path, statistics=False).predict(X), model.predict(X))
     assert repr(loaded.feature_map) == repr(model.feature_map)
-    for learner in (model, loaded):
-        learner.partial_fit(X[100:], y[100:])
+    for estimator in (model, loaded):
+        estimator.partial_fit(X[100:], y[100:])
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
     with pytest.warns(UserWarning, match="the same statistics"):
         assert model.merge(loaded).statistics_.n_rows == 300

@@ -7,13 +7,13 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from sklearn.base import clone
-from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.frozen import FrozenEstimator
 
 from benchmarks.repeated import TARGETS, copies, grid, linear, strings, survey
 from kitchenette import AutoMap, Fastfood, KernelClassifier, KernelRegressor
 from kitchenette.data import source
 from kitchenette.kernels import Gaussian
+from kitchenette.report.boosting import boosted
 
 SMALL = Fastfood(Gaussian(0.5), n_components=256, random_state=0)
 
@@ -24,9 +24,8 @@ def estimator(classes, **options):
 
 
 def score_of_trees(data):
-    made = HistGradientBoostingClassifier if data.classes else HistGradientBoostingRegressor
-    trees = made(early_stopping=False, random_state=0)
-    return trees.fit(data.X, data.y).score(data.X_test, data.y_test)
+    task = "classification" if data.classes else "regression"
+    return boosted("HistGradientBoosting", task).fit(data.X, data.y).score(data.X_test, data.y_test)
 
 
 def deviation(score, n_rows, classes):

@@ -118,11 +118,11 @@ def test_all_values_travel_by_pickle_and_file(case, tmp_path):
     prepared = prepare(model, X[:80], some(y, slice(80)), some(weights, slice(80)))
     learned = partial(prepared, X, y, weights)
     expected = predictions(finish(prepared, learned))
-    for name, value in (("prepared", prepared), ("summary", learned)):
+    for name, value in (("prepared", prepared), ("partial", learned)):
         kitchenette.save(value, tmp_path / f"{name}.safetensors")
-    stored = [kitchenette.load(tmp_path / f"{n}.safetensors") for n in ("prepared", "summary")]
-    for other, summary in (pickle.loads(pickle.dumps((prepared, learned))), stored):
-        assert np.array_equal(predictions(finish(other, summary)), expected)
+    stored = [kitchenette.load(tmp_path / f"{n}.safetensors") for n in ("prepared", "partial")]
+    for other, restored in (pickle.loads(pickle.dumps((prepared, learned))), stored):
+        assert np.array_equal(predictions(finish(other, restored)), expected)
         again = partial(other, X, y, weights)
         assert combine(again, learned).n_rows == 1200
 

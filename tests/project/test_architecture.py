@@ -238,3 +238,15 @@ def names_of(classes: ast.AST) -> set[str]:
 def test_attributes_are_assigned_by_name():
     wrong = [path.name for path in MODULES if "__dict__.update(" in path.read_text("utf-8")]
     assert not wrong
+
+
+def test_a_class_name_has_one_meaning():
+    places = defaultdict(set)
+    for path, tree in trees().items():
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef):
+                places[node.name].add(str(path.relative_to(SOURCE)))
+    # Stages of Spark's pipelines are named as the estimators that they wrap.
+    wrapped = {"KernelClassifier", "KernelRegressor"}
+    twice = {name: where for name, where in places.items() if len(where) > 1}
+    assert twice.keys() <= wrapped, twice

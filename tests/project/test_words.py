@@ -46,6 +46,9 @@ CIRCUMLOCUTIONS = {
     r"(house|houses|rooms?) of|every other room": "package",
     r"the map is drawn": "the map is sampled",
     r"lessons?\b|\blearner": "training set; solver, model",
+    r"classes weigh the same": "balanced class weights",
+    r"model to be like": "the model given as like",
+    r"number of the (first|last|next) row": "row index",
 }
 
 
@@ -89,7 +92,7 @@ def test_spelling_is_american():
 
 
 def test_words_are_those_of_the_field():
-    files = texts("src", "docs", "examples", "README.md", "CONTRIBUTING.md", "CHANGELOG.md")
+    files = texts(*FOLDERS, "README.md", "CONTRIBUTING.md", "CHANGELOG.md")
     assert complaints(files, unclear) == []
 
 

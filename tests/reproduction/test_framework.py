@@ -100,7 +100,7 @@ def test_what_an_interrupted_fit_has_learned_is_not_stored(squares, tmp_path, mo
     X = np.random.default_rng(0).normal(size=(300, 3))
     steps = []
 
-    def interrupt_at_third(learner, *reported):
+    def interrupt_at_third(solver, *reported):
         steps.append(reported)
         if len(steps) == 3:
             raise KeyboardInterrupt

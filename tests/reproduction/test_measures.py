@@ -62,11 +62,11 @@ def test_h01_has_as_many_random_features_as_plain_features():
     assert helped.shape[1] == plain.shape[1] + 4
 
 
-@pytest.mark.parametrize("learner", list(classification.LEARNERS))
-def test_every_learner_learns_from_features(learner, rows):
+@pytest.mark.parametrize("solver", list(classification.SOLVERS))
+def test_every_learner_learns_from_features(solver, rows):
     kernel = Polynomial(2)
     made = make_map("ours", kernel, 100, 5, seed=0)
-    numbers = measure_features(made, kernel, learner, rows)
+    numbers = measure_features(made, kernel, solver, rows)
     assert numbers["accuracy"] > max(np.mean(rows.y_test), 1 - np.mean(rows.y_test)) + 0.1
     assert numbers["n_test"] == 60
 

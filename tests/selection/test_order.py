@@ -73,8 +73,8 @@ def test_permuted_rows_give_the_same_model(small_samples, estimator):
     same_models(whole, small(estimator).fit(X[order], y[order]), X)
     same_models(whole, small(estimator).fit(source(X[order], target=y[order])), X)
     prepared = prepare(small(estimator), source(X, target=y))
-    summary = combine(*(partial(prepared, X[i::2], y[i::2]) for i in (1, 0)))
-    same_models(whole, finish(prepared, summary), X)
+    whole_partial = combine(*(partial(prepared, X[i::2], y[i::2]) for i in (1, 0)))
+    same_models(whole, finish(prepared, whole_partial), X)
 
 
 def test_another_seed_is_another_sample(small_samples):

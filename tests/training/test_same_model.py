@@ -52,6 +52,7 @@ class Case:
     model: Any
     rows: Any
     seed: int
+    tolerance: float = TOLERANCE  # of predictions, relative to the spread of the targets
 
     def learned(self, n_rows: int) -> routes.Rows:
         return self.rows(n_rows, self.seed)
@@ -120,8 +121,11 @@ OPTIONS = {
 }
 DEFAULTS = {
     "regressor": Case(KernelRegressor(random_state=0), numbers, 31),
-    # Its own penalty is 3e-8, with a condition number of 4e9 and differences of 7e-9.
     "classifier": Case(KernelClassifier(alpha=0.1, random_state=0), labels(strings), 32),
+    # It chooses the penalty 3e-8, and so a condition number of 4e9 for the rounding errors.
+    "classifier with its own penalty": Case(
+        KernelClassifier(random_state=0), labels(strings), 32, tolerance=1e-8
+    ),
     "regressor, missing": Case(KernelRegressor(random_state=1), weighted(gaps), 33),
 }
 LARGE = {
@@ -165,7 +169,7 @@ def assert_same_model(found, expected, case, n_rows):
         assert_allclose(mine.spread, theirs.spread, rtol=TOLERANCE)
     for some in (rows, case.later()):
         difference = np.abs(outputs(found, some) - outputs(expected, some)).max()
-        assert difference <= TOLERANCE * spread
+        assert difference <= case.tolerance * spread
 
 
 @cache

@@ -47,11 +47,11 @@ OWN_PARTITIONS = {"optimization.tune.active": False}
 CHAINS = 4  # of partitions for each thread of a worker, so that idle workers can take some over
 
 
-def _size_of_partial(summary: Partial) -> int:
+def _size_of_partial(partial: Partial) -> int:
     """The bytes of Gram matrices and sample, by which Dask plans memory and transfers."""
-    parts = [part for part in (summary.statistics, *(summary.by_class or ())) if part is not None]
+    parts = [part for part in (partial.statistics, *(partial.by_class or ())) if part is not None]
     grams = sum(4 * part.n_features * (part.n_features + 1) for part in parts)
-    return grams + (0 if summary.sample is None else summary.sample.features.nbytes)
+    return grams + (0 if partial.sample is None else partial.sample.features.nbytes)
 
 
 sizeof.register(Partial, _size_of_partial)
@@ -254,9 +254,9 @@ class Parts:
         if all(each is None or isinstance(each, da.Array) for each in collections):
             # Rows and targets often are parts of the same chunk. In optimized graphs each of them
             # computes that chunk for itself.
-            made = cls._of(collections, optimize_graph=False)
-            if all(isinstance(each, Inlined) for each in made.inputs):
-                return made
+            source = cls._of(collections, optimize_graph=False)
+            if all(isinstance(each, Inlined) for each in source.inputs):
+                return source
         return cls._of(collections, optimize_graph=True)
 
     @classmethod
@@ -290,13 +290,13 @@ def _delayed_parts(
     persisted = any(map(_future_in, collection.__dask_graph__().values()))
     with dask.config.set(OWN_PARTITIONS):
         parts = collection.to_delayed(optimize_graph=optimize_graph and not persisted)
-    found = [*np.ravel(np.asarray(parts, dtype=object))]
-    if len(found) != n_partitions:
+    delayed_parts = [*np.ravel(np.asarray(parts, dtype=object))]
+    if len(delayed_parts) != n_partitions:
         raise DataError(
-            f"Dask made {len(found)} partitions of a collection of {n_partitions}: persist the "
-            "rows, targets and weights first, so that their partitions stay as they are."
+            f"Dask made {len(delayed_parts)} partitions of a collection of {n_partitions}: persist "
+            "the rows, targets and weights first, so that their partitions stay as they are."
         )
-    return found
+    return delayed_parts
 
 
 def _graph_of(parts: Sequence[Delayed | None], whole: dict[int, Any]) -> dict[Hashable, Any]:
@@ -304,14 +304,14 @@ def _graph_of(parts: Sequence[Delayed | None], whole: dict[int, Any]) -> dict[Ha
 
     ``whole`` keeps graphs as dictionaries, because all partitions of a collection share one.
     """
-    found: dict[Hashable, Any] = {}
+    tasks: dict[Hashable, Any] = {}
     for part in parts:
         if part is not None:
             graph = part.__dask_graph__()
             if id(graph) not in whole:
                 whole[id(graph)] = graph, dict(graph)  # the graph too, so that its id stays its own
-            found |= cull(whole[id(graph)][1], [part.key])[0]
-    return found
+            tasks |= cull(whole[id(graph)][1], [part.key])[0]
+    return tasks
 
 
 def _future_in(task: Any) -> Any:
@@ -365,8 +365,8 @@ class DaskSource(PartitionedSource):
         return len(self._parts.inputs)
 
     def without_targets(self) -> Any:
-        made: Any = super().without_targets()
-        return replace(made, _parts=self._parts.without_values())
+        source: Any = super().without_targets()
+        return replace(source, _parts=self._parts.without_values())
 
     def reduced(self, reduction: Reduction) -> Any:
         starts = self.starts_for(reduction)
@@ -390,7 +390,7 @@ class DaskSource(PartitionedSource):
     ) -> Delayed:
         """The result of some partitions; each is added to that of those before it."""
         hints = {} if worker is None else {"workers": [worker], "allow_other_workers": True}
-        found = None
+        chain = None
         for number in numbers:
             start = starts[number] if starts else 0
             y, weight = (
@@ -398,11 +398,11 @@ class DaskSource(PartitionedSource):
                 for values in self.given_values()
             )
             with dask.annotate(**hints):
-                found = delayed(_learned, pure=False)(
-                    shared, found, number, start, self._parts.inputs[number], y, weight
+                chain = delayed(_learned, pure=False)(
+                    shared, chain, number, start, self._parts.inputs[number], y, weight
                 )
-        assert found is not None
-        return found
+        assert chain is not None
+        return chain
 
 
 class InBand:
@@ -430,8 +430,8 @@ def _literal(value: Any) -> Delayed:
     Its graph is made here. Dask would make it for each task that uses the value, together with the
     worker that the task prefers, and wait for that worker though it has died.
     """
-    made = delayed(InBand(cloudpickle.dumps(value)), traverse=False, pure=False)
-    return Delayed(made.key, made.__dask_graph__())
+    literal = delayed(InBand(cloudpickle.dumps(value)), traverse=False, pure=False)
+    return Delayed(literal.key, literal.__dask_graph__())
 
 
 @dataclass(frozen=True)
@@ -450,12 +450,12 @@ def _learned(
     shared: Shared = common.value
     rows = given.chunk() if isinstance(given, Inlined | Stored) else tuple(given)
     chunk = (rows[0], rows[1] if y is None else y, rows[2] if weight is None else weight)
-    found = of_partition(shared.reduction, blocks_of(shared.layout, [chunk], start), number)
+    result = of_partition(shared.reduction, blocks_of(shared.layout, [chunk], start), number)
     if shared.topic is not None:
         from distributed import get_worker
 
         get_worker().log_event(shared.topic, number)
-    return joined(shared.reduction, before, found)
+    return joined(shared.reduction, before, result)
 
 
 def _combined(common: InBand, a: Any, b: Any) -> Any:
@@ -478,8 +478,8 @@ def _slots() -> list[str]:
     client = _client()
     if client is None:
         return []
-    known = client.scheduler_info(n_workers=-1)["workers"]
-    return [address for address in sorted(known) for _ in range(known[address]["nthreads"])]
+    workers = client.scheduler_info(n_workers=-1)["workers"]
+    return [address for address in sorted(workers) for _ in range(workers[address]["nthreads"])]
 
 
 def _workers(owners: Sequence[str | None], slots: Sequence[str]) -> list[str | None]:
@@ -590,8 +590,8 @@ class Call:
     def __call__(self, rows: Any, estimator: InBand, example: NDArray[Any]) -> Any:
         if rows.shape[0] == 0:
             return example[:0]
-        found = getattr(estimator.value, self.method)(rows, *self.arguments, **self.options)
-        return found if self.place is None else found[self.place]
+        result = getattr(estimator.value, self.method)(rows, *self.arguments, **self.options)
+        return result if self.place is None else result[self.place]
 
 
 def _mapped(estimator: Any, call: Call, X: Any, example: NDArray[Any]) -> da.Array:

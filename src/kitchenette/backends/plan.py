@@ -91,11 +91,11 @@ class PartitionedSource(Source):
         progress(0)
         self.progress = part_is_done
         try:
-            found = self.reduced(reduction)
+            result = self.reduced(reduction)
         finally:
             self.progress = None
-        watch.after(found, sum(lengths))
-        return found
+        watch.after(result, sum(lengths))
+        return result
 
     @property
     def layout(self) -> Source:
@@ -105,14 +105,14 @@ class PartitionedSource(Source):
     def lengths(self) -> list[int]:
         """The numbers of rows of the partitions."""
         if self._lengths is None:
-            found = self.reduced(Lengths()) or {}
+            counts = self.reduced(Lengths()) or {}
             # An engine may leave out empty partitions at the end.
-            self._lengths = [found.get(number, 0) for number in range(max(found, default=-1) + 1)]
+            self._lengths = [counts.get(number, 0) for number in range(max(counts, default=-1) + 1)]
             self.n_rows = sum(self._lengths)
         return self._lengths
 
     def starts(self) -> list[int]:
-        """The number of the first row of each partition."""
+        """The index of the first row of each partition."""
         return [0, *np.cumsum(self.lengths())[:-1].tolist()]
 
     def starts_for(self, reduction: Reduction) -> list[int]:
@@ -132,21 +132,21 @@ class PartitionedSource(Source):
 
     def take(self, rows: Any) -> Block:
         wanted = np.asarray(rows, dtype=np.int64)
-        found = in_order(self.reduced(ByStart(partial(_taken, wanted))))
-        found = [block for block in found if block is not None]
-        if sum(block.n_rows for block in found) != wanted.size or not found:
-            raise ValueError("rows must be numbers of rows that there are, at least one.")
-        parts = zip(*((block.X, block.y, block.weight) for block in found), strict=True)
+        blocks = in_order(self.reduced(ByStart(partial(_taken, wanted))))
+        blocks = [block for block in blocks if block is not None]
+        if sum(block.n_rows for block in blocks) != wanted.size or not blocks:
+            raise ValueError("rows must be indices of existing rows, at least one.")
+        parts = zip(*((block.X, block.y, block.weight) for block in blocks), strict=True)
         X, y, weight = map(joined_rows, parts)
-        return Block(X, y, weight, found[0].start)
+        return Block(X, y, weight, blocks[0].start)
 
     def targets(self) -> tuple[NDArray[Any], NDArray[np.float64] | None]:
-        found = in_order(self.reduced(ByStart(attrgetter("y", "weight"))))
-        if not found:
+        pairs = in_order(self.reduced(ByStart(attrgetter("y", "weight"))))
+        if not pairs:
             raise DataError("The source has no rows.")
-        if found[0][0] is None:
+        if pairs[0][0] is None:
             raise DataError("The source has no target: name the column to be predicted.")
-        y, weight = map(joined_rows, zip(*found, strict=True))
+        y, weight = map(joined_rows, zip(*pairs, strict=True))
         return y, weight
 
     def located(self, error: ValueError) -> ValueError:
@@ -295,18 +295,18 @@ def _conforming(table: Any, layout: Source) -> Any:
     pa = arrow()
     table = selected(table, layout.schema.names)
     for j, column in enumerate(layout.schema):
-        found = table.column(j).type
-        if str(found) == column.dtype:
+        stored_type = table.column(j).type
+        if str(stored_type) == column.dtype:
             continue
-        kind, numeric = kind_of(found), {"number", "boolean"}
-        if pa.types.is_null(found):
+        kind, numeric = kind_of(stored_type), {"number", "boolean"}
+        if pa.types.is_null(stored_type):
             text = column.kind == "category"
             table = table.set_column(
                 j, column.name, table.column(j).cast(pa.string() if text else pa.float64())
             )
         elif kind != column.kind and not {kind, column.kind} <= numeric:
             raise DataError(
-                f"the column {column.name!r} has values of the type {found}, where other "
+                f"the column {column.name!r} has values of the type {stored_type}, where other "
                 f"partitions have {column.dtype}."
             )
         elif column.dtype in ("float", "double"):

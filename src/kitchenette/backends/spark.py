@@ -300,13 +300,13 @@ class _KernelModel(_Columns, Model, _Stored):
             columns.matrix(dataset) if columns.is_matrix else F.struct(*map(column, columns.names))
         )
         answers = _answers_udf(self._local.for_inference(), columns, self._types(wanted))
-        found = dataset.withColumn(ANSWERS, answers(rows))
+        answered = dataset.withColumn(ANSWERS, answers(rows))
         for name, out in wanted.items():
             value = F.col(f"{ANSWERS}.{name}")
-            found = found.withColumn(
+            answered = answered.withColumn(
                 out, value if name == "predictionCol" else array_to_vector(value)
             )
-        return found.drop(ANSWERS)
+        return answered.drop(ANSWERS)
 
     def _answers(self) -> list[str]:
         """The parameters that name columns of answers."""
@@ -340,8 +340,8 @@ def _answers_udf(plain: Any, columns: FrameColumns, types: dict[str, str]) -> An
 
 def _answered(plain: Any, X: Any, types: dict[str, str]) -> pa.Array:
     """The answers for some rows, as Spark takes them."""
-    found = _values(plain, X) if X.shape[0] else dict.fromkeys(types, lambda: np.empty((0, 1)))
-    arrays = [_arrow_array(found[name](), kind) for name, kind in types.items()]
+    values = _values(plain, X) if X.shape[0] else dict.fromkeys(types, lambda: np.empty((0, 1)))
+    arrays = [_arrow_array(values[name](), kind) for name, kind in types.items()]
     return pa.StructArray.from_arrays(arrays, names=[*types])
 
 

@@ -94,7 +94,7 @@ class OfPartition:
     reduction: Reduction  # what is computed
     chunks: Chunks  # gives the rows of a partition
     layout: Source  # the columns and their roles
-    starts: Sequence[int]  # the number of the first row of each partition; empty if nobody asks
+    starts: Sequence[int]  # the index of the first row of each partition; empty if nobody asks
     # Targets and weights of all rows, where they are not those of the rows themselves
     given: tuple[NDArray[Any] | None, NDArray[Any] | None]
 

@@ -84,14 +84,14 @@ class Leaf:
         with _threads_of_task():
             for number, rows in by_partition(batches):
                 try:
-                    found = self.of_partition(number, rows)
+                    result = self.of_partition(number, rows)
                 except PartitionError as error:
                     # Sent to the driver as a sentence: if the task failed, Spark would run it
                     # again and again, with the same result.
                     problems.append((number, str(error)))
                     value = None
                 else:
-                    value = None if problems else self.combine(value, found)
+                    value = None if problems else self.combine(value, result)
         yield from pieces(leaf, Message(value, (leaf,), tuple(problems)), self.piece_bytes)
 
 
@@ -153,9 +153,9 @@ def pieces(node: int, message: Message, piece_bytes: int) -> Batches:
     size, n_together = len(data), max(1, BATCH_BYTES // piece_bytes)
     starts = range(0, size, piece_bytes)
     for first in range(0, len(starts), n_together):
-        some = starts[first : first + n_together]
-        parts = [bytes(data[start : start + piece_bytes]) for start in some]
-        columns = [node] * len(some), [*some], [size] * len(some), parts
+        chunk = starts[first : first + n_together]
+        parts = [bytes(data[start : start + piece_bytes]) for start in chunk]
+        columns = [node] * len(chunk), [*chunk], [size] * len(chunk), parts
         named = dict(zip(PIECE_ARROW.names, columns, strict=True))
         yield pa.RecordBatch.from_pydict(named, schema=PIECE_ARROW)
 

@@ -231,11 +231,11 @@ def product_cumulants(degree: int) -> tuple[int, ...]:
         moments.append(prod(range(1, 2 * k, 2)) ** degree)
         if moments[k].bit_length() > 900:  # the range of floating point
             break
-        known = sum(
+        lower_terms = sum(
             comb(k - 1, j - 1) * cumulant * moments[k - j]
             for j, cumulant in enumerate(cumulants, start=1)
         )
-        cumulants.append(moments[k] - known)
+        cumulants.append(moments[k] - lower_terms)
     return tuple(cumulants)
 
 

@@ -48,7 +48,7 @@ def compare(
     sample = prepared_sample(source, rows, seed)
     with terminal.progress() as shown:
         bar = shown.add_task("comparing", total=None, rate="")
-        found = report.compare(
+        comparison = report.compare(
             sample.X,
             sample.y,
             task=task,
@@ -59,10 +59,12 @@ def compare(
             progress=lambda name: shown.update(bar, description=name),
             random_state=seed,
         )
-    write_page(found, out)
-    terminal.document({**found.to_json(), "page": str(out)})
-    print_measurements(found.measurements, found.task, terminal, title=found.error_name)
-    for sentence in found.advice:
+    write_page(comparison, out)
+    terminal.document({**comparison.to_json(), "page": str(out)})
+    print_measurements(
+        comparison.measurements, comparison.task, terminal, title=comparison.error_name
+    )
+    for sentence in comparison.advice:
         terminal.line(sentence)
     terminal.line(f"{out} has the pictures and tables.")
 
@@ -105,9 +107,9 @@ def demo(
     run_demo(rows, n_components, seed, page, terminal)
 
 
-def write_page(found: Comparison, out: Path) -> None:
+def write_page(comparison: Comparison, out: Path) -> None:
     """Write the page of a comparison, in one step."""
     from kitchenette.report import page
 
     with replacement(out) as file:
-        file.write(page(found).encode())
+        file.write(page(comparison).encode())

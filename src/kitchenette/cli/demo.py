@@ -21,14 +21,14 @@ from sklearn.svm import SVC
 
 from kitchenette.baselines import error_of
 from kitchenette.cli.comparing import print_measurements, write_page
-from kitchenette.cli.terminal import Terminal, Watch, checked_output
+from kitchenette.cli.terminal import Terminal, Throughput, checked_output
 from kitchenette.estimators import KernelClassifier, KernelRegressor
 from kitchenette.quantities import of_bytes, of_seconds
 from kitchenette.report import Comparison, Measurement, compare
 from kitchenette.report.boosting import ROUNDS, boosted, installed
 from kitchenette.report.comparing import extrapolation
 from kitchenette.report.comparison import of_error
-from kitchenette.report.measuring import Cost, cost_of, stored_size
+from kitchenette.report.measuring import Usage, cost_of, stored_size
 from kitchenette.selection import AutoMap
 
 N_COLUMNS, N_RELEVANT = 12, 4  # useless columns are what a demonstration of learned scales needs
@@ -83,25 +83,25 @@ def run_demo(n_rows: int, n_components: int, seed: int, path: Path, terminal: Te
     for sentence in (verdict(ours, trees), *described.pop("sentences")):
         terminal.line(sentence)
     terminal.line(f"Comparing maps of {n_components} features with other models ...")
-    some = generated(1, COMPARED_ROWS, seed)
-    found = compare(
-        some.X,
-        some.labels,
+    compared = generated(1, COMPARED_ROWS, seed)
+    comparison = compare(
+        compared.X,
+        compared.labels,
         test=(test.X, test.labels),
         sizes=(n_components,),
         budget=COMPARED_SECONDS,
         title=f"{COMPARED_ROWS:,} rows of Kitchenette's demonstration: which map to take",
         random_state=seed,
     )
-    write_page(found, path)
-    terminal.line(about_page(found, path, ours))
+    write_page(comparison, path)
+    terminal.line(about_page(comparison, path, ours))
     terminal.document(
         {
             "rows": n_rows,
             "measurements": [asdict(row) for row in rows],
             **described,
             "page": str(path),
-            "recommended": found.recommended,
+            "recommended": comparison.recommended,
             "seconds": perf_counter() - begin,
         }
     )
@@ -124,20 +124,20 @@ def verdict(ours: Measurement, trees: Measurement) -> str:
     )
 
 
-def about_page(found: Comparison, path: Path, ours: Measurement) -> str:
+def about_page(comparison: Comparison, path: Path, ours: Measurement) -> str:
     """The content of the page, and why its errors are larger than those of all rows."""
-    best = next(row for row in found.measurements if row.name == found.recommended)
+    best = next(row for row in comparison.measurements if row.name == comparison.recommended)
     return (
-        f"{path} is the page of that comparison, on {found.n_rows:,} rows of the stream and the "
-        f"same test rows. The best map there is {best.name}, with an error of "
-        f"{of_error(best, found.task)}; that of AutoMap with {ours.n_components} "
-        f"features on all {ours.n_rows:,} rows is {of_error(ours, found.task)}."
+        f"{path} is the page of that comparison, on {comparison.n_rows:,} rows of the stream and "
+        f"the same test rows. The best map there is {best.name}, with an error of "
+        f"{of_error(best, comparison.task)}; that of AutoMap with {ours.n_components} "
+        f"features on all {ours.n_rows:,} rows is {of_error(ours, comparison.task)}."
     )
 
 
 def streamed(
     n_rows: int, n_components: int, seed: int, terminal: Terminal
-) -> tuple[KernelClassifier, KernelRegressor, Cost]:
+) -> tuple[KernelClassifier, KernelRegressor, Usage]:
     """A classifier of all rows, merged from two halves, its cost, and a regressor of one block."""
     first_block = generated(1, min(BLOCK_ROWS, n_rows), seed)
     halves: list[KernelClassifier] = []
@@ -164,7 +164,7 @@ def learned_halves(
     shared = FrozenEstimator(chosen)
     halves = [KernelClassifier(shared, random_state=seed) for _ in range(2)]
     with terminal.progress() as shown:
-        task, watch = shown.add_task("learning", total=n_rows, rate=""), Watch()
+        task, watch = shown.add_task("learning", total=n_rows, rate=""), Throughput()
         for number, block in enumerate(stream(n_rows, seed)):
             halves[number % 2].partial_fit(block.X, block.labels, classes=CLASSES)
             done = number * BLOCK_ROWS + len(block.X)
@@ -177,7 +177,7 @@ def learned_halves(
 
 
 def measured(
-    name: str, family: str, model: Any, cost: Cost, n_rows: int, test: Rows
+    name: str, family: str, model: Any, cost: Usage, n_rows: int, test: Rows
 ) -> Measurement:
     """A fitted model on the test rows."""
     predicting = cost_of(partial(model.predict, test.X[:PREDICTED_ROWS]))
@@ -210,17 +210,17 @@ def boosted_trees(n_rows: int, test: Rows, seed: int, terminal: Terminal) -> Mea
 
 def exact_machine(n_rows: int, test: Rows, seed: int, terminal: Terminal) -> list[Measurement]:
     """The exact kernel machine on few rows, and its extrapolated cost for all of them."""
-    found = []
+    measurements = []
     for size in EXACT_ROWS:
         terminal.line(
             f"The exact kernel machine, scikit-learn's SVC, is fitted to {size:,} rows ..."
         )
-        some = generated(1, size, seed)
+        training = generated(1, size, seed)
         # A cache for the whole kernel matrix, without which it would take longer.
         machine = SVC(C=10.0, gamma=1 / N_COLUMNS, cache_size=8e-6 * size**2 + 200)
-        cost = cost_of(partial(machine.fit, some.X, some.labels))
-        found.append(measured("exact SVC", "exact kernel", machine, cost, size, test))
-    return [found[-1], extrapolation(found, n_rows, "exact SVC")]
+        cost = cost_of(partial(machine.fit, training.X, training.labels))
+        measurements.append(measured("exact SVC", "exact kernel", machine, cost, size, test))
+    return [measurements[-1], extrapolation(measurements, n_rows, "exact SVC")]
 
 
 def calibration_of(

@@ -246,7 +246,7 @@ def _write_shard(
     """Fit a shard and print what it is."""
     checked_output(out)
     with terminal.fit_progress() as progress:
-        found = learn_shard(
+        shard = learn_shard(
             rows,
             out,
             settings,
@@ -254,9 +254,9 @@ def _write_shard(
             prepared=options.prepared,
             progress=progress,
         )
-    assert found.summary is not None
-    number, of = found.facts["shard"], found.facts["n_shards"]
-    n_rows = found.summary.n_rows
+    assert shard.partial is not None
+    number, of = shard.facts["shard"], shard.facts["n_shards"]
+    n_rows = shard.partial.n_rows
     terminal.document({"out": str(out), "shard": number, "of": of, "rows": n_rows})
     terminal.line(f"{out}: shard {number} of {of}, statistics of {n_rows:,} rows.")
 

@@ -35,21 +35,25 @@ def inspect(
 ) -> None:
     """Describe a model: columns, importances, size. Nothing in the file is executed."""
     try:
-        found = described(loaded(model, trusted=trust))
+        description = described(loaded(model, trusted=trust))
     except ModelFileError as error:
         advice = re.sub(r"Load it with a larger max_\w+ if", "Say --trust if", str(error))
         raise CommandError(advice, ExitCode.MODEL) from error
-    found |= {"file": str(model), "bytes": os.path.getsize(model)}
-    terminal.document(found)
+    description |= {"file": str(model), "bytes": os.path.getsize(model)}
+    terminal.document(description)
     rows = [
-        [name.replace("_", " "), shown(value)] for name, value in found.items() if name not in LONG
+        [name.replace("_", " "), shown(value)]
+        for name, value in description.items()
+        if name not in LONG
     ]
-    rows = [[name, of_bytes(found["bytes"]) if name == "bytes" else text] for name, text in rows]
+    rows = [
+        [name, of_bytes(description["bytes"]) if name == "bytes" else text] for name, text in rows
+    ]
     terminal.table(("what", "value"), rows, title=str(model))
-    print_columns(found.get("column_summary") or {}, terminal)
-    if found.get("choice"):
-        terminal.line(found["choice"])
-    importances = found.get("importances") or {}
+    print_columns(description.get("column_summary") or {}, terminal)
+    if description.get("choice"):
+        terminal.line(description["choice"])
+    importances = description.get("importances") or {}
     ordered = sorted(importances.items(), key=lambda item: -item[1])
     terminal.bars(ordered[:MOST_LINES], "Importance of columns")
 
@@ -63,13 +67,13 @@ def described(model: Any) -> dict[str, Any]:
         return _of_checkpoint(model)
     if isinstance(model, Partial):
         return {"kind": "Partial", "estimator": model.estimator, **_of_partial(model)}
-    found: dict[str, Any] = {"kind": type(model).__name__}
+    description: dict[str, Any] = {"kind": type(model).__name__}
     if not isinstance(model, KernelEstimator) or not hasattr(model, "n_features_in_"):
-        return found | {"parameters": repr(model)}
+        return description | {"parameters": repr(model)}
     names, targets = (getattr(model, name, None) for name in ("feature_names_in_", "target_names_"))
     feature_map = thawed(model.feature_map_)
     inner = getattr(feature_map, "map_", None) or feature_map
-    found |= {
+    description |= {
         "task": getattr(model, "task", "components"),
         "target": None if targets is None else [str(name) for name in targets],
         "columns": model.n_features_in_,
@@ -81,15 +85,15 @@ def described(model: Any) -> dict[str, Any]:
         "can_be_updated": _training_rows(model) is not None,
     }
     for name, attribute in (("alpha", "alpha_"), ("loss", "loss_"), ("solver", "solver_")):
-        found[name] = getattr(model, attribute, None)
-    found["kernel"] = repr(inner.kernel_) if hasattr(inner, "kernel_") else None
-    found["validation_score"] = getattr(model, "validation_score_", None)
+        description[name] = getattr(model, attribute, None)
+    description["kernel"] = repr(inner.kernel_) if hasattr(inner, "kernel_") else None
+    description["validation_score"] = getattr(model, "validation_score_", None)
     classes = getattr(model, "classes_", None)
-    found["classes"] = None if classes is None else classes.tolist()
+    description["classes"] = None if classes is None else classes.tolist()
     choice = getattr(inner, "choice_", None)
-    found["choice"] = None if choice is None else choice.sentence
-    found["importances"] = importances(model, inner, names)
-    return found
+    description["choice"] = None if choice is None else choice.sentence
+    description["importances"] = importances(model, inner, names)
+    return description
 
 
 def _training_rows(model: Any) -> int | None:
@@ -113,20 +117,20 @@ def _of_checkpoint(checkpoint: Checkpoint) -> dict[str, Any]:
         "estimator": prepared["kind"],
         "rows_of_the_source": checkpoint.n_rows,
         "rows_read": checkpoint.stop,
-        **({"training_rows": 0} if checkpoint.summary is None else _of_partial(checkpoint.summary)),
+        **({"training_rows": 0} if checkpoint.partial is None else _of_partial(checkpoint.partial)),
     }
 
 
-def _of_partial(summary: Partial) -> dict[str, Any]:
+def _of_partial(partial: Partial) -> dict[str, Any]:
     """The description of the statistics of some rows."""
-    found: dict[str, Any] = {"training_rows": summary.n_rows}
-    statistics = [*(summary.by_class or ()), summary.statistics]
+    description: dict[str, Any] = {"training_rows": partial.n_rows}
+    statistics = [*(partial.by_class or ()), partial.statistics]
     sizes = [part.n_features for part in statistics if part is not None]
     if sizes:
-        found["features"] = sizes[0]
-    if summary.classes is not None:
-        found["classes"] = summary.classes.tolist()
-    return found
+        description["features"] = sizes[0]
+    if partial.classes is not None:
+        description["classes"] = partial.classes.tolist()
+    return description
 
 
 def importances(model: Any, inner: Any, names: Any) -> dict[str, float] | None:
@@ -147,6 +151,6 @@ def shown(value: Any) -> str:
     if isinstance(value, bool | np.bool_):
         return "yes" if value else "no"
     if isinstance(value, list):
-        some = ", ".join(map(str, value[:MOST_NAMES]))
-        return f"{some}, ... ({len(value)})" if len(value) > MOST_NAMES else some
+        shortened = ", ".join(map(str, value[:MOST_NAMES]))
+        return f"{shortened}, ... ({len(value)})" if len(value) > MOST_NAMES else shortened
     return f"{value:.4g}" if isinstance(value, float) else str(value)

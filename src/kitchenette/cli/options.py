@@ -290,8 +290,8 @@ def number_of_seconds(text: str) -> float:
 
 
 def _quantity(text: str, units: dict[str, float], expected: str) -> float:
-    found = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*([a-zA-Z]*)\s*", text)
-    unit = None if found is None else units.get(found[2].lower())
-    if found is None or unit is None:
+    match = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*([a-zA-Z]*)\s*", text)
+    unit = None if match is None else units.get(match[2].lower())
+    if match is None or unit is None:
         raise typer.BadParameter(f"{text!r} is not {expected}.")
-    return float(found[1]) * unit
+    return float(match[1]) * unit

@@ -185,8 +185,8 @@ def in_options(sentence: str) -> str:
     return KEYWORD.sub(_option, sentence)
 
 
-def _option(found: re.Match[str]) -> str:
-    name, value = found[1].replace("kinds", "kind"), found[2]
+def _option(match: re.Match[str]) -> str:
+    name, value = match[1].replace("kinds", "kind"), match[2]
     for opening, closing in (("{'", "'}"), ("['", "']"), ("'", "'")):
         if value.startswith(opening):
             value = value[len(opening) : -len(closing)].replace("': '", "=")

@@ -104,7 +104,7 @@ class Terminal:
     def fit_progress(self) -> Iterator[Callable[[str, int, int], None]]:
         """A progress bar, as a function of the stage, the rows done and the number of rows."""
         with self.progress() as shown:
-            task, watch = shown.add_task("", total=None, rate=""), Watch()
+            task, watch = shown.add_task("", total=None, rate=""), Throughput()
 
             def progress(what: str, done: int, total: int) -> None:
                 shown.update(
@@ -137,7 +137,7 @@ def visible(text: str) -> str:
     )
 
 
-class Watch:
+class Throughput:
     """Rows per second since the first call."""
 
     def __init__(self) -> None:

@@ -24,7 +24,7 @@ from kitchenette.cli.options import (
     number_of_seconds,
 )
 from kitchenette.cli.outcome import CommandError, ExitCode, as_usage, predicting
-from kitchenette.cli.terminal import Terminal, Watch
+from kitchenette.cli.terminal import Terminal, Throughput
 from kitchenette.data import Source
 from kitchenette.jobs import Evaluation, choose_rows, evaluate_rows, predict_rows
 from kitchenette.jobs.outputs import refuse_input
@@ -88,14 +88,14 @@ def evaluate(
         fitted = predicting(model)
         rows = options.opened(data, target or target_names(fitted, model), like=fitted)
         with progress_of(terminal, "predicting", rows) as progress:
-            found = evaluate_rows(fitted, rows, progress=progress)
-    terminal.document(found.to_json())
-    terminal.table(("measure", "value"), _measures(found), title=f"{found.n_rows:,} rows")
-    labels = found.labels or ()
-    if found.confusion is not None and len(labels) <= MOST_CLASSES:
+            evaluation = evaluate_rows(fitted, rows, progress=progress)
+    terminal.document(evaluation.to_json())
+    terminal.table(("measure", "value"), _measures(evaluation), title=f"{evaluation.n_rows:,} rows")
+    labels = evaluation.labels or ()
+    if evaluation.confusion is not None and len(labels) <= MOST_CLASSES:
         table = [
             [str(label), *(f"{count:,}" for count in counts)]
-            for label, counts in zip(labels, found.confusion, strict=True)
+            for label, counts in zip(labels, evaluation.confusion, strict=True)
         ]
         terminal.table(("true \\ predicted", *map(str, labels)), table)
 
@@ -156,7 +156,7 @@ def check_task(task: str | None) -> None:
 def progress_of(terminal: Terminal, what: str, rows: Source) -> Iterator[Callable[[int], None]]:
     """A progress bar for rows."""
     with terminal.progress() as shown:
-        task, watch = shown.add_task(what, total=rows.n_rows, rate=""), Watch()
+        task, watch = shown.add_task(what, total=rows.n_rows, rate=""), Throughput()
         yield lambda done: shown.update(task, completed=done, rate=watch.rate(done))
 
 
@@ -166,25 +166,30 @@ def _note_others(model: Any, rows: Source, keep: Sequence[str], terminal: Termin
     if names is None or not rows.is_table:
         return
     targets, weight = getattr(model, "target_names_", ()), getattr(model, "weight_name_", None)
-    known = {*map(str, names), *targets, weight, *keep}
-    others = [one.name for one in rows.schema if one.name not in known and not one.is_index]
+    used = {*map(str, names), *targets, weight, *keep}
+    others = [one.name for one in rows.schema if one.name not in used and not one.is_index]
     if others:
-        some = ", ".join(others[:5]) + (", ..." if len(others) > 5 else "")
-        terminal.note(f"note: columns that are not in the model are ignored: {some}")
+        listed = ", ".join(others[:5]) + (", ..." if len(others) > 5 else "")
+        terminal.note(f"note: columns that are not in the model are ignored: {listed}")
 
 
-def _measures(found: Evaluation) -> list[list[str]]:
-    if found.task == "classification":
+def _measures(evaluation: Evaluation) -> list[list[str]]:
+    if evaluation.task == "classification":
         rows = [
-            ["share of wrong predictions", of_share(found.error, found.task)],
-            ["the same of the most frequent class", of_share(found.trivial_error, found.task)],
+            ["share of wrong predictions", of_share(evaluation.error, evaluation.task)],
+            [
+                "the same of the most frequent class",
+                of_share(evaluation.trivial_error, evaluation.task),
+            ],
         ]
-        if found.log_loss is not None:
-            rows.append(["log loss", f"{found.log_loss:.4f}"])
+        if evaluation.log_loss is not None:
+            rows.append(["log loss", f"{evaluation.log_loss:.4f}"])
         return rows
-    rows = [["root mean square error / standard deviation", of_share(found.error, found.task)]]
+    rows = [
+        ["root mean square error / standard deviation", of_share(evaluation.error, evaluation.task)]
+    ]
     for name in ("rmse", "mae", "r2"):
-        values = getattr(found, name)
+        values = getattr(evaluation, name)
         if values is not None:
             rows.append([LONG_NAMES[name], ", ".join(f"{value:.5g}" for value in values)])
     return rows

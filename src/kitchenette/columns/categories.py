@@ -55,8 +55,8 @@ class Impute(Preparation):
 
     def sparse_rows(self, rows: Any) -> Any:
         missing = rows.dtype.type(self.missing)
-        found = np.isnan(rows.data) if np.isnan(missing) else rows.data == missing
-        return with_data(rows, np.where(found, self.fill[rows.indices], rows.data))
+        replaced = np.isnan(rows.data) if np.isnan(missing) else rows.data == missing
+        return with_data(rows, np.where(replaced, self.fill[rows.indices], rows.data))
 
 
 @storable

@@ -1,4 +1,4 @@
-"""How the values of columns that are no numbers become numbers: words, hashed words and dates."""
+"""Codes of values that are not numbers: categories, hashed categories and dates."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from kitchenette.data.tables import categories_of, numbers_of, stored_kind, text
 from kitchenette.files.fields import Interval, Options, field_values
 from kitchenette.files.registry import storable
 
-UNKNOWN_WORD = -1.0  # the code of a word that no step knows
-NO_WORD = -2.0  # the code of None; NaN stays NaN
+UNKNOWN_CATEGORY = -1.0  # the code of an unknown category
+NONE_CODE = -2.0  # the code of None; NaN stays NaN
 MOST_BUCKETS = 1 << 20  # so that a file cannot ask for memory that its columns do not have
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -48,35 +48,38 @@ class Coding(ABC):
 @storable
 @dataclass(frozen=True, eq=True)
 class Vocabulary(Coding):
-    """The words of a column of strings; each is coded by its place."""
+    """The categories of a column of strings; each is coded by its position."""
 
     column: int  # the column
-    words: tuple[str, ...]  # the words
+    categories: tuple[str, ...]  # in the order of their codes
 
     @cached_property
     def _table(self) -> dict[Any, float]:
-        return {None: NO_WORD, **{word: float(place) for place, word in enumerate(self.words)}}
+        return {
+            None: NONE_CODE,
+            **{category: float(place) for place, category in enumerate(self.categories)},
+        }
 
     def code(self, value: Any, name: str = "") -> float:
         """The code of a string, None or NaN."""
         if isinstance(value, float) and value != value:
             return np.nan
         if value is None or isinstance(value, str):
-            return self._table.get(value, UNKNOWN_WORD)
-        return UNKNOWN_WORD
+            return self._table.get(value, UNKNOWN_CATEGORY)
+        return UNKNOWN_CATEGORY
 
     def of_table(self, values: Any, name: str = "") -> NDArray[np.float64]:
-        codes, words = categories_of(values)
-        known = [self._table.get(word, UNKNOWN_WORD) for word in words]
-        return np.array([*known, np.nan])[codes]  # -1, a missing word, is the last one
+        codes, texts = categories_of(values)
+        codes_of_texts = [self._table.get(text, UNKNOWN_CATEGORY) for text in texts]
+        return np.array([*codes_of_texts, np.nan])[codes]  # -1, missing, is the last one
 
     def __getstate__(self) -> dict[str, Any]:
         return field_values(self)
 
     def check(self) -> None:
-        """Refuse words that are repeated."""
-        if len({*self.words}) < len(self.words):
-            raise ValueError("the words must be different.")
+        """Refuse repeated categories."""
+        if len({*self.categories}) < len(self.categories):
+            raise ValueError("the categories must be different.")
 
 
 # What the values of a column of categories may be, and which kinds of columns can be read as such.
@@ -108,7 +111,7 @@ class Texts(Coding):
     @property
     @abstractmethod
     def example(self) -> str:
-        """A few words about the values."""
+        """A short description of the values."""
 
     def code(self, value: Any, name: str = "") -> float:
         if type(value) is str and self.values == "string":
@@ -125,14 +128,14 @@ class Texts(Coding):
         return self._coded(text)
 
     def of_table(self, values: Any, name: str = "") -> NDArray[np.float64]:
-        codes, words = categories_of(values)
+        codes, texts = categories_of(values)
         if stored_kind(values.type) not in VALUES[self.values] and (codes >= 0).any():
             raise DataError(
                 f"The column {name!r} has values of the type {values.type}, and the model has "
                 f"{self.example}. Read them as strings, as pandas.read_csv does by "
                 f"dtype={{{name!r}: str}}."
             )
-        return np.array([*map(self._coded, words), np.nan])[codes]  # -1, missing, is the last one
+        return np.array([*map(self._coded, texts), np.nan])[codes]  # -1, missing, is the last one
 
     def _coded(self, text: str) -> float:
         spelled = self._spelled(text)
@@ -154,20 +157,20 @@ class Texts(Coding):
 
 def unknown_code(values: str, text: str) -> float:
     """The code of a text that was not in the data: missing, if it stands for that in CSV files."""
-    return np.nan if values == "string" and text in NULLS else UNKNOWN_WORD
+    return np.nan if values == "string" and text in NULLS else UNKNOWN_CATEGORY
 
 
 @storable
 @dataclass(frozen=True, eq=True)
 class Categories(Texts, Vocabulary):
-    """The words of a column of categories, of which numbers and booleans are texts as well."""
+    """The categories of a column, which may be numbers and booleans as well as strings."""
 
     values: Values = "string"
 
     @property
     def example(self) -> str:
-        some = "" if not self.words else f" such as {self.words[0]!r:.40}"
-        return f"{self.values}s{some}"
+        example = "" if not self.categories else f" such as {self.categories[0]!r:.40}"
+        return f"{self.values}s{example}"
 
     def code_of(self, text: str) -> float:
         return self._table.get(text, unknown_code(self.values, text))
@@ -175,15 +178,15 @@ class Categories(Texts, Vocabulary):
 
 @storable
 @dataclass(frozen=True, eq=True)
-class HashedWords(Texts):
-    """Words of which each is coded by one of some numbers, that a hash function chooses."""
+class HashedCategories(Texts):
+    """Categories that are coded by a hash function."""
 
     column: int  # the column
     n_buckets: Annotated[int, Interval(1, MOST_BUCKETS)]  # the codes are below this number
     # "string", "number", "boolean", "date": what the values were in the data
     values: Values = "string"
-    # The words that CSV files also have for missing values, such as "NA"
-    words: tuple[str, ...] = ()
+    # Those that also stand for missing values in CSV files, such as "NA"
+    categories: tuple[str, ...] = ()
 
     @property
     def example(self) -> str:
@@ -191,7 +194,7 @@ class HashedWords(Texts):
 
     def code_of(self, text: str) -> float:
         unknown = unknown_code(self.values, text)
-        if unknown != UNKNOWN_WORD and text not in self.words:
+        if unknown != UNKNOWN_CATEGORY and text not in self.categories:
             return unknown
         digest = blake2b(text.encode(errors="surrogatepass"), digest_size=8).digest()
         return float(int.from_bytes(digest, "little") % self.n_buckets)

@@ -290,9 +290,9 @@ class Columns(Preparation):
     def draw(self, dtype: np.dtype[Any]) -> Operator:
         operators: list[Operator] = []
         for part, columns in zip(self.parts, self.selections(), strict=True):
-            some: Operator = selected_columns(self.n_columns, columns, dtype)
+            operator: Operator = selected_columns(self.n_columns, columns, dtype)
             identity = isinstance(part, Sequence) and not part.steps
-            operators.append(some if identity else chain(some, part.operator(dtype)))
+            operators.append(operator if identity else chain(operator, part.operator(dtype)))
         return concatenate(operators, self.n_columns)
 
     def reads(self) -> NDArray[np.bool_]:
@@ -357,10 +357,10 @@ class Sequence(Preparation):
         return reduce(lambda made, step: made[step.owners()], self.steps, super().owners())
 
     def indicators(self) -> NDArray[np.bool_]:
-        found = np.zeros(self.n_columns, dtype=bool)
+        flags = np.zeros(self.n_columns, dtype=bool)
         for step in self.steps:
-            found = found[step.owners()] | step.indicators()
-        return found
+            flags = flags[step.owners()] | step.indicators()
+        return flags
 
     def check(self) -> None:
         super().check()

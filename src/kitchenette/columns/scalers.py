@@ -21,7 +21,7 @@ from sklearn.preprocessing import (
 )
 
 from kitchenette.columns.categories import Impute, OneHot
-from kitchenette.columns.codings import NO_WORD
+from kitchenette.columns.codings import NONE_CODE
 from kitchenette.columns.preparation import (
     ColumnAffine,
     PiecewiseLinear,
@@ -38,44 +38,47 @@ class NotTranslatedError(Exception):
 
 
 @dataclass(slots=True)
-class Column:
+class InputColumn:
     """A column on its way through the steps."""
 
     raw: bool = False  # whether it is as in the data, where it may be of strings
     # The codes of the known strings of a column of strings; one whose missing values were replaced
     # shares them
-    words: dict[str, float] | None = None
+    categories: dict[str, float] | None = None
 
     def code(self, value: Any) -> float:
         """The number that stands for a category or a substitute."""
         if isinstance(value, str):
-            if self.words is None:
+            if self.categories is None:
                 if not self.raw:
                     raise NotTranslatedError
-                self.words = {}
-            return self.words.setdefault(str(value), float(len(self.words)))
+                self.categories = {}
+            return self.categories.setdefault(str(value), float(len(self.categories)))
         if value is None:
-            return NO_WORD
+            return NONE_CODE
         if not isinstance(value, int | float) or abs(value) > EXACT_INTEGERS:
             raise NotTranslatedError
         return float(value)
 
 
-Translation = tuple[Preparation, list[Column]]
-NUMBERS = Column()  # all computed columns, which never change
+Translation = tuple[Preparation, list[InputColumn]]
+NUMBERS = InputColumn()  # all computed columns, which never change
 
 
 # ---------------------------------------------------------------- numbers to numbers
 
 
-def _computed(preparation: Preparation, columns: list[Column]) -> Translation:
-    if any(column.words is not None for column in columns) or len(columns) != preparation.n_columns:
+def _computed(preparation: Preparation, columns: list[InputColumn]) -> Translation:
+    if (
+        any(column.categories is not None for column in columns)
+        or len(columns) != preparation.n_columns
+    ):
         raise NotTranslatedError
     return preparation, [NUMBERS] * preparation.n_outputs
 
 
 def _affine(
-    columns: list[Column], offset: Any, factor: Any, low: float = -np.inf, high: float = np.inf
+    columns: list[InputColumn], offset: Any, factor: Any, low: float = -np.inf, high: float = np.inf
 ) -> Translation:
     n = len(columns)
     offset = np.zeros(n) if offset is None else np.asarray(offset, dtype=np.float64)
@@ -90,11 +93,11 @@ def _inverse(scale: Any) -> Any:
         return None if scale is None else 1 / np.asarray(scale, dtype=np.float64)
 
 
-def _standard(scaler: Any, columns: list[Column]) -> Translation:
+def _standard(scaler: Any, columns: list[InputColumn]) -> Translation:
     return _affine(columns, scaler.mean_ if scaler.with_mean else None, _inverse(scaler.scale_))
 
 
-def _min_max(scaler: Any, columns: list[Column]) -> Translation:
+def _min_max(scaler: Any, columns: list[InputColumn]) -> Translation:
     scale = np.asarray(scaler.scale_, dtype=np.float64)
     low, high = scaler.feature_range if scaler.clip else (-np.inf, np.inf)
     with np.errstate(all="ignore"):
@@ -102,35 +105,35 @@ def _min_max(scaler: Any, columns: list[Column]) -> Translation:
     return _affine(columns, offset, scale, low, high)
 
 
-def _max_abs(scaler: Any, columns: list[Column]) -> Translation:
+def _max_abs(scaler: Any, columns: list[InputColumn]) -> Translation:
     limit = 1.0 if getattr(scaler, "clip", False) else np.inf
     return _affine(columns, None, _inverse(scaler.scale_), -limit, limit)
 
 
-def _robust(scaler: Any, columns: list[Column]) -> Translation:
+def _robust(scaler: Any, columns: list[InputColumn]) -> Translation:
     offset = scaler.center_ if scaler.with_centering else None
     return _affine(columns, offset, _inverse(scaler.scale_) if scaler.with_scaling else None)
 
 
-def _quantile(transformer: Any, columns: list[Column]) -> Translation:
+def _quantile(transformer: Any, columns: list[InputColumn]) -> Translation:
     quantiles = np.asarray(transformer.quantiles_, dtype=np.float64)
     if not np.isfinite(quantiles).all():
         raise NotTranslatedError
     normal = transformer.output_distribution == "normal"
-    made = PiecewiseLinear.of(
+    preparation = PiecewiseLinear.of(
         list(quantiles.T),
         [transformer.references_] * quantiles.shape[1],
         ends=None if normal else (0.0, 1.0),
         normal=normal,
     )
-    return _computed(made, columns)
+    return _computed(preparation, columns)
 
 
-def _normalizer(normalizer: Any, columns: list[Column]) -> Translation:
+def _normalizer(normalizer: Any, columns: list[InputColumn]) -> Translation:
     return _computed(UnitRows(n_columns=len(columns), norm=normalizer.norm), columns)
 
 
-def _function(transformer: Any, columns: list[Column]) -> Translation:
+def _function(transformer: Any, columns: list[InputColumn]) -> Translation:
     if transformer.func is not None or transformer.validate:
         raise NotTranslatedError
     return Sequence(n_columns=len(columns)), columns
@@ -139,7 +142,7 @@ def _function(transformer: Any, columns: list[Column]) -> Translation:
 # ---------------------------------------------------------------- missing values, categories
 
 
-def _imputer(imputer: Any, columns: list[Column]) -> Translation:
+def _imputer(imputer: Any, columns: list[InputColumn]) -> Translation:
     statistics = np.asarray(imputer.statistics_).tolist()
     empty = [isinstance(value, float) and np.isnan(value) for value in statistics]
     kept = [
@@ -152,19 +155,20 @@ def _imputer(imputer: Any, columns: list[Column]) -> Translation:
     fill = [columns[j].code(statistics[j]) for j in kept]
     codes = np.array([_codes(column, [imputer.missing_values])[0] for column in columns])
     if not (np.isnan(codes).all() or (codes == codes[0]).all()):
-        raise NotTranslatedError  # a word that has another code in every column
+        raise NotTranslatedError  # a category that has another code in every column
     flags = imputer.indicator_.features_ if imputer.add_indicator else []
-    made = Impute(
+    preparation = Impute(
         n_columns=len(columns),
         missing=float(codes[0]),
         kept=np.array(kept, dtype=np.int64),
         fill=np.array(fill, dtype=np.float64),
         flags=np.array(flags, dtype=np.int64),
     )
-    return made, [Column(words=columns[j].words) for j in kept] + [NUMBERS] * len(flags)
+    imputed = [InputColumn(categories=columns[j].categories) for j in kept]
+    return preparation, imputed + [NUMBERS] * len(flags)
 
 
-def _one_hot(encoder: Any, columns: list[Column]) -> Translation:
+def _one_hot(encoder: Any, columns: list[InputColumn]) -> Translation:
     if encoder.handle_unknown == "warn" or (
         encoder.drop is not None and encoder.handle_unknown != "error"
     ):
@@ -186,7 +190,7 @@ def _one_hot(encoder: Any, columns: list[Column]) -> Translation:
         keys.append(codes[~absent][order])
         targets.append(chosen[j][~absent][order])
         unknown.append(rest)
-    made = OneHot(
+    preparation = OneHot(
         n_columns=len(columns),
         keys=np.concatenate(keys),
         targets=np.concatenate(targets).astype(np.int64),
@@ -195,16 +199,16 @@ def _one_hot(encoder: Any, columns: list[Column]) -> Translation:
         unknown=np.array(unknown, dtype=np.int64),
         missing=np.array(missing, dtype=np.int64),
     )
-    return made, [NUMBERS] * made.n_outputs
+    return preparation, [NUMBERS] * preparation.n_outputs
 
 
-def _codes(column: Column, values: list[Any]) -> NDArray[np.float64]:
+def _codes(column: InputColumn, values: list[Any]) -> NDArray[np.float64]:
     """The codes of values that are all strings, except for None and NaN, or all numbers."""
     present = [value for value in values if value is not None and value == value]
     if len({isinstance(value, str) for value in present}) > 1:
         raise NotTranslatedError
     codes = np.array([column.code(value) for value in values], dtype=np.float64)
-    if column.words is None and any(value is None for value in values):
+    if column.categories is None and any(value is None for value in values):
         raise NotTranslatedError  # the code of None might be one of the numbers
     return codes
 
@@ -260,7 +264,7 @@ def _frame(names: Any, columns: list[Any]) -> Any:
     return pd.DataFrame(dict(zip(names, columns, strict=True)))
 
 
-SCALERS: dict[type, Callable[[Any, list[Column]], Translation]] = {
+SCALERS: dict[type, Callable[[Any, list[InputColumn]], Translation]] = {
     StandardScaler: _standard,
     MinMaxScaler: _min_max,
     MaxAbsScaler: _max_abs,

@@ -9,7 +9,14 @@ from typing import Any
 import numpy as np
 
 from kitchenette.columns.categories import Impute, OneHot
-from kitchenette.columns.codings import Categories, Coding, Days, HashedWords, Texts, Vocabulary
+from kitchenette.columns.codings import (
+    Categories,
+    Coding,
+    Days,
+    HashedCategories,
+    Texts,
+    Vocabulary,
+)
 from kitchenette.columns.preparation import Columns, Preparation, Sequence
 from kitchenette.data.csv_errors import NULLS
 from kitchenette.data.profile import ColumnProfile, ProfileOf
@@ -50,14 +57,14 @@ def prepared_columns(
     if others:
         parts.append(_filled(profile, [schema.names[j] for j in others], rules))
     if categories:
-        encoders = [_Encoder(profile, schema.names[j], rules) for j in categories]
+        encoders = [_CategoryEncoder(profile, schema.names[j], rules) for j in categories]
         codings += [one.coding(j) for one, j in zip(encoders, categories, strict=True)]
         parts.append(_one_hot(encoders))
     if not categories and not ignored:
         return parts[0], tuple(codings)
     columns = np.array([*others, *categories], dtype=np.int64)
-    made = Columns(n_columns=len(schema), parts=tuple(parts), columns=columns)
-    return made, tuple(codings)
+    preparation = Columns(n_columns=len(schema), parts=tuple(parts), columns=columns)
+    return preparation, tuple(codings)
 
 
 def prepared_names(
@@ -67,13 +74,13 @@ def prepared_names(
 
     Preparation and codings are those of `prepared_columns` for columns with these names.
     """
-    words = {one.column: one.words for one in codings if isinstance(one, Categories)}
+    categories = {one.column: one.categories for one in codings if isinstance(one, Categories)}
     parts = preparation.parts if isinstance(preparation, Columns) else (preparation,)
     owners, indicators = preparation.owners().tolist(), preparation.indicators()
-    found = []
+    prepared = []
     for place in np.flatnonzero(~indicators).tolist():
         name = names[owners[place]]
-        found.append(f"{name} is missing" if name in found else name)
+        prepared.append(f"{name} is missing" if name in prepared else name)
     for part in parts:
         if isinstance(part, OneHot):
             columns = list(dict.fromkeys(np.array(owners)[indicators].tolist()))
@@ -81,14 +88,16 @@ def prepared_names(
                 own = part.targets[part.starts[j] : part.starts[j + 1]].tolist()
                 for target in range(part.widths[j]):
                     if target == part.missing[j]:
-                        found.append(f"{names[column]} is missing")
-                    elif column not in words:
-                        found.append(f"{names[column]}, hash {target}")
+                        prepared.append(f"{names[column]} is missing")
+                    elif column not in categories:
+                        prepared.append(f"{names[column]}, hash {target}")
                     else:
-                        some = [w for w, t in zip(words[column], own, strict=True) if t == target]
-                        text = some[0] if len(some) == 1 else "others"
-                        found.append(f"{names[column]} = {text}")
-    return found
+                        pooled = [
+                            c for c, t in zip(categories[column], own, strict=True) if t == target
+                        ]
+                        text = pooled[0] if len(pooled) == 1 else "others"
+                        prepared.append(f"{names[column]} = {text}")
+    return prepared
 
 
 def known_columns(
@@ -96,14 +105,14 @@ def known_columns(
 ) -> dict[str, KnownColumn]:
     """The columns of a table that a map reads, for reading others like them."""
     read, by_place = preparation.reads(), {one.column: one for one in codings}
-    found = {}
+    by_name = {}
     for j, name in enumerate(names):
         coding = by_place.get(j)
-        if isinstance(coding, Vocabulary | HashedWords):
-            found[str(name)] = KnownColumn("category", frozenset(NULLS & {*coding.words}))
+        if isinstance(coding, Vocabulary | HashedCategories):
+            by_name[str(name)] = KnownColumn("category", frozenset(NULLS & {*coding.categories}))
         elif read[j]:
-            found[str(name)] = KnownColumn("date" if isinstance(coding, Days) else "number")
-    return found
+            by_name[str(name)] = KnownColumn("date" if isinstance(coding, Days) else "number")
+    return by_name
 
 
 def column_summary(
@@ -113,17 +122,17 @@ def column_summary(
     read, by_place = preparation.reads(), {one.column: one for one in codings}
     widths = np.bincount(preparation.owners(), minlength=len(names))
     filled = _medians(preparation)
-    found = {}
+    summary = {}
     for j, name in enumerate(names):
         coding = by_place.get(j)
         if not read[j]:
             text = "ignored, because nearly all values are different"
-        elif isinstance(coding, HashedWords):
+        elif isinstance(coding, HashedCategories):
             text = f"many categories, hashed into {coding.n_buckets} columns"
         elif isinstance(coding, Categories):
-            n_words = len(coding.words)
-            text = f"{n_words} categor{'y' if n_words == 1 else 'ies'}"
-            if widths[j] < n_words:
+            n_categories = len(coding.categories)
+            text = f"{n_categories} categor{'y' if n_categories == 1 else 'ies'}"
+            if widths[j] < n_categories:
                 text += f", of which rare ones share one of {widths[j]} columns"
         else:
             text = "days since 1970" if isinstance(coding, Days) else "a number"
@@ -131,27 +140,27 @@ def column_summary(
                 text += f", {filled[j]:g} (the median) and an indicator where it is missing"
         if isinstance(coding, Texts) and coding.values != "string":
             text += f" ({coding.values}s)"
-        found[str(name)] = text
-    return found
+        summary[str(name)] = text
+    return summary
 
 
 def _medians(preparation: Preparation) -> dict[int, float]:
     """What stands for missing numbers of each column."""
     parts = preparation.parts if isinstance(preparation, Columns) else (preparation,)
     places = preparation.selections() if isinstance(preparation, Columns) else None
-    found: dict[int, float] = {}
+    medians: dict[int, float] = {}
     for number, part in enumerate(parts):
         if isinstance(part, Impute):
             columns = part.kept if places is None else places[number][part.kept]
-            found |= dict(zip(columns.tolist(), part.fill.tolist(), strict=True))
-    return found
+            medians |= dict(zip(columns.tolist(), part.fill.tolist(), strict=True))
+    return medians
 
 
 def missing_sentence(names: Several[str]) -> str:
     """The error message for missing values."""
-    some = ", ".join(repr(name) for name in names[:5])
+    listed = ", ".join(repr(name) for name in names[:5])
     return (
-        f"There are missing values in {some}, which missing='refuse' does not allow. Use "
+        f"There are missing values in {listed}, which missing='refuse' does not allow. Use "
         "missing='median', or remove these rows."
     )
 
@@ -169,30 +178,30 @@ def _filled(profile: ColumnProfile, names: list[str], rules: ColumnRules) -> Pre
     )
 
 
-class _Encoder:
+class _CategoryEncoder:
     """The indicator columns of a column of categories."""
 
     def __init__(self, profile: ColumnProfile, name: str, rules: ColumnRules):
-        words = profile.words(name)
+        categories = profile.categories(name)
         self.values = profile.stored.get(name, "category").replace("category", "string")
-        self.nulls = tuple(sorted(NULLS & {word for word, _ in words}))
-        self.hashed = len(words) > rules.high_cardinality
+        self.nulls = tuple(sorted(NULLS & {category for category, _ in categories}))
+        self.hashed = len(categories) > rules.high_cardinality
         most = rules.most_categories
         if self.hashed:
-            self.words: list[str] = []
+            self.categories: list[str] = []
             self.targets = [*range(most)]
             self.width = most
         else:
-            frequent = [word for word, count in words if count >= rules.least_rows]
-            if len(words) <= 2:  # pooling a rare one would give the same column
-                frequent = [word for word, _ in words]
+            frequent = [category for category, count in categories if count >= rules.least_rows]
+            if len(categories) <= 2:  # pooling a rare one would give the same column
+                frequent = [category for category, _ in categories]
             if len(frequent) > most:
                 frequent = frequent[: most - 1]
-            places = {word: place for place, word in enumerate(sorted(frequent))}
-            self.words = sorted(word for word, _ in words)
+            places = {category: place for place, category in enumerate(sorted(frequent))}
+            self.categories = sorted(category for category, _ in categories)
             rare = len(places)
-            self.targets = [places.get(word, rare) for word in self.words]
-            self.width = rare + any(word not in places for word in self.words)
+            self.targets = [places.get(category, rare) for category in self.categories]
+            self.width = rare + any(category not in places for category in self.categories)
         self.missing = NOTHING
         if rules.missing == "refuse":
             self.missing = REFUSED
@@ -204,11 +213,11 @@ class _Encoder:
         """The codes of the categories."""
         if self.hashed:
             n_buckets = self.width - (self.missing >= 0)
-            return HashedWords(column, n_buckets, self.values, self.nulls)
-        return Categories(column, tuple(self.words), self.values)
+            return HashedCategories(column, n_buckets, self.values, self.nulls)
+        return Categories(column, tuple(self.categories), self.values)
 
 
-def _one_hot(encoders: list[_Encoder]) -> OneHot:
+def _one_hot(encoders: list[_CategoryEncoder]) -> OneHot:
     sizes = [len(one.targets) for one in encoders]
     return OneHot(
         n_columns=len(encoders),

@@ -53,13 +53,13 @@ class ArrayReader(Reader):
                 yield rows.start, some if everything else some[:, places]
 
     def fingerprint(self) -> str:
-        found = blake2b(repr((self.X.shape, self.X.dtype.str)).encode(), digest_size=16)
+        hasher = blake2b(repr((self.X.shape, self.X.dtype.str)).encode(), digest_size=16)
         sparse = sp.issparse(self.X)
         arrays = (self.X.indptr, self.X.indices, self.X.data) if sparse else (self.X,)
         for array in arrays:
             for part in slices(array.shape[0], 1 << 16):
-                found.update(np.ascontiguousarray(array[part]).data)
-        return found.hexdigest()
+                hasher.update(np.ascontiguousarray(array[part]).data)
+        return hasher.hexdigest()
 
 
 def array_of_file(path: str, name: str | None) -> tuple[Any, dict[str, Any]]:

@@ -40,12 +40,13 @@ def backend_of(X: Any) -> Any:
     return None if module is None else import_module(module)
 
 
-def as_source(X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+def as_source(X: Any, y: Any = None, sample_weight: Any = None, *, like: Any = None) -> Any:
     """Rows of any kind, with their targets and weights, as a source.
 
     Rows are an array, a sparse matrix, a data frame, a dict of columns, the path of files, a
     collection of Dask, or a source, which has its own targets and weights. Targets and weights of
-    files are the names of columns; `kitchenette.data.source` has more options.
+    files are the names of columns; `kitchenette.data.source` has more options. Files are read like
+    those of a model, if one is given.
 
     Examples
     --------
@@ -62,7 +63,7 @@ def as_source(X: Any, y: Any = None, sample_weight: Any = None) -> Any:
             )
         return X
     if isinstance(X, str | PathLike):
-        return source(X, target=y, weight=sample_weight)
+        return source(X, target=y, weight=sample_weight, like=like)
     refuse_names(X, y)
     backend = backend_of(X)
     if backend is not None:

@@ -59,13 +59,13 @@ def explained(
     try:
         with file.system.open_input_stream(file.path, compression="detect") as stream:
             text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
-            found = _first_wrong(text, reading.delimiter(file), reading, found_types or {})
+            problem = _first_wrong(text, reading.delimiter(file), reading, found_types or {})
     except UnicodeDecodeError as wrong:
         return DataError(f"{file.path} is not text in UTF-8: {wrong.reason}.")
     except csv.Error as wrong:
         return DataError(f"{file.path} is no CSV file: {wrong}.")
-    if found is not None:
-        return DataError(f"{file.path}, {found}")
+    if problem is not None:
+        return DataError(f"{file.path}, {problem}")
     return DataError(f"{file.path} cannot be read: {error}")
 
 
@@ -90,11 +90,11 @@ def _first_wrong(text: Any, delimiter: str, reading: Any, types: Mapping[str, An
         for name, value in zip(names, values, strict=False):
             wrong = None if name not in types else _wrong(value, types[name], decimal)
             if wrong is not None:
-                found = f"line {line}: the column {name!r} has {value[:MOST_SHOWN]!r}, which is"
+                problem = f"line {line}: the column {name!r} has {value[:MOST_SHOWN]!r}, which is"
                 if name in reading.kinds:
-                    return f"{found} {wrong}."
+                    return f"{problem} {wrong}."
                 return (
-                    f"{found} {wrong}, unlike the others. If it should be read otherwise, say so "
+                    f"{problem} {wrong}, unlike the others. If it should be read otherwise, say so "
                     f"by kinds={{{name!r}: 'category'}} or 'number'."
                 )
         line = lines.line_num + 1

@@ -26,7 +26,7 @@ class Csv(TableFormat):
         self.options = options
         self.kinds = {**options.known, **options.kinds}
         self._types: dict[str, Any] = {}
-        self._words: dict[str, frozenset[str]] = {}  # that elsewhere stand for missing values
+        self._not_missing: dict[str, frozenset[str]] = {}  # that elsewhere stand for missing values
 
     def delimiter(self, file: StoredFile) -> str:
         """The delimiter, given or detected."""
@@ -37,28 +37,28 @@ class Csv(TableFormat):
         refuse_empty(file)
         try:
             with self._open(file, None, FIRST_BYTES) as opened:
-                found = opened.schema
+                schema = opened.schema
                 first = next(iter(opened), None)
         except (pa.ArrowException, OSError) as error:
             raise explained(file, self, found_types=None, error=error) from error
-        repeated = {name for name in found.names if found.names.count(name) > 1}
+        repeated = {name for name in schema.names if schema.names.count(name) > 1}
         if repeated:
             raise DataError(f"{file.path}, line 1: names are repeated: {sorted(repeated)[:5]}.")
-        for field in found:
+        for field in schema:
             if pa.types.is_binary(field.type):
                 raise DataError(f"{file.path} is not text in UTF-8, in the column {field.name!r}.")
             if first is not None and field.name not in self.kinds:
                 refuse_texts_like_numbers(file, self, field.name, first)
-        return pa.schema([pa.field(field.name, self._type_of(field)) for field in found])
+        return pa.schema([pa.field(field.name, self._type_of(field)) for field in schema])
 
     def _type_of(self, field: Any) -> Any:
         """Whole numbers stay, because they may be labels; the reader of features takes floats."""
         pa = arrow()
         kind = self.kinds.get(field.name)
         real = pa.float32() if self.options.precision == "float32" else pa.float64()
-        known = {"number": real, "boolean": pa.bool_(), "category": pa.string()}
-        if kind in known:
-            return known[kind]
+        types = {"number": real, "boolean": pa.bool_(), "category": pa.string()}
+        if kind in types:
+            return types[kind]
         if pa.types.is_floating(field.type) or pa.types.is_null(field.type):
             return real
         return field.type
@@ -75,40 +75,40 @@ class Csv(TableFormat):
         self._types = {field.name: field.type for field in fields}
         return pa.schema(fields)
 
-    def like(self, known: Mapping[str, KnownColumn], schema: Any) -> tuple[Self, Any]:
-        pa, made = arrow(), copy(self)
+    def like(self, columns: Mapping[str, KnownColumn], schema: Any) -> tuple[Self, Any]:
+        pa, copied = arrow(), copy(self)
         fields = []
         for field in schema:
-            one = known.get(field.name)
+            one = columns.get(field.name)
             is_text = pa.types.is_string(field.type)
             if one is not None and one.kind == "category" and not is_text:
                 field = field.with_type(pa.string())
             elif one is not None and one.kind == "number" and is_text:
                 field = field.with_type(self._type_of(field.with_type(pa.float64())))
             fields.append(field)
-        found = {name: one.words & _null_values() for name, one in known.items()}
-        made._words = {
-            name: words for name, words in found.items() if words and name in schema.names
+        missing_texts = {name: one.categories & _null_values() for name, one in columns.items()}
+        copied._not_missing = {
+            name: texts for name, texts in missing_texts.items() if texts and name in schema.names
         }
-        changed = {field.name: one.kind for field in fields if (one := known.get(field.name))}
+        changed = {field.name: one.kind for field in fields if (one := columns.get(field.name))}
         wanted = pa.schema(fields)
-        if wanted == schema and made._words == self._words:
+        if wanted == schema and copied._not_missing == self._not_missing:
             return self, schema
-        made.kinds = self.kinds | changed
-        made._types = {field.name: field.type for field in wanted}
-        return made, wanted
+        copied.kinds = self.kinds | changed
+        copied._types = {field.name: field.type for field in wanted}
+        return copied, wanted
 
     def _with_missing(self, table: Any) -> Any:
         """The strings of a batch that stand for missing values as missing ones."""
         pa = arrow()
         from pyarrow import compute
 
-        if not self._words:
+        if not self._not_missing:
             return table  # Arrow has found them
         for j, name in enumerate(table.column_names):
             values = table.column(j)
             if pa.types.is_string(values.type):
-                texts = pa.array(sorted(_null_values() - self._words.get(name, frozenset())))
+                texts = pa.array(sorted(_null_values() - self._not_missing.get(name, frozenset())))
                 missing = compute.is_in(values, texts)
                 values = compute.if_else(missing, pa.scalar(None, pa.string()), values)
                 table = table.set_column(j, name, values)
@@ -147,7 +147,7 @@ class Csv(TableFormat):
             convert_options=csv.ConvertOptions(
                 include_columns=None if names is None else [*names],
                 column_types=types,
-                strings_can_be_null=not self._words,
+                strings_can_be_null=not self._not_missing,
                 decimal_point=self.options.decimal,
             ),
         )

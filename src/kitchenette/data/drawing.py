@@ -111,8 +111,8 @@ class BottomK:
         count, last_key = min(keys.size, self.size), self.last_key
         if count < keys.size:
             last_key = int(keys[count - 1])
-        found = self.rows(here[first[:count]])
-        return replace(found, last_key=last_key, weights=weights[:count], copies=copies[:count])
+        sample = self.rows(here[first[:count]])
+        return replace(sample, last_key=last_key, weights=weights[:count], copies=copies[:count])
 
 
 def taken(values: Any, which: Any) -> Any:
@@ -121,6 +121,18 @@ def taken(values: Any, which: Any) -> Any:
 
 
 Sample = TypeVar("Sample", bound=BottomK)
+
+
+def last_key_of_sample(keys: Keys, size: int) -> int:
+    """The largest key in a sample of this size of rows with these keys, or a larger one.
+
+    With it, rows that are not in the sample are not copied.
+    """
+    n_looked_at = 2 * size  # which are enough unless most rows are repeated
+    if keys.size <= n_looked_at:
+        return LARGEST_KEY
+    distinct = np.unique(np.partition(keys, n_looked_at)[:n_looked_at])
+    return int(distinct[size - 1]) if distinct.size > size else LARGEST_KEY
 
 
 class SampleBuilder(Generic[Sample]):
@@ -195,8 +207,8 @@ class DrawnRows(BottomK):
         """The sample of fewer rows."""
         if count >= self.n_sampled:
             return self
-        found = self.rows(slice(0, count))
-        return replace(found, size=count, last_key=int(found.keys[-1]))
+        sample = self.rows(slice(0, count))
+        return replace(sample, size=count, last_key=int(sample.keys[-1]))
 
 
 @dataclass(frozen=True)
@@ -249,8 +261,8 @@ class Drawing:
                 keys = hashes[part]
             keys = seeded(keys, self.seed)
             units = np.ones(places.size) if weights is None else weights[part]
-            counting = np.flatnonzero(units)
-            found = DrawnRows(
+            positive = np.flatnonzero(units)
+            sample = DrawnRows(
                 size=self.size,
                 last_key=builder.last_key,
                 keys=keys,
@@ -259,10 +271,10 @@ class Drawing:
                 X=places,
                 y=None,
             )
-            found = found if counting.size == places.size else found.rows(counting)
-            builder.add(found.distinct())
-        found = builder.finish()
-        return replace(found, X=take(X, found.X), y=taken(y, found.X))
+            sample = sample if positive.size == places.size else sample.rows(positive)
+            builder.add(sample.distinct())
+        sample = builder.finish()
+        return replace(sample, X=take(X, sample.X), y=taken(y, sample.X))
 
     def combined(self, a: DrawnRows, b: DrawnRows) -> DrawnRows:
         """The sample of the rows of both; neither is changed."""
@@ -306,10 +318,10 @@ def sample_rows(
     if drawn is not None:
         first = slice(0, MAP_ROWS)
         return take(drawn.X, first), taken(drawn.sample_weight, first)
-    counting = np.arange(X.shape[0]) if weights is None else np.flatnonzero(weights)
-    if counting.size == 0 < X.shape[0]:
+    positive = np.arange(X.shape[0]) if weights is None else np.flatnonzero(weights)
+    if positive.size == 0 < X.shape[0]:
         raise ValueError("All weights are zero: there is no row to learn from.")
-    picked = counting[Stream(seed, "sample").sample(counting.size, MAP_ROWS)]
+    picked = positive[Stream(seed, "sample").sample(positive.size, MAP_ROWS)]
     return take(X, picked), taken(weights, picked)
 
 

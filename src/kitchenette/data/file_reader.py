@@ -34,7 +34,7 @@ class TableFormat(ABC):
         """The types in which all files are read, given those of the first one."""
         return schema
 
-    def like(self, known: Mapping[str, KnownColumn], schema: Any) -> tuple[Self, Any]:
+    def like(self, columns: Mapping[str, KnownColumn], schema: Any) -> tuple[Self, Any]:
         """The format and the schema with the columns as a model knows them."""
         return self, schema
 
@@ -85,15 +85,15 @@ class FilesReader(Reader):
         fields = [pa.field(name, dtype) for name, dtype in self._partition.items()]
         return schema_of(pa.schema([*physical, *fields], physical.metadata), self._kinds)
 
-    def read_as(self, known: Mapping[str, KnownColumn]) -> Self:
-        pa, made = arrow(), copy(self)
-        strings = {name: pa.string() for name, one in known.items() if one.kind == "category"}
-        made._partition = {name: strings.get(name, t) for name, t in self._partition.items()}
-        made._format, made._physical = self._format.like(known, self._physical)
-        if made._partition == self._partition and made._format is self._format:
-            return super().read_as(known)
-        made.schema = made._schema().read_as(known)
-        return made
+    def read_as(self, columns: Mapping[str, KnownColumn]) -> Self:
+        pa, reader = arrow(), copy(self)
+        strings = {name: pa.string() for name, one in columns.items() if one.kind == "category"}
+        reader._partition = {name: strings.get(name, t) for name, t in self._partition.items()}
+        reader._format, reader._physical = self._format.like(columns, self._physical)
+        if reader._partition == self._partition and reader._format is self._format:
+            return super().read_as(columns)
+        reader.schema = reader._schema().read_as(columns)
+        return reader
 
     def _count(self) -> None:
         """The numbers of rows, where the format tells; all schemas are checked on the way."""
@@ -104,8 +104,8 @@ class FilesReader(Reader):
     @property
     def n_rows(self) -> int | None:  # type: ignore[override]
         """The sum of the rows of all files, if they are known."""
-        known = [length for length in self._lengths if length is not None]
-        return sum(known) if len(known) == len(self.files) else None
+        lengths = [length for length in self._lengths if length is not None]
+        return sum(lengths) if len(lengths) == len(self.files) else None
 
     def _check(self, number: int) -> None:
         if number not in self._checked:
@@ -187,15 +187,15 @@ def table_of_batch(batch: Any, names: Sequence[str]) -> Any:
     return arrow().Table.from_batches([batch]).select([*names])
 
 
-def check_schema(file: StoredFile, found: Any, first: StoredFile, expected: Any) -> None:
+def check_schema(file: StoredFile, schema: Any, first: StoredFile, expected: Any) -> None:
     """Refuse a file whose columns are others than those of the first file."""
     for field in expected:
-        if field.name not in found.names:
+        if field.name not in schema.names:
             raise DataError(
                 f"{file.path} has no column {field.name!r}, which {first.path} has; it has "
-                f"{', '.join(found.names[:10])}."
+                f"{', '.join(schema.names[:10])}."
             )
-        there = found.field(field.name).type
+        there = schema.field(field.name).type
         same = kind_of(there) == kind_of(field.type)
         if not same and not arrow().types.is_null(there):
             raise DataError(

@@ -120,8 +120,8 @@ def _numbers_of_table(table: Any, schema: Schema | None) -> Array:
     for column in schema:
         values = table.column(column.name)
         if column.kind == "category":
-            codes, words = categories_of(values)
-            columns.append(np.array([*map(number_of, words), np.nan])[codes])
+            codes, texts = categories_of(values)
+            columns.append(np.array([*map(number_of, texts), np.nan])[codes])
         else:
             columns.append(numbers_of(values, column.kind, column.name))
     return _with_one_nan(matrix_of(columns, table.num_rows, np.float64))

@@ -36,13 +36,13 @@ class StoredFile:
         info = self.system.get_file_info(self.path)
         if info.type != arrow().fs.FileType.File:
             raise DataError(f"{self.path} does not exist any more.")
-        found = blake2b(digest_size=16)
+        hasher = blake2b(digest_size=16)
         with self.system.open_input_file(self.path) as file:
-            found.update(file.read(ENDS))
+            hasher.update(file.read(ENDS))
             if info.size > ENDS:
                 file.seek(max(ENDS, info.size - ENDS))
-                found.update(file.read(ENDS))
-        return [self.path, info.size, info.mtime_ns, found.hexdigest()]
+                hasher.update(file.read(ENDS))
+        return [self.path, info.size, info.mtime_ns, hasher.hexdigest()]
 
 
 def files_at(paths: Any) -> list[StoredFile]:
@@ -56,17 +56,17 @@ def files_at(paths: Any) -> list[StoredFile]:
     listed = [paths] if isinstance(paths, str | os.PathLike) else [*paths]
     if not listed:
         raise DataError("The list of files is empty.")
-    found: list[StoredFile] = []
+    files: list[StoredFile] = []
     for one in [str(os.fspath(path)) for path in listed]:
         try:
             if "://" in one:
                 system, path = fs.FileSystem.from_uri(one)
             else:
                 system, path = fs.LocalFileSystem(), os.path.abspath(one)
-            found += _expanded(system, path, one)
+            files += _expanded(system, path, one)
         except (OSError, pa.ArrowInvalid) as error:
             raise DataError(f"{one} cannot be opened: {error}") from error
-    return found
+    return files
 
 
 def _expanded(system: Any, path: str, given: str) -> list[StoredFile]:

@@ -34,7 +34,7 @@ such rows from copies:
   more than that. (Of a single column it cannot be told, and its values are taken for categories.)
 
 Weights that are given to classes are part of those of the rows, but do not count: with them, each
-row is an observation ("rows"). Balanced classes weigh the same, and count by the rows as given.
+row is an observation ("rows"). Balanced class weights do not change how often rows count.
 """
 
 from __future__ import annotations
@@ -205,12 +205,12 @@ def folds(counts: Array, n_folds: int, order: NDArray[np.intp], seed: int) -> li
     Pairs of one observation are divided by a random order of the pairs, the observations of
     others by the seed.
     """
-    found, left, single = [], counts.copy(), counts == 1
+    parts, left, single = [], counts.copy(), counts == 1
     for number, part in enumerate(np.array_split(order, n_folds)):
         chance = Stream(seed, f"copies in fold {number}").uniforms(1, counts.size)[0]
         held_out = divided(left, 1 / (n_folds - number), chance)
         held_out[single] = 0
         held_out[part] = np.where(single[part], 1, held_out[part])
-        found.append(held_out)
+        parts.append(held_out)
         left = left - held_out
-    return found
+    return parts

@@ -106,9 +106,9 @@ def source(
     >>> next(cities.blocks()).y.tolist()
     ['no', 'yes', 'yes']
     """
-    known = checked_kinds(kinds)
+    given_kinds = checked_kinds(kinds)
     columns = {} if like is None else like.known_columns()
-    _check_contradictions(known, columns)
+    _check_contradictions(given_kinds, columns)
     rules = ColumnRules(missing, dates, most_categories)
     options: dict[str, Any] = {"ignore": [ignore] if isinstance(ignore, str) else [*ignore]}
     options |= {"rules": rules, "precision": precision, "passes": passes}
@@ -119,7 +119,7 @@ def source(
         reader = ArrayReader(data)
     elif isinstance(data, str | os.PathLike) or _are_paths(data):
         reading = ReadOptions(
-            kinds=known,
+            kinds=given_kinds,
             known={n: one.kind for n, one in columns.items() if one.kind == "category"},
             labels=_names(target),
             precision=precision,
@@ -133,7 +133,7 @@ def source(
         target, weight = _stored(target, reader.arrays), _stored(weight, reader.arrays)
         target = reader.label if target is None else target
     elif is_frame(data) or isinstance(data, Mapping) or hasattr(data, "__arrow_c_stream__"):
-        reader = frame_reader(table_of(data) if isinstance(data, Mapping) else data, known)
+        reader = frame_reader(table_of(data) if isinstance(data, Mapping) else data, given_kinds)
     else:
         raise DataError(
             "A source is an array of numbers, a sparse matrix, a data frame, or files; got "
@@ -142,10 +142,10 @@ def source(
     return Source.of(reader.read_as(columns), target=target, weight=weight, **options)
 
 
-def _check_contradictions(kinds: Mapping[str, str], known: Mapping[str, KnownColumn]) -> None:
+def _check_contradictions(kinds: Mapping[str, str], columns: Mapping[str, KnownColumn]) -> None:
     """Refuse given kinds that are not those of a model."""
     for name, kind in kinds.items():
-        theirs = known[name].kind if name in known else kind
+        theirs = columns[name].kind if name in columns else kind
         if theirs != kind and {theirs, kind} != {"number", "boolean"}:
             raise DataError(
                 f"The column {name!r} is a {theirs} of the model, not a {kind}: leave out its kind."

@@ -14,7 +14,7 @@ from kitchenette.data.schema import Column, Schema
 from kitchenette.data.tables import arrow, categories_of, numbers_of, stored_kind
 
 Counts = NDArray[np.int64]
-MOST_WORDS = 1 << 20  # of a column that are counted
+MOST_CATEGORIES = 1 << 20  # of a column that are counted
 # Columns are identifiers if of so many values this share is there only once. A category that is
 # there once says nothing of other rows; of 64 categories or fewer, some of 50 rows are nearly
 # certain to be equal, and rarer ones would not get a column of their own.
@@ -48,31 +48,31 @@ class ColumnProfile:
                 continue
             if not arrow().types.is_null(values.type):
                 self.stored[column.name] = stored_kind(values.type)
-            codes, words = categories_of(values)
+            codes, texts = categories_of(values)
             self.n_missing[column.name] += int(np.count_nonzero(codes < 0))
             known_codes = codes >= 0
             each = None if copies is None else copies[known_codes]
-            counts = np.bincount(codes[known_codes], each, len(words)).astype(np.int64)
-            known = self.frequencies[column.name]
-            if len(known) < MOST_WORDS:
-                known.update(dict(zip(words, counts.tolist(), strict=True)))
+            counts = np.bincount(codes[known_codes], each, len(texts)).astype(np.int64)
+            frequencies = self.frequencies[column.name]
+            if len(frequencies) < MOST_CATEGORIES:
+                frequencies.update(dict(zip(texts, counts.tolist(), strict=True)))
 
     def combined(self, other: ColumnProfile) -> ColumnProfile:
         """The counts of the rows of both; neither is changed."""
-        made = ColumnProfile(self.schema)
-        made.n_missing = {name: n + other.n_missing[name] for name, n in self.n_missing.items()}
-        made.frequencies = {
+        profile = ColumnProfile(self.schema)
+        profile.n_missing = {name: n + other.n_missing[name] for name, n in self.n_missing.items()}
+        profile.frequencies = {
             name: known + other.frequencies[name] for name, known in self.frequencies.items()
         }
-        made.stored = {**other.stored, **self.stored}
-        return made
+        profile.stored = {**other.stored, **self.stored}
+        return profile
 
     def find_medians(self, table: Any, copies: Counts | None = None) -> None:
         """Find the medians of a sample, in which each row counts so many times."""
         for column in self.schema:
             if column.kind != "category":
-                found = numbers_of(table.column(column.name), column.kind, column.name)
-                values = np.asarray(found, dtype=np.float64)
+                numbers = numbers_of(table.column(column.name), column.kind, column.name)
+                values = np.asarray(numbers, dtype=np.float64)
                 self.medians[column.name] = median_of(values, copies)
                 named = NAME_OF_IDENTIFIER.fullmatch(column.name) is not None
                 if named and column.kind == "number" and _are_different(values, copies):
@@ -85,15 +85,15 @@ class ColumnProfile:
         different in a column that is named like an identifier. What was given a kind is
         no identifier.
         """
-        if column.is_told:
+        if column.is_given:
             return False
         if column.kind == "category":
-            counts = [count for _, count in self.words(column.name)]
+            counts = [count for _, count in self.categories(column.name)]
             total = sum(counts)
             return total >= LEAST_VALUES and counts.count(1) >= SHARE_OF_SINGLES * total
         return column.name in self._numbered
 
-    def words(self, name: str) -> list[tuple[str, int]]:
+    def categories(self, name: str) -> list[tuple[str, int]]:
         """The categories of a column and their frequencies, the most frequent ones first."""
         counted = [item for item in self.frequencies[name].items() if item[1] > 0]
         return sorted(counted, key=lambda item: (-item[1], item[0]))
@@ -106,9 +106,9 @@ class ProfileOf:
     schema: Schema
 
     def of(self, block: Any) -> ColumnProfile:
-        made = ColumnProfile(self.schema)
-        made.observe(block.X)
-        return made
+        profile = ColumnProfile(self.schema)
+        profile.observe(block.X)
+        return profile
 
     def combined(self, a: ColumnProfile, b: ColumnProfile) -> ColumnProfile:
         return a.combined(b)
@@ -124,13 +124,13 @@ def _are_different(values: NDArray[np.float64], copies: Counts | None) -> bool:
 def median_of(values: NDArray[np.float64], copies: Counts | None) -> float:
     """The median of the finite numbers, each of which counts so many times; zero of none."""
     finite = np.isfinite(values)
-    known = values[finite]
-    if copies is None or not known.size:
-        return float(np.median(known)) if known.size else 0.0
-    order = np.argsort(known)
+    numbers = values[finite]
+    if copies is None or not numbers.size:
+        return float(np.median(numbers)) if numbers.size else 0.0
+    order = np.argsort(numbers)
     places = np.cumsum(copies[finite][order])  # among the repeated values
     middle = [(places[-1] - 1) // 2, places[-1] // 2]
-    return float(np.mean(known[order[np.searchsorted(places, middle, side="right")]]))
+    return float(np.mean(numbers[order[np.searchsorted(places, middle, side="right")]]))
 
 
 def _count_missing(values: Any) -> int:

@@ -38,14 +38,14 @@ class Reader(ABC):
         Parts without any of the increasing row indices ``wanted`` may be left out.
         """
 
-    def read_as(self, known: Mapping[str, KnownColumn]) -> Self:
+    def read_as(self, columns: Mapping[str, KnownColumn]) -> Self:
         """The same rows, whose columns are what a model takes them for; itself if they are."""
-        schema = self.schema.read_as(known)
+        schema = self.schema.read_as(columns)
         if schema == self.schema:
             return self
-        made = copy(self)
-        made.schema = schema
-        return made
+        reader = copy(self)
+        reader.schema = schema
+        return reader
 
     @abstractmethod
     def fingerprint(self) -> str:

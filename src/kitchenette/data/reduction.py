@@ -72,9 +72,9 @@ class ConvertedRows:
         return self.rows.reduced(Converted(reduction, self.convert))
 
 
-def in_order(found: dict[int, Any] | None) -> list[Any]:
+def in_order(results: dict[int, Any] | None) -> list[Any]:
     """The results of `ByStart` in the order of the rows."""
-    return [] if found is None else [found[start] for start in sorted(found)]
+    return [] if results is None else [results[start] for start in sorted(results)]
 
 
 def needs_numbers(reduction: Any) -> bool:
@@ -84,10 +84,10 @@ def needs_numbers(reduction: Any) -> bool:
 
 def fold(reduction: Reduction, blocks: Iterable[Any]) -> Any:
     """The combined result of blocks, one after the other; None if there are none."""
-    found = None
+    result = None
     for block in blocks:
-        found = joined(reduction, found, reduction.of(block))
-    return found
+        result = joined(reduction, result, reduction.of(block))
+    return result
 
 
 def joined(reduction: Reduction, a: Any, b: Any) -> Any:

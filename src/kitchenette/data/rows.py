@@ -147,19 +147,19 @@ def _complex_sentence(what: str) -> str:
 def _refuse_dates(dtype: Any, X: Any, column: int | None = None) -> None:
     """Refuse dates or times, also as Python objects or as categories, in a column or an array."""
     dtype = getattr(getattr(dtype, "categories", None), "dtype", dtype)
-    found = dtype if getattr(dtype, "kind", None) in ("m", "M") else None
+    date_type = dtype if getattr(dtype, "kind", None) in ("m", "M") else None
     if getattr(dtype, "kind", None) == "O":
         # A column of objects may have values of any type, while the types of pandas and Arrow
         # tell the type of their values.
         types = {dtype.type}
         if dtype == np.dtype(object):
             types = {*map(type, np.ravel(X) if column is None else X.iloc[:, column])}
-        found = next((t.__name__ for t in types if _is_date(t)), None)
-    if found is not None:
+        date_type = next((t.__name__ for t in types if _is_date(t)), None)
+    if date_type is not None:
         raise ValueError(
             f"A column of dates or times ({'' if column is None else f'{X.columns[column]!r}, '}"
-            f"{found}) is not a number. Leave it out, or convert it to one, for example to days "
-            "since 1970, as kitchenette.data.source(frame, dates='days') does."
+            f"{date_type}) is not a number. Leave it out, or convert it to one, for example to "
+            "days since 1970, as kitchenette.data.source(frame, dates='days') does."
         )
 
 
@@ -168,14 +168,14 @@ def _is_date(cls: type) -> bool:
     return (issubclass(cls, DATES) and cls.__name__ != "NaTType") or cls.__name__ == "Period"
 
 
-def counting_rows(X: Any, weights: Any) -> tuple[Any, Any]:
+def rows_of_positive_weight(X: Any, weights: Any) -> tuple[Any, Any]:
     """The rows of a `table` whose weight is not zero, and their weights."""
     if weights is None or np.all(weights):
         return X, weights
-    counting = np.flatnonzero(weights)
-    if counting.size == 0:
+    positive = np.flatnonzero(weights)
+    if positive.size == 0:
         raise ValueError("All weights are zero: there is no row to learn from.")
-    return take(X, counting), weights[counting]
+    return take(X, positive), weights[positive]
 
 
 def checked_rows(owner: Any, X: Any) -> Any:
@@ -241,10 +241,10 @@ def without_missing(owner: Any, rows: Any) -> Any:
     if medians is None:
         columns = np.flatnonzero(np.isnan(rows).any(axis=0))
         names = getattr(owner, "feature_names_in_", None)
-        some = [str(j) if names is None else repr(str(names[j])) for j in columns[:5]]
+        listed = [str(j) if names is None else repr(str(names[j])) for j in columns[:5]]
         raise ValueError(
             f"Input X contains NaN (missing values) in column{'s' if columns.size > 1 else ''} "
-            f"{', '.join(some)}{', ...' if columns.size > 5 else ''}, which "
+            f"{', '.join(listed)}{', ...' if columns.size > 5 else ''}, which "
             f"{type(owner).__name__} does not take. Fill them first, for example with "
             "sklearn.impute.SimpleImputer, or remove these rows; KernelRegressor, "
             "KernelClassifier and KernelPCA fill them with medians."

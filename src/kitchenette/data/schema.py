@@ -42,7 +42,7 @@ class Column:
         The type as it is stored.
     is_index : bool
         Whether it is the index of a data frame of pandas, which is no column to predict from.
-    is_told : bool
+    is_given : bool
         Whether its kind was given, and does not follow from its type.
 
     Examples
@@ -57,7 +57,7 @@ class Column:
     kind: str
     dtype: str
     is_index: bool = field(default=False, repr=False)
-    is_told: bool = field(default=False, repr=False)
+    is_given: bool = field(default=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -71,12 +71,12 @@ class KnownColumn:
     >>> frame = pd.DataFrame({"country": ["NA", "ZA"] * 20})
     >>> model = KernelRegressor(random_state=0).fit(frame, [0.0, 1.0] * 20)
     >>> model.known_columns()
-    {'country': KnownColumn(kind='category', words=frozenset({'NA'}))}
+    {'country': KnownColumn(kind='category', categories=frozenset({'NA'}))}
     """
 
     kind: str  # what the model takes it for; booleans are numbers
     # Categories that CSV files also have for missing values, such as "NA"
-    words: frozenset[str] = frozenset()
+    categories: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -123,19 +123,21 @@ class Schema:
         """The columns of these names, in this order."""
         return Schema(tuple(self[name] for name in names))
 
-    def read_as(self, known: Mapping[str, KnownColumn]) -> Schema:
+    def read_as(self, columns: Mapping[str, KnownColumn]) -> Schema:
         """The same columns with the kinds that a model knows, where their own are others.
 
         Booleans stay booleans where the model has numbers, and dates where it has none.
         """
-        return Schema(tuple(_read_as(column, known.get(column.name)) for column in self))
+        return Schema(tuple(_read_as(column, columns.get(column.name)) for column in self))
 
 
-def _read_as(column: Column, known: KnownColumn | None) -> Column:
-    if known is None or known.kind == column.kind:
+def _read_as(column: Column, model_column: KnownColumn | None) -> Column:
+    if model_column is None or model_column.kind == column.kind:
         return column
-    if known.kind == "category" or (known.kind == "number" and column.kind == "category"):
-        return replace(column, kind=known.kind)
+    if model_column.kind == "category" or (
+        model_column.kind == "number" and column.kind == "category"
+    ):
+        return replace(column, kind=model_column.kind)
     return column
 
 

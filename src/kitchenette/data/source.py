@@ -73,7 +73,7 @@ class Block:
         """The number of rows."""
         return int(self.X.shape[0])
 
-    def counting(self) -> Block:
+    def of_positive_weight(self) -> Block:
         """The rows whose weight is not zero."""
         if self.weight is None or self.weight.all():
             return self
@@ -232,7 +232,7 @@ class Source:
         others = {*([targets] if isinstance(targets, str) else targets or ()), weights, *ignore}
         others |= {column.name for column in schema if column.is_index}
         features = [name for name in schema.names if name not in others]
-        made = cls(
+        source = cls(
             reader,
             schema,
             features,
@@ -245,9 +245,9 @@ class Source:
             _y=y,
             _weight=units,
         )
-        made._check_roles()
-        made._check_features()
-        return made
+        source._check_roles()
+        source._check_features()
+        return source
 
     def _check_roles(self) -> None:
         """Refuse columns of targets and weights that have two roles, or values of no use."""
@@ -341,11 +341,11 @@ class Source:
         """
         if self.target is None and self._y is None:
             raise DataError("The source has no target: name the column to be predicted.")
-        made = replace(self, features=[])
-        if not made._needed():  # both are arrays
+        source = replace(self, features=[])
+        if not source._needed():  # both are arrays
             assert self._y is not None
             return self._y, self._weight
-        blocks = [*made.blocks(BLOCK_ROWS)]
+        blocks = [*source.blocks(BLOCK_ROWS)]
         if not blocks:
             raise DataError("The source has no rows.")
         weights = [block.weight for block in blocks if block.weight is not None]
@@ -401,14 +401,14 @@ class Source:
             raise DataError(f"columns are missing: {', '.join(map(str, missing[:10]))}.")
         return replace(self, features=[*names])
 
-    def read_as(self, known: Mapping[str, KnownColumn]) -> Source:
+    def read_as(self, columns: Mapping[str, KnownColumn]) -> Source:
         """The same rows, whose columns are read as a model has them; itself if nothing changes.
 
         Strings stay strings where the model has strings, though they look like numbers,
         booleans, dates or missing values. The method ``known_columns`` of a fitted model
         gives the columns.
         """
-        reader = self._reader.read_as(known)
+        reader = self._reader.read_as(columns)
         return (
             self if reader is self._reader else replace(self, _reader=reader, schema=reader.schema)
         )
@@ -423,8 +423,8 @@ class Source:
         if not hasattr(reader, "widened") or len(self.features) >= n_columns:
             return self
         wider = reader.widened(n_columns)
-        known = {*self.schema.names}
-        more = [name for name in wider.schema.names if name not in known]
+        names = {*self.schema.names}
+        more = [name for name in wider.schema.names if name not in names]
         return replace(self, _reader=wider, schema=wider.schema, features=[*self.features, *more])
 
     # ------------------------------------------------------------ blocks
@@ -455,10 +455,10 @@ class Source:
         n_waiting, first = 0, start
         for _, part in self._reader.parts(self._needed(), start, size):
             while part.shape[0] > 0:
-                some = take(part, slice(0, size - n_waiting))
-                part = take(part, slice(some.shape[0], None))
-                waiting.append(some)
-                n_waiting += some.shape[0]
+                rest = take(part, slice(0, size - n_waiting))
+                part = take(part, slice(rest.shape[0], None))
+                waiting.append(rest)
+                n_waiting += rest.shape[0]
                 if n_waiting == size:
                     yield self._block(joined(waiting), first)
                     first += size
@@ -474,13 +474,13 @@ class Source:
 
     def watched(self, reduction: Reduction, watch: Watch) -> Any:
         """`reduced` with observers, from where an earlier computation ended."""
-        found, progress = watch.before, watch.progress or (lambda stop: None)
+        result, progress = watch.before, watch.progress or (lambda stop: None)
         progress(watch.start)
         for block in self.blocks(start=watch.start):
-            found = joined_results(reduction, found, reduction.of(block))
+            result = joined_results(reduction, result, reduction.of(block))
             progress(block.stop)
-            watch.after(found, block.stop)
-        return found
+            watch.after(result, block.stop)
+        return result
 
     def located(self, error: ValueError) -> ValueError:
         """An error about a sample of the rows, with their place if that can be found."""
@@ -502,14 +502,14 @@ class Source:
         wanted = np.asarray(rows, dtype=np.int64)
         if wanted.size and (wanted[0] < 0 or np.any(np.diff(wanted) <= 0)):
             raise ValueError("rows must be different row indices, ascending.")
-        found = []
+        blocks = []
         for first, part in self._reader.parts(self._needed(), 0, self.block_rows(), wanted):
             low, high = np.searchsorted(wanted, [first, first + part.shape[0]])
             if high > low:
-                found.append(take(part, wanted[low:high] - first))
-        if not found or sum(part.shape[0] for part in found) != wanted.size:
+                blocks.append(take(part, wanted[low:high] - first))
+        if not blocks or sum(part.shape[0] for part in blocks) != wanted.size:
             raise ValueError("rows must be indices of existing rows, at least one.")
-        return self._block(joined(found), 0, wanted)
+        return self._block(joined(blocks), 0, wanted)
 
     def sample(self, n_rows: int | None = None, seed: int = 0) -> Block:
         """A random sample of all rows, in their order; it does not depend on blocks or files.
@@ -646,14 +646,14 @@ class Source:
         if self.weight is None:
             return None
         name = str(self.weight)
-        found = finite(np.asarray(self._values(part, name, place), np.float64), name, place)
-        if (found < 0).any():
-            row = row_number(place, int(np.argmax(found < 0)))
+        weights = finite(np.asarray(self._values(part, name, place), np.float64), name, place)
+        if (weights < 0).any():
+            row = row_number(place, int(np.argmax(weights < 0)))
             raise DataError(
                 f"The column {name!r} has weights, and one is negative in row {row} (counted from "
                 "zero)."
             )
-        return found
+        return weights
 
     def _values(self, part: Any, name: str, place: Any) -> NDArray[Any]:
         """The values of a column that is no feature; ``place`` has the row indices."""
@@ -690,10 +690,10 @@ def _role(
 def check_name(role: str, name: str, names: Sequence[str]) -> None:
     """Refuse the name of a column that does not exist; the message begins with the role."""
     if name not in names:
-        known = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
+        listed = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
         close = get_close_matches(name, names, n=1)
         meant = f" Did you mean {close[0]!r}?" if close else ""
-        raise DataError(f"{role}: there is no column {name!r}; there are {known}.{meant}")
+        raise DataError(f"{role}: there is no column {name!r}; there are {listed}.{meant}")
 
 
 def _in_precision(table: Any, schema: Schema, precision: str) -> Any:

@@ -55,9 +55,9 @@ class SvmlightReader(Reader):
 
     def widened(self, n_columns: int) -> SvmlightReader:
         """The same rows with more columns, which are zero as all that a file does not name."""
-        made = copy(self)
-        made._set_width(max(n_columns, self._n_columns))
-        return made
+        reader = copy(self)
+        reader._set_width(max(n_columns, self._n_columns))
+        return reader
 
     def _pieces(self, file: StoredFile, n_columns: int) -> Iterator[tuple[Any, Any]]:
         """Rows with columns as they are numbered in the file, and labels."""

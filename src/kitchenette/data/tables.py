@@ -130,7 +130,7 @@ def _narwhals_frame(frame: Any) -> Any:
     try:
         return narwhals.from_native(frame)
     except TypeError as error:
-        raise DataError(f"{type(frame).__name__} is no data frame that is known.") from error
+        raise DataError(f"{type(frame).__name__} is not a supported data frame.") from error
     except narwhals.exceptions.DuplicateError:
         refuse_repeated_names([*frame.columns])
         raise
@@ -199,19 +199,19 @@ class TableReader(Reader):
         from kitchenette.comparison import digest
 
         table = self._table
-        some = [hash_of_column(column) for column in table.columns]
-        return digest([table.num_rows, [str(field) for field in table.schema], some])
+        hashes = [hash_of_column(column) for column in table.columns]
+        return digest([table.num_rows, [str(field) for field in table.schema], hashes])
 
 
 def hash_of_column(column: Any) -> str:
     """A digest of the values of a column, whatever its chunks."""
     from hashlib import blake2b
 
-    found = blake2b(digest_size=16)
+    hasher = blake2b(digest_size=16)
     for part in slices(len(column), 1 << 16):
         values = column.slice(part.start, part.stop - part.start).combine_chunks()
-        found.update(repr(values.to_pylist()).encode())
-    return found.hexdigest()
+        hasher.update(repr(values.to_pylist()).encode())
+    return hasher.hexdigest()
 
 
 class LazyReader(Reader):
@@ -296,7 +296,7 @@ def stored_kind(dtype: Any) -> str:
 
 
 def schema_of(arrow_schema: Any, kinds: Mapping[str, str]) -> Schema:
-    """The schema of a table, with some kinds as told.
+    """The schema of a table, of which some kinds are given.
 
     Metadata of pandas, which Parquet and Arrow files keep, say which columns are the index, and
     which ones are categories though their values are numbers.
@@ -307,9 +307,9 @@ def schema_of(arrow_schema: Any, kinds: Mapping[str, str]) -> Schema:
         kind = kind_of(field.type)
         if field.name in categories and kind in ("number", "boolean"):
             kind = "category"
-        told = field.name in kinds
+        is_given = field.name in kinds
         kind = kinds.get(field.name, kind)
-        columns.append(Column(field.name, kind, str(field.type), field.name in index, told))
+        columns.append(Column(field.name, kind, str(field.type), field.name in index, is_given))
     unknown = [name for name in kinds if name not in arrow_schema.names]
     if unknown:
         raise DataError(
@@ -345,10 +345,10 @@ def _pandas_categories(arrow_schema: Any) -> set[str]:
 def _pandas_metadata(arrow_schema: Any) -> dict[str, Any]:
     """What pandas has noted about the columns of a table; nothing if that is not JSON."""
     try:
-        found = json.loads((arrow_schema.metadata or {}).get(b"pandas", b"{}"))
+        metadata = json.loads((arrow_schema.metadata or {}).get(b"pandas", b"{}"))
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return metadata if isinstance(metadata, dict) else {}
 
 
 def is_single(dtype: Any) -> bool:
@@ -398,8 +398,8 @@ def values_of(values: Any, name: str, kind: str | None = None, place: Any = None
         row = int(np.flatnonzero(values.is_null().to_numpy())[0])
         raise _missing_in(name, place, row)
     if kind == "category":
-        codes, words = categories_of(values)
-        return np.array(words, dtype=object)[codes]
+        codes, texts = categories_of(values)
+        return np.array(texts, dtype=object)[codes]
     if kind == "boolean":
         return np.asarray(values.cast(arrow().bool_()).to_numpy())
     return numbers_of(values, kind, name)
@@ -461,18 +461,18 @@ def categories_of(values: Any) -> tuple[NDArray[np.int64], list[str]]:
     if not pa.types.is_dictionary(values.type):
         values = values.dictionary_encode()
         values = values.unify_dictionaries().combine_chunks() if not _is_array(values) else values
-    words = [text_of(word) for word in values.dictionary.to_pylist()]
+    texts = [text_of(text) for text in values.dictionary.to_pylist()]
     # The indices of polars are unsigned.
     codes = values.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
-    if len({*words}) < len(words) or None in words:
-        codes, words = _distinct(codes, words)
-    return codes, [str(word) for word in words]
+    if len({*texts}) < len(texts) or None in texts:
+        codes, texts = _distinct(codes, texts)
+    return codes, [str(text) for text in texts]
 
 
-def _distinct(codes: NDArray[np.int64], words: list[str | None]) -> Any:
+def _distinct(codes: NDArray[np.int64], texts: list[str | None]) -> Any:
     """Codes and texts after categories of equal text are united; those without text are missing."""
     places: dict[str, int] = {}
-    moved = [-1 if word is None else places.setdefault(word, len(places)) for word in words]
+    moved = [-1 if text is None else places.setdefault(text, len(places)) for text in texts]
     return np.array([*moved, -1])[codes], list(places)
 
 

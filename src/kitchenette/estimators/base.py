@@ -49,11 +49,11 @@ def of_model(get: Callable[[Model], Any], doc: str) -> property:
     """A read-only attribute of an estimator: a value of its model, if it has one."""
 
     def read(self: KernelEstimator) -> Any:
-        found = None if "model_" not in vars(self) else get(self.model_)
-        if found is None:
+        value = None if "model_" not in vars(self) else get(self.model_)
+        if value is None:
             why = "has no such attribute" if "model_" in vars(self) else "is not fitted yet"
             raise AttributeError(f"This {type(self).__name__} {why}.")
-        return found
+        return value
 
     return property(read, doc=doc)
 
@@ -145,13 +145,13 @@ class KernelEstimator(BaseEstimator, ABC):
     @property
     def log_marginal_likelihood_(self) -> float:
         """The log density of the targets."""
-        found = self._solution_or_error("log_marginal_likelihood_").log_marginal_likelihood
-        if np.isnan(found):
+        value = self._solution_or_error("log_marginal_likelihood_").log_marginal_likelihood
+        if np.isnan(value):
             raise AttributeError(
                 "log_marginal_likelihood_ does not exist: an iterative solver computes it with "
                 "alpha='evidence' only."
             )
-        return float(found)
+        return float(value)
 
     @property
     def validation_score_(self) -> float:
@@ -204,8 +204,8 @@ class KernelEstimator(BaseEstimator, ABC):
 
     def problem(self) -> Any:
         """The problem that the parameters describe."""
-        known = self.problem_class.__dataclass_fields__
-        given: dict[str, Any] = {n: value for n, value in vars(self).items() if n in known}
+        fields = self.problem_class.__dataclass_fields__
+        given: dict[str, Any] = {n: value for n, value in vars(self).items() if n in fields}
         given |= {"feature_map": self._unfitted_map(), "task": self.task}
         return self.problem_class(estimator=type(self).__name__, **given)
 
@@ -279,12 +279,14 @@ class KernelEstimator(BaseEstimator, ABC):
     def _updated(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Self:
         """`partial_fit`; ``classes`` are known before the first batch."""
         problem = self.problem_in_one_pass("partial_fit", classes)
-        rows = as_source(X, y if self.task else None, sample_weight)
-        if "model_" not in vars(self):
+        known = getattr(self, "model_", None)
+        like = None if known is None else known.prepared
+        rows = as_source(X, y if self.task else None, sample_weight, like=like)
+        if known is None:
             self.model_ = train(rows, problem)
             return self
         before = self._partial() if self.model_.has_rows else None
-        model, block = replace(self.model_, problem=problem, known=None), rows.whole()
+        model, block = replace(self.model_, problem=problem, given_solution=None), rows.whole()
         if block is None:
             more = partial_of_source(model.prepared, rows)
             model = model.with_partial(more if before is None else before.combined(more))
@@ -332,7 +334,7 @@ class KernelEstimator(BaseEstimator, ABC):
         """
         model = self.model_
         prepared = model.prepared.with_names(source)
-        self.model_ = replace(model, prepared=prepared, known=model.solution_if_known)
+        self.model_ = replace(model, prepared=prepared, given_solution=model.solution_if_known)
 
     def _earlier(self) -> Earlier | None:
         if not getattr(self, "warm_start", False) or "model_" not in vars(self):
@@ -372,7 +374,7 @@ class KernelEstimator(BaseEstimator, ABC):
         400
         """
         self._partial()
-        model = replace(self.model_, problem=self.checked_problem(), known=None)
+        model = replace(self.model_, problem=self.checked_problem(), given_solution=None)
         block = as_source(X, y, sample_weight).whole()
         if block is None:
             raise ValueError("Rows are removed as arrays or data frames, not as a source.")
@@ -433,7 +435,7 @@ class KernelEstimator(BaseEstimator, ABC):
         if theirs.n_rows > mine.n_rows:
             prepared = replace(prepared, observation_rule=other.model_.prepared.observation_rule)
         model = replace(
-            self.model_, problem=self.checked_problem(), prepared=prepared, known=None
+            self.model_, problem=self.checked_problem(), prepared=prepared, given_solution=None
         ).with_partial(combined)
         self.model_ = model.with_rule(max(mine.n_rows, theirs.n_rows))
         return self
@@ -529,7 +531,7 @@ class KernelEstimator(BaseEstimator, ABC):
 
     def _score(self, X: Any, y: Any, sample_weight: Any, of_arrays: Any) -> float:
         """`score` of rows anywhere; ``of_arrays`` is that of scikit-learn."""
-        rows = as_source(X, y, sample_weight)
+        rows = as_source(X, y, sample_weight, like=self)
         if rows.whole() is None:
             return score_of_source(self, rows)
         return float(of_arrays(X, array_of_targets(y), sample_weight))
@@ -663,15 +665,15 @@ class KernelEstimator(BaseEstimator, ABC):
     def from_file(cls, state: dict[str, Any], budget: Budget) -> Self:
         """A model from the untrusted values of a model file."""
         state = checked_state(state, {"parameters": dict, "model": Model | None})
-        made = constructed(cls, state["parameters"])
-        problem = made.checked_problem()
-        parameters = made.get_params(deep=False)
+        estimator = constructed(cls, state["parameters"])
+        problem = estimator.checked_problem()
+        parameters = estimator.get_params(deep=False)
         seed_from(parameters.get("random_state"))
         if not isinstance(parameters.get("verbose", False), bool | int):
             raise ValueError(f"verbose must be True or False; got {parameters['verbose']!r:.80}.")
         if state["model"] is not None:
-            made.model_ = state["model"].of_problem(problem)
-        return made
+            estimator.model_ = state["model"].of_problem(problem)
+        return estimator
 
 
 # ---------------------------------------------------------------- scores of rows in parts

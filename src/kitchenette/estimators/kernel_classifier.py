@@ -54,11 +54,11 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
     alpha : float, {"auto", "gcv", "evidence"} or array-like, default="auto"
         The penalty of the weights; or the criterion that chooses it; or several penalties, of
         which "gcv" chooses one. "auto": the penalty of the largest marginal likelihood, unless
-        another one predicts the validation rows better by more than two standard errors. "gcv":
-        generalized cross-validation. "evidence": the marginal likelihood. The last two warn if
-        the validation rows contradict them. In many passes, "auto" is the penalty that predicts
-        the validation rows best, there is no "gcv", and "evidence" is an estimate that takes some
-        tens of passes more.
+        another one predicts the validation rows better, by the log loss of calibrated scores and
+        more than a standard error. "gcv": generalized cross-validation. "evidence": the marginal
+        likelihood. The last two warn if the validation rows contradict them. In many passes,
+        "auto" is the penalty that predicts the validation rows best, there is no "gcv", and
+        "evidence" is an estimate that takes some tens of passes more.
     code : {"onehot", "ecoc", "hadamard"} or array-like of shape (n_classes, n_bits), \
 default="onehot"
         The output code. "onehot": each class against all others. "ecoc": random codewords of

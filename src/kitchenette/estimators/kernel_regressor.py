@@ -251,7 +251,7 @@ class KernelRegressor(RegressorMixin, KernelEstimator):
             self._partial()
         outputs, precision = model.outputs(X)
         coding: NumberCoding = model.prepared.coding
-        answer = Targets(coding.ndim, np.result_type(precision, coding.dtype).name)
+        answer = TargetShape(coding.ndim, np.result_type(precision, coding.dtype).name)
         mean = answer(outputs)
         return (mean, answer(np.sqrt(model.variances(X)))) if return_std else mean
 
@@ -287,11 +287,11 @@ class KernelRegressor(RegressorMixin, KernelEstimator):
             Takes a row and returns its prediction; see `kitchenette.estimators.Predictor`.
         """
         model = self._current()
-        return self._predictor(model, dtype, Targets(model.prepared.coding.ndim, "float64"))
+        return self._predictor(model, dtype, TargetShape(model.prepared.coding.ndim, "float64"))
 
 
 @dataclass(frozen=True)
-class Targets:
+class TargetShape:
     """Predicted columns in the shape and precision of the targets."""
 
     ndim: int

@@ -133,10 +133,10 @@ class _Decoder:
             # Invalid content may raise any exception, which is harmless: only constructors and
             # checks of registered classes run here.
             with np.errstate(all="ignore"):
-                made = storage.from_file(self._values(entry.get("state")), self._budget)
+                restored = storage.from_file(self._values(entry.get("state")), self._budget)
         except Exception as error:
             raise ValueError(f"its {name} is not valid: {error!s:.300}") from error
-        self.objects.append(made)
+        self.objects.append(restored)
         self._operations.append(self._budget.spent_operations - spent)
 
     def _values(self, values: Any) -> dict[str, Any]:
@@ -173,12 +173,12 @@ class _Decoder:
         raise ValueError(f"a value has the unknown form {form!r:.80}: {content!r:.80}.")
 
     def _pairs(self, pairs: list[Any]) -> dict[Any, Any]:
-        made = {}
+        dictionary = {}
         for pair in pairs:
             if not (isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], LABELS)):
                 raise ValueError(f"a label with a value is expected; got {pair!r:.80}.")
-            made[pair[0]] = self._value(pair[1])
-        return made
+            dictionary[pair[0]] = self._value(pair[1])
+        return dictionary
 
     def _referred_to(self, number: int) -> Any:
         if number in self._referred:

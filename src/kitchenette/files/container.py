@@ -141,13 +141,13 @@ def remove_leftovers(path: str | os.PathLike[str]) -> None:
     """
     target = Path(os.path.realpath(path))
     name = re.compile(re.escape(_temporary_start(target)) + "[0-9a-f]{16}.tmp")
-    for found in target.parent.iterdir():
-        if name.fullmatch(found.name):
+    for leftover in target.parent.iterdir():
+        if name.fullmatch(leftover.name):
             # Somebody writes to it, or has renamed it meanwhile, or locks do not exist here.
-            with contextlib.suppress(OSError), found.open("rb") as file:
+            with contextlib.suppress(OSError), leftover.open("rb") as file:
                 _lock(file)
-                if os.path.samestat(os.fstat(file.fileno()), found.stat()):
-                    found.unlink()
+                if os.path.samestat(os.fstat(file.fileno()), leftover.stat()):
+                    leftover.unlink()
 
 
 def _lock(file: BufferedReader | BufferedWriter) -> None:
@@ -263,7 +263,7 @@ def _read_arrays(
         if array.nbytes and file.readinto(_bytes_of(array)) != array.nbytes:
             raise ValueError("it is cut short.")
         if dtype.kind == "b" and array.view(np.uint8).max(initial=0) > 1:
-            raise ValueError(f"its array {name!r:.80} has truth values besides 0 and 1.")
+            raise ValueError(f"its array {name!r:.80} has booleans other than 0 and 1.")
         arrays[name] = array.astype(dtype.newbyteorder("="), copy=False)
     return arrays
 

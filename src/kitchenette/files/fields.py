@@ -109,10 +109,10 @@ def field_values(value: Any) -> dict[str, Any]:
 
 def from_fields(cls: type[Made], state: dict[str, Any], budget: Budget) -> Made:
     """An object of a dataclass from untrusted values of its fields."""
-    made = checked(cls(**checked_state(state, field_types(cls))))
-    if hasattr(made, "spend"):
-        made.spend(budget)
-    return made
+    restored = checked(cls(**checked_state(state, field_types(cls))))
+    if hasattr(restored, "spend"):
+        restored.spend(budget)
+    return restored
 
 
 def checked(value: Made) -> Made:

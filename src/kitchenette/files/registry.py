@@ -74,11 +74,11 @@ def register(
     ...     lambda state, budget: timedelta(seconds=float(state["seconds"])),
     ... )
     """
-    known = _BY_NAME.get(cls.__name__)
-    if known is not None and _full_name(known.cls) != _full_name(cls):
+    registered = _BY_NAME.get(cls.__name__)
+    if registered is not None and _full_name(registered.cls) != _full_name(cls):
         raise ValueError(
-            f"Model files have a class {cls.__name__} already, {_full_name(known.cls)}; choose "
-            "another name."
+            f"Model files have a class {cls.__name__} already, {_full_name(registered.cls)}; "
+            "choose another name."
         )
     _BY_NAME[cls.__name__] = Storage(cls, to_file, from_file)
 
@@ -145,9 +145,9 @@ def _full_name(cls: type) -> str:
 
 def constructed(cls: type[Made], parameters: dict[str, Any]) -> Made:
     """An object of a class with these parameters and defaults for missing ones."""
-    known = [*signature(cls.__init__).parameters][1:]
+    names = [*signature(cls.__init__).parameters][1:]
     for name in parameters:
-        if name not in known:
+        if name not in names:
             raise ValueError(f"there is no parameter {name!r:.80}; is it of a newer version?")
     return cls(**parameters)
 

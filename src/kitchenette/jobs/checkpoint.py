@@ -49,10 +49,10 @@ class Checkpoint:
         What is known of the data, as JSON: the task, and the errors of simple models, for example.
     n_rows : int
         The number of rows of the source.
-    summary : Partial or None
+    partial : Partial or None
         What was learned so far; None before the first block.
     stop : int
-        The number of the first row that is not learned yet.
+        The index of the first row that is not learned yet.
 
     Examples
     --------
@@ -66,7 +66,7 @@ class Checkpoint:
     >>> X = np.random.default_rng(0).normal(size=(100, 2))
     >>> prepared = prepare(KernelRegressor(random_state=0), X, X[:, 0])
     >>> begun = Checkpoint("a fingerprint", {}, prepared, {}, 100)
-    >>> half = replace(begun, summary=partial(prepared, X[:50], X[:50, 0]), stop=50)
+    >>> half = replace(begun, partial=partial(prepared, X[:50], X[:50, 0]), stop=50)
     >>> path = Path(tempfile.mkdtemp(), "half")
     >>> save(half, path)
     >>> load(path).stop
@@ -78,7 +78,7 @@ class Checkpoint:
     prepared: KernelEstimator
     facts: dict[str, Any]
     n_rows: Unsigned
-    summary: Partial | None = None
+    partial: Partial | None = None
     stop: Unsigned = 0
 
     def check_belongs(self, inputs: str, settings: dict[str, Any], path: Path) -> None:
@@ -110,7 +110,7 @@ class Checkpoint:
 
     def check(self) -> None:
         """Refuse a checkpoint of more rows than were read."""
-        if self.summary is not None and self.summary.n_rows > self.stop:
+        if self.partial is not None and self.partial.n_rows > self.stop:
             raise ValueError("a checkpoint cannot have learned more rows than it has read.")
 
 
@@ -157,10 +157,10 @@ class CheckpointWriter:
         if not self.path.exists():
             return None
         self._mine = self.path.stat()
-        found = load(self.path, **limits)
-        if not isinstance(found, Checkpoint):
+        checkpoint = load(self.path, **limits)
+        if not isinstance(checkpoint, Checkpoint):
             raise ModelFileError(f"{self.path} is a model file, but not a checkpoint.")
-        return found
+        return checkpoint
 
     def store(self, checkpoint: Checkpoint) -> None:
         """Store a checkpoint now."""

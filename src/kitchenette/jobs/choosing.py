@@ -109,11 +109,11 @@ def choose_rows(
     True
     """
     sample = prepared_sample(source, None, seed)
-    found = AutoMap(
+    automap = AutoMap(
         components,
         task=likely_task(sample.y) if task is None else task,
         budget=budget,
         random_state=seed,
     )
-    found.fit_supervised(sample.X, sample.y, sample.weight)
-    return found.choice_
+    automap.fit_supervised(sample.X, sample.y, sample.weight)
+    return automap.choice_

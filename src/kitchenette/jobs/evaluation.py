@@ -107,8 +107,8 @@ def evaluate_rows(
             raise DataError("Give the target column, as target='name'.")
         tally.add(block.X, block.y)
         n_rows = block.stop
-    found: Evaluation = tally.found(n_rows)
-    return found
+    evaluation: Evaluation = tally.finish(n_rows)
+    return evaluation
 
 
 class _Classes:
@@ -134,16 +134,16 @@ class _Classes:
         if self._probabilities:
             probabilities = self._model.predict_proba(X)
             predicted = classes[probabilities.argmax(axis=1)]
-            known = np.isin(y, classes)
-            places = np.searchsorted(classes, y[known])
+            has_class = np.isin(y, classes)
+            places = np.searchsorted(classes, y[has_class])
             of_truth = np.zeros(len(y))
-            of_truth[known] = probabilities[np.flatnonzero(known), places]
+            of_truth[has_class] = probabilities[np.flatnonzero(has_class), places]
             self._log_loss -= float(np.log(np.maximum(of_truth, LEAST_PROBABILITY)).sum())
         else:
             predicted = self._model.predict(X)
         self._counts.update(zip(y.tolist(), predicted.tolist(), strict=True))
 
-    def found(self, n_rows: int) -> Evaluation:
+    def finish(self, n_rows: int) -> Evaluation:
         labels = sorted({*self._model.classes_.tolist(), *(true for true, _ in self._counts)})
         confusion = tuple(tuple(self._counts[true, guess] for guess in labels) for true in labels)
         right = sum(confusion[i][i] for i in range(len(labels)))
@@ -188,7 +188,7 @@ class _Numbers:
         self._mean = self._mean + difference * n_rows / total
         self._n_rows = total
 
-    def found(self, n_rows: int) -> Evaluation:
+    def finish(self, n_rows: int) -> Evaluation:
         varying = self._spread > 0
         rmse = np.sqrt(self._squares / n_rows)
         ratio = np.divide(

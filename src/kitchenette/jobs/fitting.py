@@ -224,25 +224,25 @@ def fit_rows(
         _check_targets_of(like, source)
         source = like.columns_of(source)
     if test is not None:
-        known = {column.name: KnownColumn(column.kind) for column in source.schema}
-        test = test.read_as(known if like is None else like.known_columns())
+        columns = {column.name: KnownColumn(column.kind) for column in source.schema}
+        test = test.read_as(columns if like is None else like.known_columns())
         test = test.with_width(len(source.features))
     check_folder(out)
     show = progress or (lambda what, done, total: None)
-    keeper = CheckpointWriter(checkpoint_path(out), checkpoint_every)
+    writer = CheckpointWriter(checkpoint_path(out), checkpoint_every)
     remove_leftovers(out)
     inputs = source.fingerprint()
     tested = tested_rows(source, test, settings)
     learned = rows_to_learn(source, settings)
-    state = keeper.loaded(limits_of(source, settings, like)) if resume else None
+    state = writer.loaded(limits_of(source, settings, like)) if resume else None
     sample = None
     if state is not None:
-        state.check_belongs(inputs, described(settings, like), keeper.path)
+        state.check_belongs(inputs, described(settings, like), writer.path)
     else:
         show("choosing a map", 0, source.n_rows or 0)
         state, sample = begun(source, learned, settings, inputs, like)
     resumed_at = state.stop
-    run = Run(state, keeper, show)
+    run = Run(state, writer, show)
     try:
         model: Any = run.trained(learned, sample)
         model.remember_names(source)
@@ -251,7 +251,7 @@ def fit_rows(
         if state.facts["iterates"]:
             raise
         raise run.interrupted() from None
-    keeper.remove()
+    writer.remove()
     show("testing", state.n_rows, state.n_rows)
     facts = state.facts
     sample = learned.drawn(settings.seed) if sample is None else sample
@@ -285,8 +285,8 @@ def fit_rows(
         resident("VmHWM"),
         os.path.getsize(out),
         resumed_at,
-        keeper.count,
-        keeper.seconds,
+        writer.count,
+        writer.seconds,
     )
 
 
@@ -329,7 +329,7 @@ def begun(
     In ``learned``, rows that are held back for a test have no weight.
     """
     sample, n_rows = learned.drawn(settings.seed), learned.count()
-    y = sample.counting().y
+    y = sample.of_positive_weight().y
     if y is None:
         raise DataError("Name the column to be predicted, as target.")
     if y.shape[0] == 0:
@@ -360,7 +360,7 @@ def _check_targets_of(like: KernelEstimator, source: Source) -> None:
     theirs = [str(name) for name in getattr(like, "target_names_", ())]
     if theirs and source.target_names and theirs != source.target_names:
         raise DataError(
-            f"The model to be like predicts {', '.join(theirs)}, not "
+            f"The model given as like predicts {', '.join(theirs)}, not "
             f"{', '.join(source.target_names)}."
         )
 
@@ -372,14 +372,14 @@ class Run:
     ----------
     state : Checkpoint
         The state to begin with.
-    keeper : CheckpointWriter
+    writer : CheckpointWriter
         Stores a state now and then.
     show : callable
         Shows progress.
     """
 
-    def __init__(self, state: Checkpoint, keeper: CheckpointWriter, show: Progress):
-        self._state, self._keeper, self._show = state, keeper, show
+    def __init__(self, state: Checkpoint, writer: CheckpointWriter, show: Progress):
+        self._state, self._writer, self._show = state, writer, show
 
     def trained(self, rows: Source, sample: Block | None) -> Any:
         """The estimator after all rows; a fresh state has a sample of them."""
@@ -391,7 +391,7 @@ class Run:
         hooks = Hooks(
             checkpoint=self._after,
             progress=lambda stop: self._show("learning", stop, state.n_rows),
-            resumed=begun if state.summary is None else begun.with_partial(state.summary),
+            resumed=begun if state.partial is None else begun.with_partial(state.partial),
             start=state.stop,
         )
         estimator.model_ = train(rows, begun.problem, hooks)
@@ -404,17 +404,17 @@ class Run:
         return estimator.solve()
 
     def _after(self, partial: Partial, stop: int) -> None:
-        self._state = replace(self._state, summary=partial, stop=stop)
+        self._state = replace(self._state, partial=partial, stop=stop)
         if stop < self._state.n_rows:
-            self._keeper.maybe(self._state)
+            self._writer.maybe(self._state)
 
     def interrupted(self) -> KeyboardInterrupt:
         """Store a checkpoint, and say where it is."""
-        state, keeper = self._state, self._keeper
-        keeper.store(state)
+        state, writer = self._state, self._writer
+        writer.store(state)
         return KeyboardInterrupt(
             f"Interrupted after {state.stop:,} of {state.n_rows:,} rows, which are kept in "
-            f"{keeper.path}: run the same command with --resume to continue."
+            f"{writer.path}: run the same command with --resume to continue."
         )
 
 

@@ -53,7 +53,7 @@ NO_ERRORS = Errors({}, [], 0)
 
 
 def test_rows(n_rows: int, settings: FitSettings) -> NDArray[np.int64]:
-    """The numbers of the rows that are held back for a test."""
+    """The indices of the rows that are held back for a test."""
     size = min(MOST_TEST_ROWS, int(settings.test * n_rows))
     if size == 0:
         return np.empty(0, np.int64)
@@ -105,11 +105,11 @@ def errors_on_test_rows(model: Any, sample: Block, tested: Block) -> Errors:
     task, prepared = model.task, model.prepared
     assert tested.y is not None
     predicted = {"model": model.predict(tested.X)}
-    some = sample.counting()
-    columns = _columns(prepared, prepared.checked(some.X))
+    weighted = sample.of_positive_weight()
+    columns = _columns(prepared, prepared.checked(weighted.X))
     new = _columns(prepared, prepared.checked(tested.X))
     for name, other in _simple_models(task, columns).items():
-        other.fit(columns, some.y, **_fit_parameters(other, some.weight))
+        other.fit(columns, weighted.y, **_fit_parameters(other, weighted.weight))
         predicted[name] = other.predict(new)
     return _compared(predicted, tested.y, task)
 
@@ -131,7 +131,7 @@ def errors_on_validation_rows(model: Any, sample: Block) -> Errors:
     copies = sample.copies
     if copies is None or copies.size != keys.size:
         copies = np.ones(keys.size, np.int64)
-    found = DrawnRows(
+    sampled = DrawnRows(
         size=prepared.validation_rows,
         last_key=LARGEST_KEY,
         keys=keys,
@@ -140,28 +140,28 @@ def errors_on_validation_rows(model: Any, sample: Block) -> Errors:
         X=np.arange(keys.size),
         y=None,
     ).distinct()
-    held_out = _held_out(model.model_, found, X, targets)
+    held_out = _held_out(model.model_, sampled, X, targets)
     if not held_out.enough:
         return NO_ERRORS
     rows, weights, outputs = held_out.without_folds(model.model_.posterior)
-    places = found.X[rows]
+    places = sampled.X[rows]
     predicted = {name: part[places] for name, part in others.items()}
     predicted["model"] = _decoded(model.model_, outputs)
     return _compared(predicted, y[places], task, weights)
 
 
-def _held_out(model: Model, found: DrawnRows, X: Any, targets: NDArray[Any]) -> LeaveOneOut:
+def _held_out(model: Model, sampled: DrawnRows, X: Any, targets: NDArray[Any]) -> LeaveOneOut:
     """Rows with the statistics of all rows, by which they are predicted without themselves."""
     prepared, partial, problem = model.prepared, model.partial, model.problem
     assert partial is not None
     assert partial.statistics is not None
-    batch = prepared.batch(take(X, found.X), targets[found.X], None)
+    batch = prepared.batch(take(X, sampled.X), targets[sampled.X], None)
     rows = RowSample(
-        size=found.size,
-        last_key=found.last_key,
-        keys=found.keys,
-        weights=found.weights,
-        copies=found.copies,
+        size=sampled.size,
+        last_key=sampled.last_key,
+        keys=sampled.keys,
+        weights=sampled.weights,
+        copies=sampled.copies,
         features=batch.Z,
         targets=batch.Y,
     )
@@ -208,12 +208,12 @@ def _columns(prepared: Prepared, X: Any) -> Any:
 
 def _simple_models(task: str, X: Any) -> dict[str, Any]:
     """A linear model, if there are not too many columns, and a trivial one."""
-    found = {}
+    models = {}
     if isinstance(X, np.ndarray) and X.shape[1] <= MOST_COLUMNS_OF_LINEAR:
         filled = SimpleImputer(keep_empty_features=True)
-        found["linear"] = Pipeline([("filled", filled), *linear(task).steps])
-    found["trivial"] = trivial(task)
-    return found
+        models["linear"] = Pipeline([("filled", filled), *linear(task).steps])
+    models["trivial"] = trivial(task)
+    return models
 
 
 def _fit_parameters(model: Any, weights: Array | None) -> dict[str, Array]:

@@ -82,7 +82,8 @@ def predict_rows(
             kept = {name: block.X.column(name) for name in keep}
             predicted = predicted_columns(model, block.X, std=std, proba=proba)
             if kept.keys() & predicted.keys():
-                raise DataError(f"{min(kept.keys() & predicted.keys())!r} is a column already.")
+                name = min(kept.keys() & predicted.keys())
+                raise DataError(f"There is a column {name!r} already: do not keep it.")
             write({**kept, **predicted})
             n_rows = block.stop
     return n_rows
@@ -90,13 +91,13 @@ def predict_rows(
 
 def predicted_columns(model: Any, X: Any, *, std: bool, proba: bool) -> dict[str, Any]:
     """Predictions of a block of rows, by column name."""
-    found: dict[str, Any] = {}
+    columns: dict[str, Any] = {}
     if proba:
         probabilities = model.predict_proba(X)
-        found["prediction"] = model.classes_[probabilities.argmax(axis=1)]
+        columns["prediction"] = model.classes_[probabilities.argmax(axis=1)]
         for label, column in zip(model.classes_.tolist(), probabilities.T, strict=True):
-            found[f"probability_{label}"] = column
-        return found
+            columns[f"probability_{label}"] = column
+        return columns
     targets = getattr(model, "target_names_", None)
     if std:
         mean, deviation = model.predict(X, return_std=True)

@@ -193,7 +193,7 @@ class FitSettings:
 
     def estimator(self, task: str, feature_map: Any) -> KernelClassifier | KernelRegressor:
         """The estimator, not fitted."""
-        made: KernelClassifier | KernelRegressor = ESTIMATORS[task](
+        estimator: KernelClassifier | KernelRegressor = ESTIMATORS[task](
             feature_map,
             alpha=self.alpha,
             loss=self.loss,
@@ -201,7 +201,7 @@ class FitSettings:
             validation_rows=VALIDATION_ROWS,
             random_state=self.seed,
         )
-        return made
+        return estimator
 
 
 def memory_of(n_components: int) -> float:

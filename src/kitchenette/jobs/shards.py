@@ -92,7 +92,7 @@ def learn_shard(
         source = source.read_as(state.prepared.known_columns())
         options = described(settings, None)
         state.check_belongs(source.fingerprint(), options, Path(prepared))
-        state = replace(state, summary=None, stop=0)
+        state = replace(state, partial=None, stop=0)
         learned = rows_to_learn(source, settings)
     if state.facts["iterates"]:
         raise ValueError(
@@ -105,13 +105,13 @@ def learn_shard(
     given = (None if array is None else array[start:stop] for array in learned.given_values())
     part = learned.with_reader(learned.readers(n_shards)[number - 1], *given)
     watch = Watch(progress=lambda done: show("learning", done, stop - start))
-    summary = part.watched(PartialOf(state.prepared.prepared), watch)
-    if summary is None:
-        summary = state.prepared.prepared.empty()
+    partial = part.watched(PartialOf(state.prepared.prepared), watch)
+    if partial is None:
+        partial = state.prepared.prepared.empty()
     facts = {**state.facts, "shard": number, "n_shards": n_shards}
-    found = replace(state, summary=summary, stop=stop, facts=facts)
-    save(found, out)
-    return found
+    checkpoint = replace(state, partial=partial, stop=stop, facts=facts)
+    save(checkpoint, out)
+    return checkpoint
 
 
 def merge_shards(paths: Sequence[str | os.PathLike[str]]) -> KernelEstimator:
@@ -146,10 +146,10 @@ def merge_shards(paths: Sequence[str | os.PathLike[str]]) -> KernelEstimator:
     if not states:
         raise CheckpointError("There are no shards to merge.")
     first = states[0]
-    found: dict[int, tuple[Any, Checkpoint]] = {}
+    by_number: dict[int, tuple[Any, Checkpoint]] = {}
     for path, state in zip(paths, states, strict=True):
         shard, of = (state.facts.get(name) for name in ("shard", "n_shards"))
-        if not (type(shard) is type(of) is int and 1 <= shard <= of and state.summary is not None):
+        if not (type(shard) is type(of) is int and 1 <= shard <= of and state.partial is not None):
             raise CheckpointError(f"{path} has no valid statistics of a shard.")
         state.check_belongs(first.inputs, first.settings, Path(path))
         if state.facts["n_shards"] != first.facts["n_shards"]:
@@ -158,25 +158,25 @@ def merge_shards(paths: Sequence[str | os.PathLike[str]]) -> KernelEstimator:
                 f"{first.facts['n_shards']}."
             )
         number = state.facts["shard"]
-        if number in found:
+        if number in by_number:
             raise CheckpointError(
-                f"{path} and {found[number][0]} are both shard {number}: its rows would count "
+                f"{path} and {by_number[number][0]} are both shard {number}: its rows would count "
                 "twice."
             )
-        found[number] = path, state
-    if len(found) < first.facts["n_shards"]:
+        by_number[number] = path, state
+    if len(by_number) < first.facts["n_shards"]:
         numbers = range(1, first.facts["n_shards"] + 1)
-        some = ", ".join(map(str, islice((n for n in numbers if n not in found), 10)))
-        raise CheckpointError(f"Shards are missing, whose rows would be lost: {some}.")
-    summaries: list[Any] = [found[number][1].summary for number in sorted(found)]
-    summary = tree(summaries, lambda a, b: a.combined(b))
-    assert summary is not None
-    return finish(first.prepared, summary)
+        listed = ", ".join(map(str, islice((n for n in numbers if n not in by_number), 10)))
+        raise CheckpointError(f"Shards are missing, whose rows would be lost: {listed}.")
+    partials: list[Any] = [by_number[number][1].partial for number in sorted(by_number)]
+    partial = tree(partials, lambda a, b: a.combined(b))
+    assert partial is not None
+    return finish(first.prepared, partial)
 
 
 def loaded_statistics(path: str | os.PathLike[str], limits: dict[str, float]) -> Checkpoint:
     """The statistics of a shard in a file, within limits of `load`."""
-    found = load(path, **limits)
-    if not isinstance(found, Checkpoint) or "shard" not in found.facts:
+    checkpoint = load(path, **limits)
+    if not isinstance(checkpoint, Checkpoint) or "shard" not in checkpoint.facts:
         raise ModelFileError(f"{path} is a model file, but has no statistics of a shard.")
-    return found
+    return checkpoint

@@ -174,22 +174,22 @@ def checked_sparse(X: Any) -> Any:
     if X.ndim != 2:
         return X  # refused later, as a dense array is
     try:
-        made = X
+        checked = X
         if X.format in ("csr", "csc", "bsr"):
-            made = type(X)((X.data, X.indices, X.indptr), shape=X.shape, copy=False)
-            made.check_format(full_check=True)
+            checked = type(X)((X.data, X.indices, X.indptr), shape=X.shape, copy=False)
+            checked.check_format(full_check=True)
         elif X.format == "coo":
-            made = type(X)((X.data, (X.row, X.col)), shape=X.shape, copy=False)
+            checked = type(X)((X.data, (X.row, X.col)), shape=X.shape, copy=False)
         if X.format != "csr":
-            made = made.tocsr()
-            made.check_format(full_check=True)
+            checked = checked.tocsr()
+            checked.check_format(full_check=True)
     except (ValueError, TypeError, IndexError) as error:
         raise ValueError(
             f"The sparse matrix is not valid: {error}. Its arrays (indices, indptr, data) do not "
             "belong together; make the matrix anew from rows, columns and values, for example by "
             "scipy.sparse.coo_array((values, (rows, columns)), shape).tocsr()."
         ) from error
-    return made
+    return checked
 
 
 def canonical(X: Any) -> Any:

@@ -243,9 +243,9 @@ class Maclaurin(DotProductKernel):
 
     def log_coefficients(self, n: NDArray[np.int64]) -> NDArray[np.float64]:
         a = np.asarray(self.coefficients, dtype=np.float64)
-        known = np.where(n < a.size, a[np.minimum(n, a.size - 1)], 0.0)
+        coefficients = np.where(n < a.size, a[np.minimum(n, a.size - 1)], 0.0)
         with np.errstate(divide="ignore"):
-            return np.log(known)
+            return np.log(coefficients)
 
     def function(self, t: NDArray[Any]) -> NDArray[Any]:
         return _horner(np.asarray(self.coefficients), t)

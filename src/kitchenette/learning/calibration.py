@@ -33,6 +33,7 @@ PRIOR_SLOPE = 4.0  # the slope of a sigmoid that follows scores between 0 and 1
 # with one, least squares knows how frequent the classes are (`python -m benchmarks.calibration`).
 BIAS_SPREAD, BIAS_SPREAD_WITHOUT = 1 / 8, 1.0
 LEAST_OF_CLASS = 20  # rows in and out of a class for the steps of its isotonic regression
+SLOPE_STEPS, SLOPE_TOLERANCE = 50, 1e-6  # of Newton's method for the logarithm of a slope
 
 
 @storable
@@ -74,10 +75,10 @@ class Calibration:
         if min(halves.sum(), (~halves).sum()) < 2 * LEAST_OF_CLASS:
             return cls._softmax(scores, labels, weights, counts, bias_spread)
         for half in (halves, ~halves):
-            some = scores[half], labels[half], weights[half]
-            plain = cls._softmax(*some, counts[half], bias_spread)
-            for i, found in enumerate((plain, plain._isotonic(*some))):
-                chosen = found(scores[~half])[np.arange((~half).sum()), labels[~half]]
+            first_half = scores[half], labels[half], weights[half]
+            plain = cls._softmax(*first_half, counts[half], bias_spread)
+            for i, candidate in enumerate((plain, plain._isotonic(*first_half))):
+                chosen = candidate(scores[~half])[np.arange((~half).sum()), labels[~half]]
                 losses[i] -= weights[~half] @ np.log(np.maximum(chosen, 1e-300))
         plain = cls._softmax(scores, labels, weights, counts, bias_spread)
         return plain._isotonic(scores, labels, weights) if losses[1] < losses[0] else plain
@@ -121,8 +122,8 @@ class Calibration:
         limits = [(-12.0, 12.0), *[(None, None)] * n_classes]
         # On a busy machine, BLAS threads take many times as long as these small products.
         with one_blas_thread(n_classes):
-            found = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=limits)
-        return cls(float(np.exp(found.x[0])), found.x[1:].copy(), [], 0.0)
+            result = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=limits)
+        return cls(float(np.exp(result.x[0])), result.x[1:].copy(), [], 0.0)
 
     def _isotonic(self, scores: Array, labels: NDArray[np.intp], weights: Array) -> Self:
         curves = []
@@ -158,14 +159,43 @@ class Calibration:
                 raise ValueError("curves must have probabilities.")
 
 
+def calibrated_losses(scores: Array, labels: NDArray[np.intp], weights: Array) -> Array:
+    """The log losses of rows by the softmax of their scores times the slope of the least loss.
+
+    The slope has the prior of `Calibration`. It is one parameter of many rows, so that their loss
+    is nearly as good as that of others.
+    """
+    shares, strength, off = weights / weights.sum(), 1 / labels.size, 0.0
+    scores = scores - scores[np.arange(labels.size), labels][:, None]
+    for _ in range(SLOPE_STEPS):
+        slope = PRIOR_SLOPE * np.exp(off)
+        logits = slope * scores
+        largest = logits.max(axis=1, keepdims=True)
+        expected = np.exp(logits - largest)
+        totals = expected.sum(axis=1)
+        losses: Array = np.log(totals) + largest[:, 0]
+        expected *= scores
+        means = expected.sum(axis=1) / totals
+        variances = np.einsum("ij,ij->i", expected, scores) / totals - np.square(means)
+        # The derivatives in the logarithm of the slope; the second one without a part that is
+        # zero at the minimum and may be negative elsewhere.
+        gradient = slope * float(shares @ means)
+        curvature = slope**2 * float(shares @ variances) + max(gradient, 0.0) + strength
+        step = float(np.clip(-(gradient + strength * off) / curvature, -1, 1))
+        off += step
+        if abs(step) < SLOPE_TOLERANCE:
+            break
+    return losses
+
+
 def _increasing(scores: Array, positive: NDArray[np.bool_], weights: Array) -> Array:
     """Isotonic regression: increasing scores and their probabilities, shape (2, n_knots).
 
     Between the knots it is linear; those that lie on a constant piece are left out. It is that of
     `sklearn.isotonic.IsotonicRegression`, whose checks take longer than the regression.
     """
-    counting = weights > 0
-    scores, positive, weights = scores[counting], positive[counting], weights[counting]
+    weighted = weights > 0
+    scores, positive, weights = scores[weighted], positive[weighted], weights[weighted]
     at, inverse = np.unique(scores, return_inverse=True)
     sums = np.bincount(inverse, weights, minlength=at.size)
     means = np.bincount(inverse, weights * positive, minlength=at.size) / sums
@@ -186,12 +216,14 @@ def _with_largest(probabilities: Array, predicted: NDArray[np.intp]) -> Array:
     wrong = np.flatnonzero(probabilities.argmax(axis=1) != predicted)
     if wrong.size == 0:
         return probabilities
-    some, winner = probabilities[wrong], predicted[wrong]
-    own = some[np.arange(wrong.size), winner]
-    pooled = some >= own[:, None]
-    mean = (some * pooled).sum(axis=1) / pooled.sum(axis=1)
-    some = np.where(pooled, mean[:, None], some)
+    probabilities_of_wrong, winner = probabilities[wrong], predicted[wrong]
+    own = probabilities_of_wrong[np.arange(wrong.size), winner]
+    pooled = probabilities_of_wrong >= own[:, None]
+    mean = (probabilities_of_wrong * pooled).sum(axis=1) / pooled.sum(axis=1)
+    probabilities_of_wrong = np.where(pooled, mean[:, None], probabilities_of_wrong)
     # A little more than the others, so that the largest one is unique.
-    some[np.arange(wrong.size), winner] *= 1 + 1e-12
-    probabilities[wrong] = some / some.sum(axis=1, keepdims=True)
+    probabilities_of_wrong[np.arange(wrong.size), winner] *= 1 + 1e-12
+    probabilities[wrong] = probabilities_of_wrong / probabilities_of_wrong.sum(
+        axis=1, keepdims=True
+    )
     return probabilities

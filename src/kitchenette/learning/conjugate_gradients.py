@@ -61,7 +61,8 @@ from kitchenette.learning.iterative import (
     warn_of_steps,
 )
 from kitchenette.learning.least_squares import LeastSquares
-from kitchenette.learning.passes import FeatureRows, Moments
+from kitchenette.learning.leave_one_out import SquaredErrors
+from kitchenette.learning.passes import FeatureRows, RowSums
 from kitchenette.learning.penalty import (
     PenaltyPath,
     Terms,
@@ -248,9 +249,9 @@ class Evidence:
         if not vary(trace, size) or not equations.target_squares.any():
             return max(1.0, size)  # features or targets are constant up to rounding
         limits = penalty_range(trace, equations.resolution, order, equations.degrees_of_freedom)
-        found = minimum(self.criterion, *limits, trace)
-        assert found is not None
-        return found
+        best = minimum(self.criterion, *limits, trace)
+        assert best is not None
+        return best
 
 
 class SquaredSolver(IterativeSolver):
@@ -319,34 +320,34 @@ class SquaredSolver(IterativeSolver):
         goal = max(chosen.residual, self.settings.tol, ROUNDED)
         return self._solve(moments, sample, chosen, max(chosen.n_iter, FINAL_STEPS), goal)
 
-    def _moments(self, rows: FeatureRows) -> Moments:
+    def _moments(self, rows: FeatureRows) -> RowSums:
         moments = rows.moments()
         return moments if self.settings.fit_intercept else moments.uncentered()
 
-    def _chosen(self, moments: Moments, sample: SampledRows) -> SolverResult:
+    def _chosen(self, moments: RowSums, sample: SampledRows) -> SolverResult:
         """The best model of the validation rows, among all penalties and steps."""
         errors: dict[float, float] = {}
         together = max(1, min(PENALTIES, COLUMNS // moments.cross.shape[1]))
-        waiting, found = self._first_penalties(), None
+        waiting, best = self._first_penalties(), None
         while waiting:
             group, waiting = waiting[:together], waiting[together:]
-            better, found_errors, settled = self._best_of(group, moments, sample, found, errors)
-            found = better or found
-            assert found is not None
+            better, found_errors, settled = self._best_of(group, moments, sample, best, errors)
+            best = better or best
+            assert best is not None
             errors |= found_errors
             # Where the steps ended before they converged, errors tell more of the steps than of the
             # penalty. The best model may be that of an early step also where they did converge.
             if not waiting and self.settings.alpha is None and settled:
                 waiting = beyond(errors)
-        assert found is not None
-        return found
+        assert best is not None
+        return best
 
     def _best_of(
         self,
         alphas: list[float],
-        moments: Moments,
+        moments: RowSums,
         sample: SampledRows,
-        found: SolverResult | None,
+        best_so_far: SolverResult | None,
         others: dict[float, float],
     ) -> tuple[SolverResult | None, dict[float, float], bool]:
         """The best model with one of some penalties if it is the best of all.
@@ -354,20 +355,27 @@ class SquaredSolver(IterativeSolver):
         Also the least errors of all steps for every penalty, and whether the steps have converged.
         """
         assert self.validation is not None
-        start = found.coef if found is not None else None if self.start is None else self.start[0]
+        start = (
+            best_so_far.coef
+            if best_so_far is not None
+            else None
+            if self.start is None
+            else self.start[0]
+        )
         solver = self._solver(self.training, moments, sample, alphas, start, self.is_validation)
         targets, weights = self.validation.columns(), self.validation.weights
         spreads = np.where(moments.target_squares > 0, moments.target_squares / moments.count, 1.0)
+        measure = self.settings.measure or SquaredErrors(targets.shape[1] * spreads)
+        shares = weights / weights.sum()
         least = dict.fromkeys(alphas, np.inf)
         best, patience = None, EarlyStopping(min(others.values(), default=np.inf))
-        far = SETTLED if found is None else np.inf
+        far = SETTLED if best_so_far is None else np.inf
         n_steps, residual = 0, np.inf
         while n_steps < self.settings.max_iter:
             self._step(solver)
             n_steps += 1
             outputs = solver.outputs + moments.target_mean
-            squares = np.square(outputs - targets) / spreads
-            errors = np.einsum("pnt,n->p", squares, weights) / (weights.sum() * targets.shape[1])
+            errors = np.array([shares @ measure(each, targets, weights) for each in outputs])
             least |= {
                 alpha: min(least[alpha], e)
                 for alpha, e in zip(alphas, errors.tolist(), strict=True)
@@ -401,7 +409,7 @@ class SquaredSolver(IterativeSolver):
     def _solver(
         self,
         rows: FeatureRows,
-        moments: Moments,
+        moments: RowSums,
         sample: SampledRows,
         alphas: list[float],
         start: Array | None,
@@ -422,7 +430,7 @@ class SquaredSolver(IterativeSolver):
         self.n_steps += 1
 
     def _solve(
-        self, moments: Moments, sample: SampledRows, start: SolverResult, most: int, goal: float
+        self, moments: RowSums, sample: SampledRows, start: SolverResult, most: int, goal: float
     ) -> SolverResult:
         """The model of all rows with the penalty of another model, to a residual."""
         solver = self._solver(self.rows, moments, sample, [start.alpha], start.coef)

@@ -422,13 +422,13 @@ def leading_eigenvectors(matrix: PackedSymmetric, count: int) -> tuple[Array, Ar
     The matrix is positive semidefinite up to rounding errors. The entry of each eigenvector
     with the largest absolute value is positive.
     """
-    found = None
+    eigen = None
     lower = matrix.triangle()
     if matrix.order > FULL_ORDER and count <= LARGE_PART * matrix.order and matrix.values.any():
-        found = _lanczos(lower, count)
-    if found is None:
-        found = _full_decomposition(lower, count)
-    values, vectors = found[0][::-1], found[1][:, ::-1]
+        eigen = _lanczos(lower, count)
+    if eigen is None:
+        eigen = _full_decomposition(lower, count)
+    values, vectors = eigen[0][::-1], eigen[1][:, ::-1]
     largest = np.take_along_axis(vectors, np.abs(vectors).argmax(axis=0)[None], axis=0)
     return values.copy(), vectors * np.where(largest < 0, -1.0, 1.0)
 

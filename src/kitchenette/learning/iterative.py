@@ -20,13 +20,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import eigh
 from sklearn.exceptions import ConvergenceWarning
 
 from kitchenette.data.observations import RULES, divided, observation_counts
+from kitchenette.learning.least_squares import LeastSquares
+from kitchenette.learning.leave_one_out import LeaveOneOut, Measure, RowSample
 from kitchenette.learning.losses import Loss
 from kitchenette.learning.partial import features
 from kitchenette.learning.passes import FeatureRows
-from kitchenette.learning.penalty import RidgeOfRows
+from kitchenette.learning.penalty import PenaltyPath, RidgeOfRows, vary
 from kitchenette.learning.preconditioner import (
     SCORE_ROWS,
     TOO_LARGE,
@@ -39,6 +42,7 @@ from kitchenette.learning.preconditioner import (
     systematic_sample,
 )
 from kitchenette.maps.protocol import FittedMap
+from kitchenette.resources import one_blas_thread
 
 Array = NDArray[np.float64]
 COMPARED_ROWS = 8  # maps that agree on these rows are the same: other seeds differ in every row
@@ -46,6 +50,7 @@ EXACT_FEATURES = 8192  # up to which the first penalty is chosen in float64, whi
 # Constants of the search for a penalty, and of early stopping; see docs/scale.md, whose figures
 # (`python -m benchmarks.scale`) are those of these values.
 PILOT_ROWS = 2048  # whose eigendecomposition takes a few seconds
+FEW_ROWS = 500  # whose errors are known to a tenth at best
 RATIO = 4.0  # between neighboring penalties: the error hardly changes within a factor of two
 PATIENCE = 2  # steps without improvement of the validation error
 SLOW_PATIENCE = 5  # steps over which improvements are averaged where the model changes slowly
@@ -82,8 +87,8 @@ class Earlier:
         if rows.shape[1] != self.n_columns or n_outputs != self.intercept.size:
             return None
         first = np.arange(min(COMPARED_ROWS, rows.shape[0]))
-        some = rows.without_targets().take(first).X
-        mine, theirs = features(self.fitted, some), features(fitted, some)[:, :fewer]
+        first_rows = rows.without_targets().take(first).X
+        mine, theirs = features(self.fitted, first_rows), features(fitted, first_rows)[:, :fewer]
         factor = np.sqrt(more / fewer)
         if not np.allclose(mine, factor * theirs, rtol=1e-3, atol=1e-5 * np.abs(mine).max()):
             return None
@@ -112,6 +117,8 @@ class Settings:
     # the weights that count as observations, if others than those of the rows
     counted: Array | None = None
     report: Callable[[str], None] = silent  # called with a line of text after each step
+    # by what the squared loss chooses its penalty and stops; None for squared errors
+    measure: Measure | None = None
 
 
 @dataclass
@@ -163,14 +170,14 @@ class IterativeSolver(ABC):
         came. Of equal rows with equal targets the first one stands for all validation observations,
         and the others are learned with smaller weights.
         """
-        counting = np.flatnonzero(self.rows.weights > 0)
+        positive = np.flatnonzero(self.rows.weights > 0)
         keys, first, which, copies = np.unique(
-            self.rows.keys()[counting], return_index=True, return_inverse=True, return_counts=True
+            self.rows.keys()[positive], return_index=True, return_inverse=True, return_counts=True
         )
-        weights: Array = np.bincount(which, self.rows.weights[counting]).astype(np.float64)
+        weights: Array = np.bincount(which, self.rows.weights[positive]).astype(np.float64)
         counted = weights
         if self.settings.counted is not None:
-            counted = np.bincount(which, self.settings.counted[counting]).astype(np.float64)
+            counted = np.bincount(which, self.settings.counted[positive]).astype(np.float64)
         counts = observation_counts(counted, copies, self.settings.rule)
         self.n_observations = float(counts.sum())
         n_validation = min(
@@ -184,15 +191,15 @@ class IterativeSolver(ABC):
 
         held = np.flatnonzero(left_out > 0)
         held = held[np.argsort(first[held])]
-        self.validation_index = counting[first[held]]
+        self.validation_index = positive[first[held]]
         self.validation_counts = left_out[held]
         self.validation_weights = (weights * (1 - kept))[held]
         learned = np.flatnonzero(left_out < counts)
-        self.distinct = counting[first[learned]]
+        self.distinct = positive[first[learned]]
         self.distinct_weights = (weights * kept)[learned]
         self.distinct_counts = (counts - left_out)[learned]
         training = np.zeros(self.rows.n_rows)
-        training[counting] = self.rows.weights[counting] * kept[which]
+        training[positive] = self.rows.weights[positive] * kept[which]
         self.training = self.rows.weighted(training)
 
     def rows_for_validation(self) -> FeatureRows:
@@ -206,13 +213,13 @@ class IterativeSolver(ABC):
 
     def run(self) -> SolverResult:
         """The model with its penalty in the unit of the given weights."""
-        found = self._learned_or_best()
-        if found.validation_index.size:
+        result = self._learned_or_best()
+        if result.validation_index.size:
             weights = self.validation_weights * self.weight_unit
-            found = replace(
-                found, validation_counts=self.validation_counts, validation_weights=weights
+            result = replace(
+                result, validation_counts=self.validation_counts, validation_weights=weights
             )
-        return replace(found, alpha=found.alpha * self.weight_unit)
+        return replace(result, alpha=result.alpha * self.weight_unit)
 
     def _learned_or_best(self) -> SolverResult:
         try:
@@ -242,8 +249,8 @@ class IterativeSolver(ABC):
         """The given penalty, where there are no rows to choose one of several."""
         if np.ndim(self.settings.alpha) > 0:
             raise ValueError(
-                "Several penalties need rows to choose one of them: validation_rows is 0, or there "
-                "are too few rows."
+                "Choosing one of several penalties needs validation rows: validation_rows is 0, or "
+                "there are too few rows."
             )
         return float(self.settings.alpha)
 
@@ -266,24 +273,47 @@ class IterativeSolver(ABC):
         return SampledRows(rows, mean, total, drawn_with[drawn])
 
     def first_guess(self) -> tuple[float, Array]:
-        """The penalty of the least leave-one-out error on a few rows, and these errors."""
-        some = self._first_distinct(min(PILOT_ROWS, most_rows(self.rows.n_features)))
-        mean = some.moments().mean
+        """A penalty by the leave-one-out errors of a few rows, and these errors.
+
+        It is the one of the least errors. But few rows know these badly, and without validation
+        rows nothing corrects it: then it is chosen as in one pass, by the evidence as well.
+        """
+        training = self._first_distinct(min(PILOT_ROWS, most_rows(self.rows.n_features)))
+        mean = training.moments().mean
         if not self.settings.fit_intercept:
             mean = np.zeros_like(mean)
-        exact = some.n_features <= EXACT_FEATURES
+        exact = training.n_features <= EXACT_FEATURES
         with np.errstate(over="ignore", invalid="ignore"):
             gram = gram_of_rows(
-                some, mean, np.ones(some.n_rows), np.float64 if exact else np.float32
+                training, mean, np.ones(training.n_rows), np.float64 if exact else np.float32
             ).astype(np.float64)
             size = float(mean @ mean)
         if not np.isfinite(size) or not np.isfinite(gram).all():
             raise ValueError(TOO_LARGE)
-        counts = self.distinct_counts[: some.n_rows]
+        counts = self.distinct_counts[: training.n_rows]
         centered = self.settings.fit_intercept
-        whole = RidgeOfRows(gram, some.columns(), some.weights, counts, size, centered)
+        are_few = training.n_rows == self.distinct.size <= FEW_ROWS
+        if self.validation is None and are_few and vary(float(np.trace(gram)), size):
+            left_out = self._left_out(gram, training, counts)
+            if left_out.enough and left_out.path.is_safe:
+                alpha = left_out.chosen()
+                return alpha, training.columns() - left_out.outputs(alpha)
+        whole = RidgeOfRows(gram, training.columns(), training.weights, counts, size, centered)
         alpha, errors = whole.penalty()
         return alpha * whole.trend(alpha, self.distinct.size), errors
+
+    def _left_out(self, gram: Array, training: FeatureRows, counts: Array) -> LeaveOneOut:
+        """Few rows without each of them, from the inner products of their features."""
+        columns, weights = training.columns(), training.weights
+        with one_blas_thread(training.n_rows):
+            values, vectors = eigh(gram)
+        kept = values > np.finfo(np.float64).eps * values.sum()
+        Z = vectors[:, kept] * np.sqrt(values[kept])
+        statistics = LeastSquares(Z.shape[1], columns.shape[1]).update(Z, columns, weights)
+        equations = statistics.equations(self.settings.fit_intercept, float(counts.sum()))
+        keys = np.arange(training.n_rows, dtype=np.uint64)
+        sample = RowSample.of(training.n_rows, keys, Z, columns, weights)
+        return LeaveOneOut(PenaltyPath(equations), sample, counts, self.settings.measure)
 
 
 class EarlyStopping:
@@ -324,9 +354,8 @@ class EarlyStopping:
 
 def warn_of_steps(steps: int, residual: float, tol: float) -> None:
     warnings.warn(
-        f"The solver stopped after max_iter={steps} steps with a residual of {residual:.2g}; "
-        f"asked for was tol={tol:.2g}. The model is usable; a larger penalty or more steps make "
-        "it exact.",
+        f"The solver stopped after max_iter={steps} steps with a residual of {residual:.2g}, "
+        f"above tol={tol:.2g}. The model is usable; a larger penalty or more steps make it exact.",
         ConvergenceWarning,
         stacklevel=2,
     )

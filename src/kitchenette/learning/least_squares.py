@@ -230,10 +230,10 @@ def _different(
     return None
 
 
-def _larger(found: NDArray[np.bool_], what: str) -> str | None:
-    if not found.any():
+def _larger(exceeds: NDArray[np.bool_], what: str) -> str | None:
+    if not exceeds.any():
         return None
-    return f"the squares of {what} {int(np.argmax(found))} exceed those of all rows"
+    return f"the squares of {what} {int(np.argmax(exceeds))} exceed those of all rows"
 
 
 def _of_statistics(name: str) -> Any:
@@ -394,9 +394,9 @@ class LeastSquares:
 
     @classmethod
     def _of(cls, statistics: _core.Statistics) -> Self:
-        made = cls.__new__(cls)
-        made._hold(statistics)
-        return made
+        owner = cls.__new__(cls)
+        owner._hold(statistics)
+        return owner
 
     def unchanged(self) -> AbstractContextManager[Any]:
         """A context in which no other thread changes the statistics.
@@ -418,9 +418,9 @@ class LeastSquares:
         return PackedSymmetric(self.n_features, self._statistics.gram)
 
     def __copy__(self) -> Self:
-        made = self._of(self._statistics.copy())
-        made._largest = self._largest
-        return made
+        statistics = self._of(self._statistics.copy())
+        statistics._largest = self._largest
+        return statistics
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self.__copy__()
@@ -849,9 +849,9 @@ class LeastSquares:
                 raise ValueError(f"{name} and its mean are too large.")
             if diagonal.min() < -NEGATIVE_SQUARES * largest:
                 raise ValueError(f"{name} has a negative number on its diagonal.")
-        made = cls.__new__(cls)
-        made.__setstate__({**state, **arrays})
-        return made
+        statistics = cls.__new__(cls)
+        statistics.__setstate__({**state, **arrays})
+        return statistics
 
     def to_file(self) -> dict[str, Any]:
         """`state`, for a model file."""

@@ -14,12 +14,14 @@ If rows F of weights V are left out, their residuals solve (I - H V) r = r_F, wi
 H = (Z - m) (G + alpha I)^-1 (Z - m)' + 1 / n of the model of all rows.
 
 The penalty "auto" is that of the largest evidence, unless another penalty predicts the sampled rows
-better by more than two standard errors of the difference. Errors with heavy tails have large
-standard errors even where much is gained. So if the error falls by a quarter, one standard error
-suffices, or that clearly more than half of the rows are predicted better, which a few large errors
-cannot bring about. A model that predicts the sampled rows no better than their mean is not taken:
-the penalty is then so large that nothing but the mean is predicted. The evidence assumes that the
-kernel is right and the noise Gaussian; the sampled rows need no assumption, but they are few.
+better by more than two standard errors of the difference. What is better, a `Measure` says: squared
+errors for numbers, and for classes log losses of calibrated scores, of which one standard error
+suffices. Errors with heavy tails have large standard errors even where much is gained. So if the
+error falls by a quarter, one standard error suffices, or that clearly more than half of the rows
+are predicted better, which a few large errors cannot bring about. A model that predicts the sampled
+rows no better than their mean is not taken: the penalty is then so large that nothing but the mean
+is predicted. The evidence assumes that the kernel is right and the noise Gaussian; the sampled rows
+need no assumption, but they are few.
 Generalized cross-validation assumes that all rows have the same leverage, so it fails with
 outlying or repeated rows.
 """
@@ -56,17 +58,42 @@ from kitchenette.resources import one_blas_thread
 LEAST_ROWS = 20  # the error of fewer rows is known to a third at best
 PER_DECADE = 4  # penalties whose evidence is computed: its maximum is wider
 SPARSER = 2  # errors on the sampled rows are computed for every second one of these
-CONVINCING = 2.0  # standard errors by which another penalty must be better than the evidence's
 MUCH = 0.25  # if the error falls by this fraction, half as many standard errors suffice
 MOST = 3.0  # standard errors by which the share of rows that are predicted better is above a half
 CONTRADICTED = 2.0, 0.05  # standard errors, and part of the error, that are worth a warning
 FURTHEST = 8  # decades from the penalty of the largest evidence, as many as float32 has digits
 MANY_FEATURES, SOME_ROWS = 16_384, 128  # above which rows come in blocks of this size, 16 MB
 SCREENING_ROWS = 500  # a quarter of the default sample: standard errors are twice as large
-SCREENING_PENALTY = 1e-6  # of the trace; a factor in float32 has leverages of two digits there
+SCREENING_PENALTY = 5e-7  # of the trace; a factor in float32 has leverages of two digits there
 ALL = slice(None)
 N_FOLDS, LARGEST_FOLD = 3, 1000  # parts of the sample, and the most rows of one
 SMALL_FOLD = 0.02  # leaving out a smaller part of all observations is like leaving out one
+
+
+class Measure:
+    """How badly rows are predicted."""
+
+    convincing: ClassVar[float]  # standard errors by which a penalty must be better
+    # Of the penalties whose error exceeds the least one by this part at most, the one nearest to
+    # that of the largest evidence is taken.
+    tie: ClassVar[float]
+
+    def __call__(self, outputs: Array, targets: Array, weights: Array) -> Array:
+        """The error of each row, from predicted columns and true ones."""
+        raise NotImplementedError(f"{type(self).__name__} must have a method `__call__`.")
+
+
+@dataclass(frozen=True, eq=False)
+class SquaredErrors(Measure):
+    """Squared errors in units of a variance of each target, summed over the targets."""
+
+    variances: Array
+    convincing: ClassVar[float] = 2.0
+    tie: ClassVar[float] = 0.0
+
+    def __call__(self, outputs: Array, targets: Array, weights: Array) -> Array:
+        errors: Array = np.square(targets - outputs) @ (1 / self.variances)
+        return errors
 
 
 @storable
@@ -124,13 +151,13 @@ class RowSample(BottomK):
 
         All other rows that were learned are in the sample, so that it refuses those that are not.
         """
-        known = np.flatnonzero(keys <= np.uint64(self.last_key))
-        unit = np.ones(known.size) if weights is None else weights[known]
-        here = np.searchsorted(self.keys, keys[known])
-        found = here < self.n_sampled
-        found[found] = self.keys[here[found]] == keys[known[found]]
-        if not found.all():
-            raise _not_in_sample(keys.size, known[~found], "were not learned")
+        within = np.flatnonzero(keys <= np.uint64(self.last_key))
+        unit = np.ones(within.size) if weights is None else weights[within]
+        here = np.searchsorted(self.keys, keys[within])
+        is_sampled = here < self.n_sampled
+        is_sampled[is_sampled] = self.keys[here[is_sampled]] == keys[within[is_sampled]]
+        if not is_sampled.all():
+            raise _not_in_sample(keys.size, within[~is_sampled], "were not learned")
         gone = np.bincount(here, minlength=self.n_sampled)
         weight_gone = np.bincount(here, unit, self.n_sampled)
         copies, left = self.copies - gone, self.weights - weight_gone
@@ -139,7 +166,7 @@ class RowSample(BottomK):
         if wrong.any():
             raise _not_in_sample(
                 keys.size,
-                known[wrong[here]],
+                within[wrong[here]],
                 "were not learned so often, or not with these weights",
             )
         changed = replace(self, weights=np.maximum(left, 0), copies=copies)
@@ -174,14 +201,22 @@ class LeaveOneOut:
     """Sampled rows, each predicted by the model of all other rows.
 
     The counts are the numbers of observations that the sampled rows stand for, by default one.
+    The measure chooses the penalty, by default squared errors.
     """
 
-    def __init__(self, path: PenaltyPath, rows: RowSample, counts: Array | None = None):
+    def __init__(
+        self,
+        path: PenaltyPath,
+        rows: RowSample,
+        counts: Array | None = None,
+        measure: Measure | None = None,
+    ):
         self.path, self.rows = path, rows
         self.counts = np.ones(rows.n_sampled) if counts is None else counts
         self._equations = equations = path.equations
         variances = equations.target_squares / equations.count
-        self._scale = np.where(variances > 0, variances, 1.0)
+        self._squared = SquaredErrors(np.where(variances > 0, variances, 1.0))
+        self.measure = self._squared if measure is None else measure
         self._rotated: RotatedRows | None = None  # once penalties were compared by eigenvectors
         self._known: dict[float, Array] = {}  # the predictions for each penalty
 
@@ -243,15 +278,15 @@ class LeaveOneOut:
         n_sampled, sampled = self.rows.n_sampled, float(self.counts.sum())
         if sampled < N_FOLDS * SMALL_FOLD * self._equations.n_observations:
             return np.arange(n_sampled), self.rows.weights, self.outputs(solution.alpha)
-        units, found = self.rows.weights / self.counts, []
+        units, pieces = self.rows.weights / self.counts, []
         n_folds = max(N_FOLDS, -(-n_sampled // LARGEST_FOLD))
         # The rows are in the order of their hash values, which is random.
         for left_out in folds(self.counts, n_folds, np.arange(n_sampled), seed=0):
             rows = np.flatnonzero(left_out)
             weights = units[rows] * left_out[rows]
             with one_blas_thread(self._equations.gram.order):
-                found.append((rows, weights, self._without(solution, rows, weights)))
-        rows, weights, outputs = (np.concatenate(parts) for parts in zip(*found, strict=True))
+                pieces.append((rows, weights, self._without(solution, rows, weights)))
+        rows, weights, outputs = (np.concatenate(parts) for parts in zip(*pieces, strict=True))
         return rows, weights, outputs
 
     def _without(self, solution: Solution, rows: NDArray[np.intp], weights: Array) -> Array:
@@ -266,11 +301,11 @@ class LeaveOneOut:
         return outputs
 
     def errors(self, alpha: float) -> Array:
-        """Squared errors in units of the variance, summed over the targets."""
+        """The errors of the rows by the measure."""
         return self._errors(self.outputs(alpha))
 
     def _errors(self, outputs: Array, rows: slice = ALL) -> Array:
-        return np.square(self.rows.targets[rows] - outputs) @ (1 / self._scale)
+        return self.measure(outputs, self.rows.targets[rows], self.rows.weights[rows])
 
     def difference(self, errors: Array, others: Array, rows: slice = ALL) -> tuple[float, float]:
         """The weighted mean of errors - others of some rows, and its standard error."""
@@ -294,17 +329,17 @@ class LeaveOneOut:
 
     def chosen(self) -> float:
         """The penalty of the largest evidence, unless the rows contradict it."""
-        alpha = self._chosen()
-        if float(self.rows.weights @ (self.errors(alpha) - self._errors_of_mean())) < 0:
-            return alpha
+        chosen, favored = self._chosen()
+        nothing, targets = np.zeros((self.rows.n_sampled, 1)), self.rows.targets
+        of_mean = self._squared(self._left_out(nothing, nothing[:, 0]), targets, self.rows.weights)
+        for alpha in (chosen, favored):
+            errors = self._squared(self.outputs(alpha), targets, self.rows.weights)
+            if float(self.rows.weights @ (errors - of_mean)) < 0:
+                return alpha
         return LARGEST_PENALTY * self._equations.trace
 
-    def _errors_of_mean(self) -> Array:
-        """The errors of the model that has no weights, without the row."""
-        nothing = np.zeros((self.rows.n_sampled, 1))
-        return self._errors(self._left_out(nothing, nothing[:, 0]))
-
-    def _chosen(self) -> float:
+    def _chosen(self) -> tuple[float, float]:
+        """The best penalty, and the one that the evidence favors."""
         if not self.path.is_exact:
             return self._chosen_by_steps()
         with one_blas_thread(self._equations.gram.order):
@@ -313,7 +348,8 @@ class LeaveOneOut:
             # Errors take longer than evidences and are known less exactly, so they are sparser.
             tried = alphas[favored % SPARSER :: SPARSER]
             errors = [self._errors(outputs) for outputs in self._by_eigenvectors(tried)]
-        return tried[self._corrected(favored // SPARSER, errors)]
+        favored //= SPARSER
+        return tried[self._corrected(favored, errors)], tried[favored]
 
     def _grid(self) -> list[float]:
         """Penalties at fixed ratios to the trace, so that rounding errors do not move them."""
@@ -323,16 +359,25 @@ class LeaveOneOut:
         return [float(alpha) for alpha in trace * np.exp(step * numbers)]
 
     def _corrected(self, favored: int, errors: Sequence[Array]) -> int:
-        """The favored penalty, or the one of the least error if that is clearly less."""
-        best = int(np.argmin([float(self.rows.weights @ error) for error in errors]))
-        return best if self._clearly_less(errors[best], errors[favored]) else favored
+        """The favored penalty, or the one of the least error if that is clearly less.
+
+        The errors are in the order of their penalties.
+        """
+        sums = [float(self.rows.weights @ error) for error in errors]
+        best = int(np.argmin(sums))
+        if not self._clearly_less(errors[best], errors[favored]):
+            return favored
+        between = range(favored, best, 1 if favored < best else -1)
+        most = (1 + self.measure.tie) * sums[best]
+        return next((place for place in between if sums[place] <= most), best)
 
     def _clearly_less(self, errors: Array, others: Array) -> bool:
         mean, deviation = self.difference(others, errors)
         total = float(self.rows.weights @ others) / float(self.rows.weights.sum())
+        convincing = self.measure.convincing
         if mean > MUCH * total:
-            return mean > CONVINCING / 2 * deviation or self._mostly_less(errors, others)
-        return mean > CONVINCING * deviation
+            return mean > convincing / 2 * deviation or self._mostly_less(errors, others)
+        return mean > convincing * deviation
 
     def _mostly_less(self, errors: Array, others: Array) -> bool:
         """A sign test: whether more than half of the rows have less error, beyond chance."""
@@ -341,7 +386,7 @@ class LeaveOneOut:
             shares @ np.sign(others - errors) > MOST * np.sqrt(self._squared_shares().sum())
         )
 
-    def _chosen_by_steps(self) -> float:
+    def _chosen_by_steps(self) -> tuple[float, float]:
         """From the penalty of the largest evidence by whole decades, while the error falls.
 
         Each step takes a Cholesky factor.
@@ -362,34 +407,43 @@ class LeaveOneOut:
                     break
             if step != direction:
                 break  # it fell in this direction, so it rises in the other one
-        steps = list(tried)
-        return start * 10.0 ** steps[self._corrected(0, [tried[step] for step in steps])]
+        steps = sorted(tried)
+        best = steps[self._corrected(steps.index(0), [tried[step] for step in steps])]
+        return start * 10.0**best, start
 
     def _surely_larger(self, alpha: float, others: Array) -> bool:
-        """Whether the error of a penalty is larger, as a few rows and a factor in float32 show.
+        """Whether the error of a penalty is larger, as a few rows show.
 
-        These take a fifth of the time of all rows and a factor in float64. A penalty that is
-        clearly better for all rows is worse for the few by a standard error once in a hundred
-        times. The factor is used for leverages alone; the weights are refined once.
+        They take a fifth of the time of all rows with a factor in float32, and half of it with one
+        in float64, which small penalties need. A penalty that is clearly better for all rows is
+        worse for the few by a standard error once in a hundred times. A factor in float32 is used
+        for leverages alone; the weights are refined once.
         """
         equations, few = self._equations, slice(0, SCREENING_ROWS)
         gram = equations.gram
         if self.rows.n_sampled < 2 * SCREENING_ROWS or gram.is_float32:
             return False
-        if not SCREENING_PENALTY * equations.trace < alpha < LARGEST_FLOAT32:
+        if not alpha < LARGEST_FLOAT32:
             return False
+        centered, inverse = self._centered(few), None
         try:
             with one_blas_thread(gram.order):
-                factor = gram.shifted_factor(alpha, np.float32)
-                coef = factor.solve(equations.cross)
-                coef += factor.solve(equations.cross - gram.product(coef) - alpha * coef)
-                centered = self._centered(few)
-                whitened = factor.forward(centered.T)
+                if alpha > SCREENING_PENALTY * equations.trace:
+                    factor = gram.shifted_factor(alpha, np.float32)
+                    coef = factor.solve(equations.cross)
+                    coef += factor.solve(equations.cross - gram.product(coef) - alpha * coef)
+                    whitened = factor.forward(centered.T)
+                else:
+                    solution = self.path.solution(alpha)
+                    coef, inverse = solution.coef, solution.inverse
+                    whitened = inverse.whitened(centered)
         except np.linalg.LinAlgError:
             return False
         lengths = np.einsum("ij,ij->j", whitened, whitened)
         errors = self._errors(self._left_out(centered @ coef, lengths, few), few)
         mean, deviation = self.difference(errors, others[few], few)
+        if mean > deviation and isinstance(inverse, ShiftedCholesky):
+            inverse.drop_factor(equations)  # others need the memory
         return mean > deviation
 
     def contradiction(self, alpha: float) -> float | None:
@@ -410,8 +464,8 @@ def _solved(matrix: Array, right: Array) -> Array:
     """The solution of equations whose matrix has eigenvalues from 0 to 1."""
     try:
         factor = scipy.linalg.cho_factor(matrix, lower=True, check_finite=False)
-        found: Array = scipy.linalg.cho_solve(factor, right, check_finite=False)
-        return found
+        solution: Array = scipy.linalg.cho_solve(factor, right, check_finite=False)
+        return solution
     except np.linalg.LinAlgError:
         values, vectors = np.linalg.eigh(matrix)
         weighted: Array = (vectors.T @ right) / np.maximum(values, SMALLEST_PART)[:, None]

@@ -49,8 +49,8 @@ class LinearFunction(ABC):
     def predict(self, fitted: FittedMap, rows: Any, out: Array) -> bool:
         """Features times weights, plus the intercept; False if a number is not finite."""
         operator = fitted.operator(rows)
-        known, linear = self._linear.get(operator.dtype.name, (None, None))
-        if known is not operator:
+        cached_operator, linear = self._linear.get(operator.dtype.name, (None, None))
+        if cached_operator is not operator:
             cheaper, weights = operator.collapse(self.coef)
             linear = cheaper.linear(weights, self.intercept)
             self._linear[operator.dtype.name] = operator, linear

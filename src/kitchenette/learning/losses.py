@@ -90,9 +90,9 @@ class Loss(ABC):
         """The weighted sum of losses; derivatives are written, and their sums added to ``sums``."""
         if self.is_native:
             return float(self.native.evaluate(outputs, targets, weights, derivatives, sums))
-        losses, slopes = self.values(outputs, targets)
+        losses, factors = self.values(outputs, targets)
         weights = np.ones(losses.size) if weights is None else weights
-        np.multiply(weights[:, None], slopes, out=derivatives)
+        np.multiply(weights[:, None], factors, out=derivatives)
         sums += derivatives.sum(axis=0)
         return float(weights @ losses)
 

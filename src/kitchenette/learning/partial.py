@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from numpy.typing import DTypeLike, NDArray
 
 from kitchenette import _core
-from kitchenette.data.drawing import SampleBuilder
+from kitchenette.data.drawing import SampleBuilder, last_key_of_sample
 from kitchenette.data.keys import Keys, can_be_hashed, row_keys
 from kitchenette.data.rows import slices, take
 from kitchenette.files.fields import Unsigned, field_values
@@ -190,6 +190,8 @@ def accumulate(
         blocks = with_progress(blocks, n_rows, title)
     builder, memory, checked = None, None, CheckedRows(fitted, X, size)
     sampler: SampleBuilder[RowSample] = SampleBuilder(n_sampled)
+    if keys is not None and n_sampled > 0:
+        sampler.last_key = last_key_of_sample(keys, n_sampled)
     for rows in blocks:
         block = batch(
             fitted,
@@ -330,15 +332,15 @@ class Partial:
     def statistics(self) -> LeastSquares | None:
         """The statistics of all rows, with balanced classes if they are kept by class."""
         if self.by_class is not None:
-            found = balanced(self.by_class)
+            whole = balanced(self.by_class)
         elif self.settled is None or not self.pending:
             return self.settled
         else:
-            found = copy(self.settled)
+            whole = copy(self.settled)
             for batch in joined_batches(self.pending):
-                found.update(batch.Z, batch.Y, batch.weights)
-        found.freeze()
-        return found
+                whole.update(batch.Z, batch.Y, batch.weights)
+        whole.freeze()
+        return whole
 
     @property
     def validation_sample(self) -> RowSample | None:
@@ -400,18 +402,18 @@ class Partial:
         sample, by_class = self.sample, self.by_class
         parts = [self.statistics] if by_class is None else list(by_class)
         of_part = np.zeros(batch.Z.shape[0], np.intp) if by_class is None else targets
-        known = np.array([part is not None for part in parts])
-        if not known[of_part].all():
+        has_rows = np.array([part is not None for part in parts])
+        if not has_rows[of_part].all():
             assert self.classes is not None
-            label = self.classes.tolist()[targets[~known[of_part]][0]]
+            label = self.classes.tolist()[targets[~has_rows[of_part]][0]]
             raise ValueError(f"No row of class {label!r} was learned.")
         if sample is not None and batch.keys is not None:
             sample = sample.without(batch.keys, batch.weights)
         for number in np.unique(of_part):
-            some, left = of_part == number, copy(parts[number])
+            of_class, left = of_part == number, copy(parts[number])
             assert left is not None
-            weights = None if batch.weights is None else batch.weights[some]
-            left.downdate(batch.Z[some], batch.Y[some], weights)
+            weights = None if batch.weights is None else batch.weights[of_class]
+            left.downdate(batch.Z[of_class], batch.Y[of_class], weights)
             parts[number] = left if left.n_rows > 0 or by_class is None else None
         n_rows = sum(part.n_rows for part in parts if part is not None)
         if by_class is None:
@@ -447,8 +449,8 @@ class Partial:
     @property
     def n_targets(self) -> int | None:
         """The number of target columns; None if there are no rows."""
-        known = [*(self.by_class or ()), self.settled]
-        return next((part.n_targets for part in known if part is not None), None)
+        parts = [*(self.by_class or ()), self.settled]
+        return next((part.n_targets for part in parts if part is not None), None)
 
     def __getstate__(self) -> dict[str, Any]:
         return self.to_file()
@@ -478,8 +480,8 @@ class Partial:
         if sum(part.n_rows for part in parts) != self.n_rows:
             raise ValueError("n_rows must be the number of rows of the statistics.")
         if self.classes is not None:
-            known = self.n_targets
-            if known is not None and known != self.classes.size:
+            n_targets = self.n_targets
+            if n_targets is not None and n_targets != self.classes.size:
                 raise ValueError("there must be a target column for each class.")
             if self.by_class is not None and len(self.by_class) != self.classes.size:
                 raise ValueError("by_class must have an entry for each class.")
@@ -491,7 +493,7 @@ class Partial:
 
 def joined_batches(batches: tuple[Batch, ...]) -> list[Batch]:
     """Batches of the same precision as one, so that they join the statistics in one call."""
-    found = []
+    merged = []
     for dtype in sorted({batch.Z.dtype.name for batch in batches}):
         same = [batch for batch in batches if batch.Z.dtype.name == dtype]
         weights = None
@@ -500,5 +502,5 @@ def joined_batches(batches: tuple[Batch, ...]) -> list[Batch]:
                 [np.ones(b.Z.shape[0]) if b.weights is None else b.weights for b in same]
             )
         Z, Y = (np.concatenate([batch[part] for batch in same]) for part in (0, 1))
-        found.append(Batch(Z, Y, weights, None))
-    return found
+        merged.append(Batch(Z, Y, weights, None))
+    return merged

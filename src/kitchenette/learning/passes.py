@@ -68,7 +68,7 @@ class Gradient:
 
 
 @dataclass(frozen=True)
-class Moments:
+class RowSums:
     """Sums over weighted rows."""
 
     count: float  # the sum of the weights
@@ -78,13 +78,13 @@ class Moments:
     cross: Array
     target_squares: Array  # the sum of squares of the centered targets; shape (n_targets,)
 
-    def combined(self, other: Moments) -> Moments:
+    def combined(self, other: RowSums) -> RowSums:
         """The moments of the rows of both (Chan, Golub and LeVeque)."""
         count = self.count + other.count
         share = other.count / count if count > 0 else 0.0
         apart, targets_apart = other.mean - self.mean, other.target_mean - self.target_mean
         factor = self.count * share
-        return Moments(
+        return RowSums(
             count,
             self.mean + share * apart,
             self.target_mean + share * targets_apart,
@@ -92,9 +92,9 @@ class Moments:
             self.target_squares + other.target_squares + factor * np.square(targets_apart),
         )
 
-    def uncentered(self) -> Moments:
+    def uncentered(self) -> RowSums:
         """Those of a model without intercept."""
-        return Moments(
+        return RowSums(
             self.count,
             np.zeros_like(self.mean),
             np.zeros_like(self.target_mean),
@@ -208,14 +208,14 @@ class FeatureRows:
                 raise self._overflow(rows)
         return out
 
-    def moments(self) -> Moments:
+    def moments(self) -> RowSums:
         """The moments of features and target columns, in one pass."""
         count = float(self.weights.sum())
         target_mean, target_squares = self._target_moments(count)
         nothing = np.zeros((self.n_features, target_mean.size + 1))
         wanted = partial(_centered_and_one, self.coding, target_mean)
         sums = -self._pass(Squared(), nothing, nothing[0], wanted, None).weights
-        return Moments(
+        return RowSums(
             count,
             sums[:, -1] / max(count, np.finfo(float).tiny),
             target_mean,
@@ -278,8 +278,8 @@ class FeatureRows:
 
         The second result has the watched rows.
         """
-        found = self._pass(Squared(), W, -(mean @ W), partial(_zeros, W.shape[1]), watched)
-        return found.weights - np.outer(mean, found.intercept), found.outputs
+        gradient = self._pass(Squared(), W, -(mean @ W), partial(_zeros, W.shape[1]), watched)
+        return gradient.weights - np.outer(mean, gradient.intercept), gradient.outputs
 
     def _pass(
         self, loss: Loss, W: Array, intercept: Array, wanted: Wanted, watched: Any
@@ -347,18 +347,18 @@ class SourceRows(FeatureRows):
 
     def statistics(self, which: NDArray[np.intp]) -> LeastSquares:
         computed = OfBlock(self.fitted, self.coding, "statistics", (which,))
-        found: LeastSquares = self._source.reduced(computed)
-        return found
+        statistics: LeastSquares = self._source.reduced(computed)
+        return statistics
 
     def _pass(
         self, loss: Loss, W: Array, intercept: Array, wanted: Wanted, watched: Any
     ) -> Gradient:
         numbers = np.empty(0, np.intp) if watched is None else np.flatnonzero(watched)
         arguments = replace(loss), W, intercept, wanted
-        found: Gradient = self._source.reduced(
+        gradient: Gradient = self._source.reduced(
             GradientOfBlock(self.fitted, self.coding, "_pass", arguments, numbers)
         )
-        return found
+        return gradient
 
 
 @dataclass(frozen=True)
@@ -389,5 +389,5 @@ class GradientOfBlock(OfBlock):
         low, high = np.searchsorted(self.watched, [block.start, block.stop])
         mask = np.zeros(block.n_rows, bool)
         mask[self.watched[low:high] - block.start] = True
-        found: Gradient = super().of(block, mask if high > low else None)
-        return replace(found, watched={block.start: found.outputs} if high > low else {})
+        gradient: Gradient = super().of(block, mask if high > low else None)
+        return replace(gradient, watched={block.start: gradient.outputs} if high > low else {})

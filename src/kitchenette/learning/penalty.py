@@ -210,8 +210,8 @@ class PenaltyPath:
 
     def best(self, criterion: str, alphas: Array | None = None) -> Solution:
         """The solution for the best of the given alphas, or of all positive numbers."""
-        found = self._best(criterion, alphas)
-        return self._solutions.setdefault(found.alpha, found)
+        optimum = self._best(criterion, alphas)
+        return self._solutions.setdefault(optimum.alpha, optimum)
 
     def _best(self, criterion: str, alphas: Array | None) -> Solution:
         equations = self.equations
@@ -234,15 +234,17 @@ class PenaltyPath:
                 alpha = self._found(minimum(value, *self.bounds, equations.trace), criterion)
             else:
                 heights = np.array([value(one) for one in alphas])
-                some = np.isfinite(heights).any()
-                alpha = float(alphas[np.argmin(heights) if some else np.argmax(alphas)])
+                is_defined = np.isfinite(heights).any()
+                alpha = float(alphas[np.argmin(heights) if is_defined else np.argmax(alphas)])
             return solution(equations, ShiftedEigen(self.eigen, alpha))
         if alphas is None:
-            return solution(equations, self._found(self._search(criterion).found(), criterion))
+            return solution(
+                equations, self._found(self._search(criterion).best_factor(), criterion)
+            )
         tries = Tries(equations, criterion)
         for one in alphas:
             tries.attempt(float(one))
-        factor = tries.found()
+        factor = tries.best_factor()
         return self.solution(float(alphas.max())) if factor is None else solution(equations, factor)
 
     def _found(self, result: Found | None, criterion: str) -> Found:
@@ -288,8 +290,8 @@ class PenaltyPath:
             part = PenaltyPath(self.equations.leading(m))
             if part.equations.trace == 0:
                 return float(np.log(1e-5 * self.equations.trace))
-            found = minimum(part.criterion(criterion), *part.bounds, part.equations.trace)
-            guesses.append(float(np.log(self._found(found, criterion) * order / m)))
+            best = minimum(part.criterion(criterion), *part.bounds, part.equations.trace)
+            guesses.append(float(np.log(self._found(best, criterion) * order / m)))
         more, fewer = guesses
         trend = (more - fewer) * float(np.log2(order / sizes[0]))
         return more + float(np.clip(trend, -DECADE, DECADE))
@@ -391,7 +393,7 @@ class Tries:
             self.lowest, self.best = height, inverse
         return Attempt(self, inverse, w, p, terms)
 
-    def found(self) -> ShiftedCholesky | None:
+    def best_factor(self) -> ShiftedCholesky | None:
         """The best one of all attempts, with its factor, or None if all failed."""
         if self.best is not self.latest and self.best and self.latest:
             if self.equations.gram.is_float32:
@@ -458,8 +460,8 @@ class RidgeOfRows:
 
     def part(self, rows: slice) -> RidgeOfRows:
         """Some of the rows."""
-        some = {name: getattr(self, name)[rows] for name in ("columns", "weights", "counts")}
-        return replace(self, gram=self.gram[rows, rows], **some)
+        chosen = {name: getattr(self, name)[rows] for name in ("columns", "weights", "counts")}
+        return replace(self, gram=self.gram[rows, rows], **chosen)
 
     def penalty(self) -> tuple[float, Array]:
         """The penalty of the least leave-one-out error, and these errors."""
@@ -486,14 +488,14 @@ class RidgeOfRows:
         spreads = np.where(spreads > 0, spreads, 1.0)
         alphas = trace * 10 ** np.arange(-8.0, 2.0, 0.5)
         units, of_intercept = self.weights / self.counts, self.fit_intercept / total
-        best, least, found = 1.0, np.inf, Y
+        best, least, left_out = 1.0, np.inf, Y
         fits = rows.fitted(1 / (values[:, None] + alphas))
         for alpha, (fitted, lengths) in zip(alphas, fits, strict=True):
             errors = left_out_residuals(Y - fitted, lengths, units, of_intercept)
             error = float((self.weights @ np.square(errors) / spreads).sum())
             if error < least:
-                best, least, found = float(alpha), error, errors
-        return best, found
+                best, least, left_out = float(alpha), error, errors
+        return best, left_out
 
     def trend(self, alpha: float, n_rows: int) -> float:
         """A factor by which the best penalty of all rows differs from ``alpha``, that of these.

@@ -232,9 +232,9 @@ class SampledRows:
                 builder = StatisticsBuilder(self.n_features, 1, self.n_rows, Z.dtype, storage)
             builder.add(Z, nothing[part], weights[part])
         assert builder is not None
-        found = builder.finish()  # centered at the mean of these rows with these weights
-        gram = found.gram
-        gram.add_outer(found.feature_mean - self._mean, found.count)
+        inner_products = builder.finish()  # centered at the mean of these rows with these weights
+        gram = inner_products.gram
+        gram.add_outer(inner_products.feature_mean - self._mean, inner_products.count)
         return gram
 
     @cached_property

@@ -30,7 +30,7 @@ from kitchenette.learning.iterative import (
     warn_of_steps,
 )
 from kitchenette.learning.losses import Loss, weighted_quantile
-from kitchenette.learning.passes import FeatureRows, Moments
+from kitchenette.learning.passes import FeatureRows, RowSums
 from kitchenette.learning.preconditioner import Preconditioner
 from kitchenette.learning.target_coding import TargetCoding
 from kitchenette.resources import SMALL_ORDER, one_blas_thread
@@ -127,30 +127,30 @@ class QuasiNewton:
     def _at(self, point: Array) -> tuple[float, Array, Array]:
         """The objective, its gradient, and the outputs of the watched rows."""
         W, c = point[:-1], point[-1]
-        found = self.rows.gradient(self.loss, W, c - self.mean @ W, self.watched)
+        pass_ = self.rows.gradient(self.loss, W, c - self.mean @ W, self.watched)
         gradient = np.empty_like(point)
-        gradient[:-1] = found.weights - np.outer(self.mean, found.intercept) + self.alpha * W
-        gradient[-1] = found.intercept if self.inverse_curvature > 0 else 0.0
-        objective = found.loss + self.alpha / 2 * float(np.vdot(W, W))
-        return objective, gradient, found.outputs
+        gradient[:-1] = pass_.weights - np.outer(self.mean, pass_.intercept) + self.alpha * W
+        gradient[-1] = pass_.intercept if self.inverse_curvature > 0 else 0.0
+        objective = pass_.loss + self.alpha / 2 * float(np.vdot(W, W))
+        return objective, gradient, pass_.outputs
 
     def _inverse_hessian(self, gradient: Array) -> Array:
         """The product with the inverse Hessian, by the two-loop recursion of L-BFGS."""
-        found, parts = gradient.copy(), []
+        direction, parts = gradient.copy(), []
         for step, change, scale in reversed(self._pairs):
-            part = scale * float(np.vdot(step, found))
-            found -= part * change
+            part = scale * float(np.vdot(step, direction))
+            direction -= part * change
             parts.append(part)
-        found = self._factor * self._preconditioned(found)
+        direction = self._factor * self._preconditioned(direction)
         for (step, change, scale), part in zip(self._pairs, reversed(parts), strict=True):
-            found += (part - scale * float(np.vdot(change, found))) * step
-        return found
+            direction += (part - scale * float(np.vdot(change, direction))) * step
+        return direction
 
     def _preconditioned(self, gradient: Array) -> Array:
-        found = np.empty_like(gradient)
-        found[:-1] = self.inverse(np.ascontiguousarray(gradient[:-1]))
-        found[-1] = self.inverse_curvature * gradient[-1]
-        return found
+        scaled = np.empty_like(gradient)
+        scaled[:-1] = self.inverse(np.ascontiguousarray(gradient[:-1]))
+        scaled[-1] = self.inverse_curvature * gradient[-1]
+        return scaled
 
 
 @dataclass(frozen=True)
@@ -226,15 +226,15 @@ class SmoothSolver(IterativeSolver):
             self.validation = self.rows_for_validation()
         return scales
 
-    def _in_units(self, found: SolverResult) -> SolverResult:
+    def _in_units(self, result: SolverResult) -> SolverResult:
         return replace(
-            found,
-            coef=found.coef * self.units,
-            intercept=found.intercept * self.units,
-            outputs=found.outputs * self.units,
+            result,
+            coef=result.coef * self.units,
+            intercept=result.intercept * self.units,
+            outputs=result.outputs * self.units,
         )
 
-    def _origin(self, moments: Moments) -> SolverResult:
+    def _origin(self, moments: RowSums) -> SolverResult:
         """The model to begin with: a constant and no weights."""
         shares = np.maximum(moments.target_mean, 1 / (2 * max(moments.count, 1.0)))
         constant = self.loss.start(self._first_distinct(PILOT_ROWS).columns(), shares)
@@ -244,9 +244,9 @@ class SmoothSolver(IterativeSolver):
 
     def _gradient_norm(self, model: SolverResult) -> float:
         """The norm of the gradient of the loss at a model."""
-        found = self.training.gradient(self.loss, model.coef, model.intercept)
-        weights = found.weights - np.outer(self.mean, found.intercept)
-        intercept = found.intercept if self.settings.fit_intercept else 0 * found.intercept
+        gradient = self.training.gradient(self.loss, model.coef, model.intercept)
+        weights = gradient.weights - np.outer(self.mean, gradient.intercept)
+        intercept = gradient.intercept if self.settings.fit_intercept else 0 * gradient.intercept
         return float(np.linalg.norm(np.vstack([weights, intercept])))
 
     # ------------------------------------------------------------ penalties

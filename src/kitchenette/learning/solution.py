@@ -419,8 +419,7 @@ class Solution:
 
 def solution(equations: NormalEquations, inverse: ShiftedInverse) -> Solution:
     """The solution by a given inverse of G + alpha I."""
-    known = inverse.weights if isinstance(inverse, ShiftedCholesky) else None
-    w = known
+    w = inverse.weights if isinstance(inverse, ShiftedCholesky) else None
     if w is None:
         w = inverse.refined(equations, inverse.solve(equations.cross))
     rss, penalty = residuals(equations, w, inverse.alpha)

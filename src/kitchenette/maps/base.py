@@ -19,8 +19,8 @@ from kitchenette.data.reduction import ConvertedRows, Reducible
 from kitchenette.data.rows import (
     FLOATS,
     checked_rows,
-    counting_rows,
     is_table,
+    rows_of_positive_weight,
     slices,
     table,
     take,
@@ -99,7 +99,7 @@ class RowMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ValueParameters,
             return self.fit_source(rows)
         with replaced_at_once(self) as draft:
             draft.check_parameters()
-            X, sample_weight = counting_rows(table(X), sample_weight)
+            X, sample_weight = rows_of_positive_weight(table(X), sample_weight)
             draft._fit_table(X, sample_weight, seed_from(draft.random_state), drawn, everything)
         return self
 
@@ -326,7 +326,7 @@ class Observed:
     observer: RowMap
 
     def of(self, block: Block) -> Any:
-        X, observer = block.counting().X, self.observer
+        X, observer = block.of_positive_weight().X, self.observer
         size = max(1, OBSERVED_NUMBERS // observer.n_features_in_)
         parts = (take(X, rows) for rows in slices(X.shape[0], size))
         return max(

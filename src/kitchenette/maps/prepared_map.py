@@ -179,19 +179,21 @@ class PreparedMap(RowMap):
         """Rows of numbers: codes in place of strings, zeros in columns that are not read."""
         if not hasattr(X, "columns"):
             X = X.toarray() if sp.issparse(X) else np.asarray(X)
-        words = {vocabulary.column: vocabulary for vocabulary in self.specification_.vocabularies}
-        numeric = [j for j in np.flatnonzero(read) if j not in words]
+        vocabularies = {
+            vocabulary.column: vocabulary for vocabulary in self.specification_.vocabularies
+        }
+        numeric = [j for j in np.flatnonzero(read) if j not in vocabularies]
         numbers = None
         if numeric:
             some = X.iloc[:, numeric] if hasattr(X, "iloc") else X[:, numeric]
             numbers = check_array(
                 some, dtype=FLOATS, ensure_all_finite="allow-nan", input_name="X", estimator=self
             )
-        in_float32 = numbers is not None and numbers.dtype == np.float32 and not words
+        in_float32 = numbers is not None and numbers.dtype == np.float32 and not vocabularies
         rows = np.zeros((X.shape[0], self.n_features_in_), np.float32 if in_float32 else np.float64)
         if numbers is not None:
             rows[:, numeric] = numbers
-        for column, vocabulary in words.items():
+        for column, vocabulary in vocabularies.items():
             values = X.iloc[:, column] if hasattr(X, "iloc") else X[:, column]
             rows[:, column] = vocabulary.codes(values)
         return rows

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from kitchenette.columns.codings import UNKNOWN_WORD, Categories, Days
+from kitchenette.columns.codings import UNKNOWN_CATEGORY, Categories, Days
 from kitchenette.columns.table_columns import (
     column_summary,
     missing_sentence,
@@ -55,7 +55,7 @@ class TableMap(PreparedMap):
     >>> model = KernelClassifier(random_state=0).fit(frame[["city"]], frame["warm"])
     >>> model.predictor()({"city": "Rome", "people": 2.7})
     True
-    >>> model.feature_map_.specification_.vocabularies[0].words
+    >>> model.feature_map_.specification_.vocabularies[0].categories
     ('Oslo', 'Rome')
     """
 
@@ -101,7 +101,7 @@ class TableMap(PreparedMap):
         return [str(n) for n in self.feature_names_in_[~self.specification_.preparation.reads()]]
 
     def column_summary(self) -> dict[str, str]:
-        """What became of each column, in words.
+        """How each column is used.
 
         Examples
         --------
@@ -206,7 +206,7 @@ def _note_unknown(coding: Any, codes: NDArray[np.float64], name: str) -> None:
     """Warn of a column of which the model knows no value, as if it were another one."""
     if not isinstance(coding, Categories) or (codes >= 0).any():
         return
-    if np.count_nonzero(codes == UNKNOWN_WORD) >= LEAST_UNKNOWN:
+    if np.count_nonzero(codes == UNKNOWN_CATEGORY) >= LEAST_UNKNOWN:
         warnings.warn(
             f"In these rows the column {name!r} has no value that the model knows, which has "
             f"{coding.example}: all of them count as unknown categories.",

@@ -331,7 +331,7 @@ class RangeOf:
     numbered = True
 
     def of(self, block: Block) -> Range | None:
-        block = block.counting()
+        block = block.of_positive_weight()
         if block.n_rows == 0:
             return None
         # Blocks of the transform over rows are numbered by their first rows, so that none has the
@@ -394,7 +394,7 @@ class PowerOf:
 
     def of(self, block: Block) -> Matrix:
         sums = np.zeros_like(self.basis)
-        for Z in _base_features(self.base, table(block.counting().X), self.owner):
+        for Z in _base_features(self.base, table(block.of_positive_weight().X), self.owner):
             sums += Z.T @ (Z @ self.basis.astype(Z.dtype))
         return sums
 

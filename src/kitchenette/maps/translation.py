@@ -24,7 +24,7 @@ from sklearn.preprocessing import (
 
 from kitchenette.columns.codings import Vocabulary
 from kitchenette.columns.preparation import Columns, Sequence
-from kitchenette.columns.scalers import SCALERS, Column, NotTranslatedError, Translation
+from kitchenette.columns.scalers import SCALERS, InputColumn, NotTranslatedError, Translation
 from kitchenette.maps.base import RowMap
 from kitchenette.maps.prepared import PreparedSpecification
 from kitchenette.maps.prepared_map import PreparedMap
@@ -49,19 +49,19 @@ def prepared_map(estimator: Any) -> PreparedMap | None:
     n_columns = getattr(first, "n_features_in_", None)
     if n_columns is None:
         return None
-    columns = [Column(raw=True) for _ in range(n_columns)]
+    columns = [InputColumn(raw=True) for _ in range(n_columns)]
     if last is not None:
         if not _is_its_specification(last):
             return None
         last = last.for_inference()  # it stays as it is if somebody fits the map on more rows
     try:
         preparation, made = _in_sequence(steps, columns)
-        if any(column.words is not None for column in made) or preparation.n_outputs == 0:
+        if any(column.categories is not None for column in made) or preparation.n_outputs == 0:
             return None
         vocabularies = tuple(
-            Vocabulary(j, tuple(column.words))
+            Vocabulary(j, tuple(column.categories))
             for j, column in enumerate(columns)
-            if column.words is not None
+            if column.categories is not None
         )
         specification = PreparedSpecification.of(
             preparation, None if last is None else last.fitted(), vocabularies
@@ -116,7 +116,7 @@ def _steps(estimator: Any) -> list[Any]:
     return steps
 
 
-def _translated(estimator: Any, columns: list[Column]) -> Translation:
+def _translated(estimator: Any, columns: list[InputColumn]) -> Translation:
     """The preparation of these columns, and what they become."""
     steps = _steps(estimator)
     if len(steps) != 1 or steps[0] is not estimator:
@@ -128,7 +128,7 @@ def _translated(estimator: Any, columns: list[Column]) -> Translation:
     return SCALERS[type(estimator)](estimator, columns)
 
 
-def _in_sequence(steps: list[Any], columns: list[Column]) -> Translation:
+def _in_sequence(steps: list[Any], columns: list[InputColumn]) -> Translation:
     n_columns, made = len(columns), []
     for step in steps:
         preparation, columns = _translated(step, columns)
@@ -141,7 +141,7 @@ def _in_sequence(steps: list[Any], columns: list[Column]) -> Translation:
 # ---------------------------------------------------------------- selections of columns
 
 
-def _side_by_side(transformer: Any, columns: list[Column]) -> Translation:
+def _side_by_side(transformer: Any, columns: list[InputColumn]) -> Translation:
     if transformer.transformer_weights is not None:
         raise NotTranslatedError
     names = getattr(transformer, "feature_names_in_", None)

@@ -95,14 +95,14 @@ def imports_of(model: Any) -> str:
     """
     call = in_python(model)
     kinds = {type(part) for part in (model, *model.get_params().values())}
-    found: dict[str, list[str]] = {}
+    modules: dict[str, list[str]] = {}
     for kind in kinds:
         if f"{kind.__name__}(" in call and kind.__name__ != "Pipeline":
-            found.setdefault(_public_module(kind), []).append(kind.__name__)
+            modules.setdefault(_public_module(kind), []).append(kind.__name__)
     if "make_pipeline(" in call:
-        found["sklearn.pipeline"] = ["make_pipeline"]
+        modules["sklearn.pipeline"] = ["make_pipeline"]
     return "; ".join(
-        f"from {name} import {', '.join(sorted(found[name]))}" for name in sorted(found)
+        f"from {name} import {', '.join(sorted(modules[name]))}" for name in sorted(modules)
     )
 
 

@@ -273,15 +273,15 @@ class _Contest:
 
     def measure_map(self, name: str, size: int, smaller: int | None) -> None:
         """Fit a map, unless that would exceed the time limit."""
-        known = [
+        earlier = [
             row for row in self.measurements if (row.family, row.n_components) == (name, smaller)
         ]
         label = f"{name}, {size} features"
-        if smaller is not None and (not known or known[0].fit_seconds is None):
+        if smaller is not None and (not earlier or earlier[0].fit_seconds is None):
             return  # the smaller one was left out already
         if smaller is not None:
-            assert known[0].fit_seconds is not None
-            expected = known[0].fit_seconds * max(GROWTH_OF_MAPS, size / smaller)
+            assert earlier[0].fit_seconds is not None
+            expected = earlier[0].fit_seconds * max(GROWTH_OF_MAPS, size / smaller)
             if expected > self.remaining - TREES_SHARE * self.budget:
                 self.left_out.append(f"{label}: it would take about {expected:.0f} s.")
                 return
@@ -297,12 +297,14 @@ class _Contest:
         n_rows, allowed = self.X.shape[0], EXACT_SHARE * self.budget
         order = np.argsort(Stream(self.seed, "growing").uniforms(1, n_rows)[0])
         size, spent = min(FIRST_ROWS, n_rows), 0.0
-        found: list[Measurement] = []
+        measurements: list[Measurement] = []
         while True:
             model = exact(self.task, n_targets, self.sparse)
-            some = np.sort(order[:size])
-            row = self.measured(name, "exact kernel", model, take(self.X, some), self.y[some])
-            found.append(row)
+            training = np.sort(order[:size])
+            row = self.measured(
+                name, "exact kernel", model, take(self.X, training), self.y[training]
+            )
+            measurements.append(row)
             assert row.fit_seconds is not None
             spent += row.fit_seconds
             # The largest number of rows that the rest of the time allows, at most four times more.
@@ -314,12 +316,12 @@ class _Contest:
             if size == n_rows:
                 break
             size = larger
-        last = found[-1]
+        last = measurements[-1]
         whole = last.n_rows == n_rows
         label = name if whole else f"{name} on {last.n_rows:,} rows"
         self.keep(replace(last, name=label), model)
         if not whole:
-            self.keep(extrapolation(found, n_rows, f"{name} on all rows", power))
+            self.keep(extrapolation(measurements, n_rows, f"{name} on all rows", power))
             self.left_out.append(
                 f"{name.capitalize()} on all rows: fitted to {last.n_rows:,} of {n_rows:,}; the "
                 "figures for all of them are extrapolated."
@@ -363,7 +365,7 @@ class _Contest:
 
 
 def extrapolation(
-    found: Sequence[Measurement], n_rows: int, name: str, power: float = 2.0
+    measurement: Sequence[Measurement], n_rows: int, name: str, power: float = 2.0
 ) -> Measurement:
     """Times and sizes of a model for more rows, extrapolated from those for fewer.
 
@@ -379,19 +381,19 @@ def extrapolation(
     """
     values: dict[str, Any] = {}
     for quantity in ("fit_seconds", "predict_seconds", "fit_bytes", "model_bytes"):
-        known = [(row.n_rows, getattr(row, quantity)) for row in found]
-        known = [(rows, value) for rows, value in known if value]
-        if not known:
+        points = [(row.n_rows, getattr(row, quantity)) for row in measurement]
+        points = [(rows, value) for rows, value in points if value]
+        if not points:
             continue
-        rows, value = known[-1]
-        if len(known) > 1:
+        rows, value = points[-1]
+        if len(points) > 1:
             # From the widest span: between neighbors, a busy moment doubles the power.
-            growth = _growth((known[0], known[-1]))
+            growth = _growth((points[0], points[-1]))
         else:
             growth = power if quantity == "fit_seconds" else 1.0
         predicted = value * (n_rows / rows) ** growth
         values[quantity] = round(predicted) if quantity.endswith("bytes") else float(predicted)
-    return Measurement(name, found[-1].family, n_rows, extrapolated=True, **values)
+    return Measurement(name, measurement[-1].family, n_rows, extrapolated=True, **values)
 
 
 def _threads(family: str, n_rows: int) -> Any:
@@ -403,9 +405,9 @@ def _threads(family: str, n_rows: int) -> Any:
     return threadpool_limits(1 if family == "trees" and n_rows < THREADED_ROWS else None)
 
 
-def _growth(known: Sequence[tuple[int, float]]) -> float:
+def _growth(points: Sequence[tuple[int, float]]) -> float:
     """The power of the number of rows with which something grows, between 0 and 3."""
-    (few, little), (many, much) = known
+    (few, little), (many, much) = points
     return float(np.clip(np.log(much / little) / np.log(many / few), 0.0, 3.0))
 
 
@@ -433,8 +435,8 @@ def _checked(X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
 
 
 def _column_names(X: Any, given: Sequence[str] | None) -> list[str] | None:
-    found = getattr(X, "columns", None) if given is None else given
-    return None if found is None else [str(name) for name in found]
+    columns = getattr(X, "columns", None) if given is None else given
+    return None if columns is None else [str(name) for name in columns]
 
 
 def _dense(X: Any) -> NDArray[Any]:
@@ -443,10 +445,10 @@ def _dense(X: Any) -> NDArray[Any]:
 
 def _importances(model: Any, X: Any) -> NDArray[Any] | None:
     try:
-        found: NDArray[Any] = model.importance(X)
+        importances: NDArray[Any] = model.importance(X)
     except ValueError:  # the map has no derivatives
         return None
-    return found
+    return importances
 
 
 def permuted(model: Any, X: Any, owners: NDArray[Any], seed: int) -> NDArray[Any]:
@@ -457,7 +459,7 @@ def permuted(model: Any, X: Any, owners: NDArray[Any], seed: int) -> NDArray[Any
     rng = np.random.default_rng(seed)
     rows = _dense(take(X, np.sort(rng.permutation(X.shape[0])[:PERMUTED_ROWS])))
     predict = model.predict_proba if hasattr(model, "predict_proba") else model.predict
-    before, found = predict(rows), np.zeros(rows.shape[1])
+    before, changes = predict(rows), np.zeros(rows.shape[1])
     variances = rows.var(axis=0, dtype=np.float64)
     for owner in np.unique(owners):
         own = np.flatnonzero(owners == owner)
@@ -466,8 +468,8 @@ def permuted(model: Any, X: Any, owners: NDArray[Any], seed: int) -> NDArray[Any
             changed = rows.copy()
             changed[:, own] = rows[np.ix_(rng.permutation(len(rows)), own)]
             size = np.sqrt(np.mean(np.square(predict(changed) - before)))
-            found[own] = size * variances[own] / total
-    return found / found.sum() if found.any() else np.full(found.size, 1 / found.size)
+            changes[own] = size * variances[own] / total
+    return changes / changes.sum() if changes.any() else np.full(changes.size, 1 / changes.size)
 
 
 def _predictions(model: Any, X: Any, y: NDArray[Any], task: str) -> dict[str, Any]:
@@ -515,9 +517,9 @@ def _confusion(
 
 def _refuse_missing(X: Any) -> None:
     """Refuse missing values, which linear models and exact kernel machines do not take."""
-    found = np.isnan(X.data) if hasattr(X, "indices") else np.isnan(X).any(axis=0)
-    if found.any():
-        place = int(np.argmax(found))
+    missing = np.isnan(X.data) if hasattr(X, "indices") else np.isnan(X).any(axis=0)
+    if missing.any():
+        place = int(np.argmax(missing))
         column = X.indices[place] if hasattr(X, "indices") else place
         raise ValueError(
             f"Input X contains NaN (missing values), for example in column {column}. Fill them "

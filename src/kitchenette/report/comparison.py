@@ -261,9 +261,9 @@ class Comparison:
         values["columns"] = tuple(ColumnSummary(**row) for row in document["columns"])
         parts = {"reliability": Reliability, "confusion": Confusion, "residuals": Residuals}
         for name, part in parts.items():
-            found = document.get(name)
-            if found is not None:
-                values[name] = part(**{key: _immutable(value) for key, value in found.items()})
+            listed = document.get(name)
+            if listed is not None:
+                values[name] = part(**{key: _immutable(value) for key, value in listed.items()})
         return cls(**values)
 
 

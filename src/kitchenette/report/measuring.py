@@ -19,21 +19,21 @@ PREDICTED_ROWS = 2000  # beyond them the time per row does not change
 REPEATS = 3  # the least of which is free of most interruptions
 
 
-class Cost(NamedTuple):
+class Usage(NamedTuple):
     """The seconds of an action, and the memory that it took in addition."""
 
     seconds: float
     n_bytes: int | None
 
 
-def cost_of(action: Callable[[], object]) -> Cost:
+def cost_of(action: Callable[[], object]) -> Usage:
     """Run an action, and measure it."""
     before = _reset_peak()
     start = perf_counter()
     action()
     seconds = perf_counter() - start
     peak = None if before is None else resident("VmHWM")
-    return Cost(seconds, None if before is None or peak is None else max(0, peak - before))
+    return Usage(seconds, None if before is None or peak is None else max(0, peak - before))
 
 
 def _reset_peak() -> int | None:

@@ -13,7 +13,7 @@ from kitchenette.report import pictures
 from kitchenette.report.advice import OTHERS
 from kitchenette.report.boosting import LEAF_PENALTY, ROUNDS
 from kitchenette.report.comparison import Comparison, Measurement
-from kitchenette.report.pictures import Series
+from kitchenette.report.pictures import NamedPoints
 
 # What fits on a screen; more columns than these rarely tell more.
 MOST_BARS = 20  # of columns on a page; the other importances hardly differ from zero
@@ -87,17 +87,17 @@ def _shown(comparison: Comparison) -> list[Measurement]:
     ]
 
 
-def _series(shown: Sequence[Measurement], quantity: str) -> list[Series]:
+def _series(shown: Sequence[Measurement], quantity: str) -> list[NamedPoints]:
     """The errors against a quantity: a line for the sizes of each map, points for other models."""
     families = dict.fromkeys(row.family for row in shown)
     maps_first = sorted(families, key=lambda family: family in OTHERS)
-    found = []
+    series = []
     for style, family in enumerate(maps_first):
         rows = [row for row in shown if row.family == family]
         points = [(value, row.error or 0.0) for row in rows if (value := getattr(row, quantity))]
         if points:
-            found.append(Series(family, points, style % 8, joined=family not in OTHERS))
-    return found
+            series.append(NamedPoints(family, points, style % 8, joined=family not in OTHERS))
+    return series
 
 
 def _percent(value: float) -> str:

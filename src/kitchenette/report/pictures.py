@@ -17,7 +17,7 @@ LONGEST_LABEL = 28  # characters of a bar's label, so that bars keep half of the
 
 
 @dataclass(frozen=True)
-class Series:
+class NamedPoints:
     """Points with a name, for the legend."""
 
     name: str
@@ -71,19 +71,19 @@ class Axis:
         if self.logarithmic:
             powers = range(floor(log10(self.low)), ceil(log10(self.high)) + 1)
             factors = (1, 2, 5) if log10(self.high / self.low) < 2.5 else (1,)
-            found = [factor * 10.0**power for power in powers for factor in factors]
+            values = [factor * 10.0**power for power in powers for factor in factors]
         else:
             step = 10.0 ** floor(log10((self.high - self.low) / TICKS))
             step *= min(
                 (1, 2, 5, 10), key=lambda k: abs((self.high - self.low) / (k * step) - TICKS)
             )
             first = ceil(self.low / step)
-            found = [(first + i) * step for i in range(4 * TICKS)]
-        return [value for value in found if self.low <= value <= self.high]
+            values = [(first + i) * step for i in range(4 * TICKS)]
+        return [value for value in values if self.low <= value <= self.high]
 
 
 def axes_of(
-    series: Sequence[Series], x_logarithmic: bool = False, square: bool = False
+    series: Sequence[NamedPoints], x_logarithmic: bool = False, square: bool = False
 ) -> tuple[Axis, Axis]:
     """The axes around all points; those of a square picture have the same values."""
     xs = [x for one in series for x, _ in one.points]

@@ -24,7 +24,7 @@ from kitchenette.data.border import as_source
 from kitchenette.data.drawing import Drawing, DrawnRows, FirstRows
 from kitchenette.data.keys import row_keys
 from kitchenette.data.opening import source
-from kitchenette.data.rows import counting_rows, is_table, table, validated
+from kitchenette.data.rows import is_table, rows_of_positive_weight, table, validated
 from kitchenette.data.tables import has_numbers_only, is_frame
 from kitchenette.data.targets import array_of_targets
 from kitchenette.files.fields import Shape
@@ -278,10 +278,10 @@ class AutoMap(RowMap):
             check_consistent_length(X, y)
             if sample_weight is not None:
                 sample_weight = checked_weights(sample_weight, X.shape[0])
-            y = counting_rows(y, sample_weight)[0]
-            copies = None if copies is None else counting_rows(copies, sample_weight)[0]
-            keys = None if keys is None else counting_rows(keys, sample_weight)[0]
-            X, sample_weight = counting_rows(X, sample_weight)
+            y = rows_of_positive_weight(y, sample_weight)[0]
+            copies = None if copies is None else rows_of_positive_weight(copies, sample_weight)[0]
+            keys = None if keys is None else rows_of_positive_weight(keys, sample_weight)[0]
+            X, sample_weight = rows_of_positive_weight(X, sample_weight)
             seed = seed_from(draft.random_state)
             if keys is None or copies is None:
                 drawn = Drawing(SEARCH.pilot_rows, seed).of_rows(X, y, sample_weight, copies)

@@ -98,8 +98,8 @@ class MapFitting:
         fitted: Any = fitted_map(feature_map, X).for_inference()
         if fills and source.rules.missing == "median":
             # On what the map was chosen. They stand for values that are missing in later rows.
-            some = rows if chosen is None else chosen
-            fitted.medians_ = medians_of_some(some.X, some.copies)
+            sampled = rows if chosen is None else chosen
+            fitted.medians_ = medians_of_some(sampled.X, sampled.copies)
         return feature_map, fitted
 
     def _check_size(self, feature_map: Any, n_rows: int) -> None:

@@ -45,7 +45,7 @@ class TrainingSet:
     unbalanced: Array | None = None
 
     def balanced(self) -> TrainingSet:
-        """The same rows with weights by which all classes weigh the same."""
+        """The same rows with balanced class weights."""
         unbalanced = np.ones(self.targets.size) if self.weights is None else self.weights
         counts = np.bincount(self.targets, unbalanced)
         weights = balancing_factors(counts)[self.targets] * unbalanced
@@ -73,13 +73,13 @@ def _of_the_better_loss(
     Both are tried on the same validation rows. The logistic loss must predict more of them than
     the squared one, which is faster and has statistics.
     """
-    found: dict[str, Model] = {}
+    models: dict[str, Model] = {}
     scores: dict[str, float] = {}
     for loss in ("squared", "logistic"):
         try:
-            found[loss], interrupted = _in_passes(problem, prepared, rows, loss)
+            models[loss], interrupted = _in_passes(problem, prepared, rows, loss)
         except KeyboardInterrupt:
-            if not found:
+            if not models:
                 raise
             warnings.warn(
                 "Interrupted before the logistic loss was tried: the model is that of the "
@@ -87,14 +87,14 @@ def _of_the_better_loss(
                 ConvergenceWarning,
                 stacklevel=6,
             )
-            return found["squared"]
-        scores[loss] = found[loss].solution.validation.score or 0.0
+            return models["squared"]
+        scores[loss] = models[loss].solution.validation.score or 0.0
         if interrupted:
-            return found[max(scores, key=lambda loss: scores[loss])]
+            return models[max(scores, key=lambda loss: scores[loss])]
     if scores["logistic"] > scores["squared"]:
-        return found["logistic"]
+        return models["logistic"]
     if problem.solver == "iterative" or prepared.fitted.n_features_out_ > ONE_PASS_FEATURES:
-        return found["squared"]
+        return models["squared"]
     return one_pass()
 
 
@@ -110,33 +110,33 @@ def _in_passes(
     if rows.earlier is not None:
         n_outputs = coding.reduced(coding.columns(targets[:1]), loss).shape[1]
         start = rows.earlier.start(fitted, rows.rows, loss, n_outputs)
-    found = learn(
+    result = learn(
         feature_rows(fitted, rows.rows, targets, coding, weights),
         LOSSES[loss].at(problem.quantile),
-        problem.settings(prepared.rule, rows.unbalanced),
+        problem.settings(prepared, rows.unbalanced),
         start,
     )
     validation = coding.validated_by(
         loss,
-        coding.expanded(found.outputs),
-        targets[found.validation_index],
-        found.validation_weights,
-        found.validation_counts,
+        coding.expanded(result.outputs),
+        targets[result.validation_index],
+        result.validation_weights,
+        result.validation_counts,
         problem,
     )
     first = rows.rows.without_targets().take(np.arange(1)).X
     has_float32 = fitted.operator(fitted.rows(first)).dtype == np.float32
     solution = LinearModel(
-        coding.expanded(found.coef),
-        coding.expanded(found.intercept[None])[0],
-        found.alpha,
-        found.log_marginal_likelihood,
+        coding.expanded(result.coef),
+        coding.expanded(result.intercept[None])[0],
+        result.alpha,
+        result.log_marginal_likelihood,
         bool(problem.fit_intercept),
         bool(has_float32),
         validation,
     )
-    model = Model(problem, prepared, None, solution, "iterative", loss, found.n_iter)
-    return model, found.interrupted
+    model = Model(problem, prepared, None, solution, "iterative", loss, result.n_iter)
+    return model, result.interrupted
 
 
 def learn(rows: FeatureRows, loss: Loss, settings: Settings, start: Any = None) -> SolverResult:

@@ -56,7 +56,7 @@ class Model:
         The map, the coding and the columns.
     partial : Partial or None
         What is kept of the rows; None if nothing was learned, or only predictions are wanted.
-    known : LinearFunction or None
+    given_solution : LinearFunction or None
         The solution, if it is known without the statistics.
     solver, loss : str
         How it was found, and what it minimizes.
@@ -67,7 +67,7 @@ class Model:
     problem: Any
     prepared: Prepared
     partial: Partial | None = None
-    known: LinearFunction | None = None
+    given_solution: LinearFunction | None = None
     solver: str = "onepass"
     loss: str = "squared"
     n_iter: Count = 1
@@ -75,10 +75,10 @@ class Model:
     computed: Computed = field(default_factory=Computed, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self.computed.solution = self.known
+        self.computed.solution = self.given_solution
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**field_values(self), "known": self.solution_if_known}
+        return {**field_values(self), "given_solution": self.solution_if_known}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         for name, value in state.items():
@@ -92,7 +92,7 @@ class Model:
 
     def of_problem(self, problem: Any) -> Model:
         """The model of a file with its problem, if the two belong together."""
-        prepared, partial, solution = self.prepared, self.partial, self.known
+        prepared, partial, solution = self.prepared, self.partial, self.given_solution
         if self.solver not in SOLVERS[1:] or self.loss not in problem.losses:
             raise ValueError("solver and loss must be among those that exist.")
         if not isinstance(solution, problem.solution_class | None):
@@ -119,7 +119,7 @@ class Model:
     @property
     def has_rows(self) -> bool:
         """Whether anything was learned."""
-        return self.partial is not None or self.known is not None
+        return self.partial is not None or self.given_solution is not None
 
     @property
     def minimizes_loss(self) -> bool:
@@ -134,27 +134,27 @@ class Model:
     @property
     def solution(self) -> Any:
         """The solution, a `LinearFunction` of features, which is computed when first needed."""
-        found = self.computed
-        if found.solution is None:
-            with found.lock:
-                if found.solution is None:
-                    found.solution = self.problem.solved(self.prepared, self.partial)
-        return found.solution
+        computed = self.computed
+        if computed.solution is None:
+            with computed.lock:
+                if computed.solution is None:
+                    computed.solution = self.problem.solved(self.prepared, self.partial)
+        return computed.solution
 
     @property
     def posterior(self) -> Solution:
         """The solution with the factor of the Gram matrix, which is large and not stored."""
-        solution, statistics, found = self.solution, self._statistics(), self.computed
-        with found.lock:
-            if found.posterior is None:
+        solution, statistics, computed = self.solution, self._statistics(), self.computed
+        with computed.lock:
+            if computed.posterior is None:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", ConvergenceWarning)  # issued before
-                    found.posterior = statistics.solve(
+                    computed.posterior = statistics.solve(
                         solution.alpha,
                         fit_intercept=solution.fit_intercept,
                         n_observations=self.problem.n_observations(self.prepared, self.partial),
                     )
-        return found.posterior
+        return computed.posterior
 
     def _statistics(self) -> Any:
         assert self.partial is not None
@@ -216,7 +216,9 @@ class Model:
         prepared = replace(self.prepared, fitted=fitted, feature_map=feature_map)
         # The map that was not fitted may be a frozen one, which is as large as the fitted one.
         problem = replace(self.problem, feature_map=None)
-        return replace(self, problem=problem, prepared=prepared, partial=None, known=self.solution)
+        return replace(
+            self, problem=problem, prepared=prepared, partial=None, given_solution=self.solution
+        )
 
     # ------------------------------------------------------------ predictions
 
@@ -224,15 +226,15 @@ class Model:
         """The linear function of rows as users pass them, and the precision of the features."""
         if type(X) is np.ndarray:  # one row of numbers should not take long
             return self._outputs(self.prepared.checked(X))
-        found = [self._outputs(rows) for rows in self._checked_blocks(X)]
-        if not found:
+        parts = [self._outputs(rows) for rows in self._checked_blocks(X)]
+        if not parts:
             raise DataError("The source has no rows.")
-        return np.concatenate([out for out, _ in found]), found[0][1]
+        return np.concatenate([out for out, _ in parts]), parts[0][1]
 
     def _checked_blocks(self, X: Any) -> Iterator[Any]:
         """Rows as users pass them, checked."""
         prepared = self.prepared
-        blocks = prepared.columns_of(as_source(X)).without_targets().blocks()
+        blocks = prepared.columns_of(as_source(X, like=prepared)).without_targets().blocks()
         return (prepared.checked(block.X) for block in blocks)
 
     def _outputs(self, X: Any) -> tuple[Array, np.dtype[Any]]:

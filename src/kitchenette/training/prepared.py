@@ -82,7 +82,7 @@ STORED = (
 
 
 def is_balanced(class_weight: Any) -> bool:
-    """Whether all classes weigh the same."""
+    """Whether class weights are balanced."""
     return isinstance(class_weight, str) and class_weight == "balanced"
 
 
@@ -176,11 +176,11 @@ class Prepared:
         medians = values.pop("medians")
         if medians is not None:
             fitted.medians_ = medians
-        made = checked(cls(estimator="", fitted=fitted, **values))
-        if getattr(fitted, "n_features_in_", 0) != made.n_columns:
+        prepared = checked(cls(estimator="", fitted=fitted, **values))
+        if getattr(fitted, "n_features_in_", 0) != prepared.n_columns:
             raise ValueError("feature_map must have as many columns as the model.")
         validate(fitted, {"medians_": Annotated[Array, Shape("n_features_in_")]})
-        return made
+        return prepared
 
     def check_shapes(self, partial: Partial | None, solution: Any) -> None:
         """Refuse statistics and a solution of a model file that do not belong together."""
@@ -254,10 +254,10 @@ class Prepared:
         parts: Parts = [None] * coding.classes.size
         samples: list[RowSample] = []
         for number in np.unique(targets):
-            some = np.flatnonzero(targets == number)
-            units = None if weights is None else weights[some]
-            keys = None if rows.hashes is None else rows.hashes[some]
-            parts[number], sample = accumulated(take(X, some), targets[some], units, keys)
+            of_class = np.flatnonzero(targets == number)
+            units = None if weights is None else weights[of_class]
+            keys = None if rows.hashes is None else rows.hashes[of_class]
+            parts[number], sample = accumulated(take(X, of_class), targets[of_class], units, keys)
             samples.append(sample)
         n_rows = sum(part.n_rows for part in parts if part is not None)
         whole = samples[0].combined(*samples[1:]) if n_sampled else None
@@ -322,7 +322,7 @@ class Prepared:
         They are those to predict from, and a target of strings.
         """
         # Transformers of other packages take columns of any kind.
-        found = self.fitted.known_columns() if isinstance(self.fitted, RowMap) else {}
+        columns = self.fitted.known_columns() if isinstance(self.fitted, RowMap) else {}
         classes, names = self.coding.classes, self.target_names
         if (
             names is not None
@@ -331,8 +331,8 @@ class Prepared:
             and classes.dtype.kind in "OUS"
         ):
             texts = {label for label in classes.tolist() if isinstance(label, str)}
-            found[str(names[0])] = KnownColumn("category", frozenset(NULLS & texts))
-        return found
+            columns[str(names[0])] = KnownColumn("category", frozenset(NULLS & texts))
+        return columns
 
     def columns_of(self, rows: Any) -> Any:
         """The rows of a source with the columns of the model alone, read as it has them."""
@@ -378,7 +378,7 @@ class Prepared:
 
 
 @dataclass(frozen=True)
-class Columns:
+class InputColumns:
     """The columns of the first rows of an estimator."""
 
     count: int  # their number
@@ -391,7 +391,7 @@ def _named(estimator: str) -> type:
     return type(estimator, (BaseEstimator,), {})
 
 
-def checked_first_rows(estimator: str, feature_map: Any, X: Any) -> tuple[Any, Columns]:
+def checked_first_rows(estimator: str, feature_map: Any, X: Any) -> tuple[Any, InputColumns]:
     """The first rows of an estimator, and their columns."""
     refuse_lazy_frames(X, "X")
     if is_frame(X) or (isinstance(X, Mapping) and not sp.issparse(X)):
@@ -400,7 +400,7 @@ def checked_first_rows(estimator: str, feature_map: Any, X: Any) -> tuple[Any, C
             return X, columns
     owner = _named(estimator)()
     X = _validated(owner, X, reset=True, numeric=fills_missing(feature_map))
-    return X, Columns(owner.n_features_in_, getattr(owner, "feature_names_in_", None))
+    return X, InputColumns(owner.n_features_in_, getattr(owner, "feature_names_in_", None))
 
 
 def _validated(owner: Any, X: Any, *, reset: bool, numeric: bool) -> Any:
@@ -418,7 +418,7 @@ def _validated(owner: Any, X: Any, *, reset: bool, numeric: bool) -> Any:
     return numbers_of_objects(X) if numeric else X
 
 
-def _first_table(estimator: str, unfitted: Any, X: Any) -> tuple[Any, Columns | None]:
+def _first_table(estimator: str, unfitted: Any, X: Any) -> tuple[Any, InputColumns | None]:
     """A data frame as an Arrow table, if its columns are to be prepared; else as it is."""
     X = table_of(X) if isinstance(X, Mapping) else X
     if is_plain_frame(X):
@@ -432,12 +432,12 @@ def _first_table(estimator: str, unfitted: Any, X: Any) -> tuple[Any, Columns | 
         named = any(map(NAME_OF_IDENTIFIER.fullmatch, map(str, X.columns)))
         if not isinstance(feature_map, TableMap) and has_numbers_only(X) and not named:
             return X, None
-    found = _not_empty(without_index(table_of(X)), estimator)
-    names = found.column_names
+    arrow_table = _not_empty(without_index(table_of(X)), estimator)
+    names = arrow_table.column_names
     if isinstance(feature_map, TableMap):
-        found, names = feature_map.table(found), feature_map.feature_names_in_
-    refuse_other_kinds(schema_of(found.schema, {}), "frame.drop(columns={!r})")
-    return found, Columns(len(names), np.array(names, dtype=object))
+        arrow_table, names = feature_map.table(arrow_table), feature_map.feature_names_in_
+    refuse_other_kinds(schema_of(arrow_table.schema, {}), "frame.drop(columns={!r})")
+    return arrow_table, InputColumns(len(names), np.array(names, dtype=object))
 
 
 def _not_empty(rows: Any, owner: Any) -> Any:

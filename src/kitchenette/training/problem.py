@@ -183,7 +183,7 @@ class Problem:
         """The output code of any number of classes."""
         return CodeRule(self.code, self.code_length, seed)
 
-    def settings(self, rule: str, counted: Array | None) -> Settings:
+    def settings(self, prepared: Prepared, counted: Array | None) -> Settings:
         """The settings of the iterative solvers."""
         alpha = self.alpha
         if isinstance(alpha, str):
@@ -199,9 +199,10 @@ class Problem:
             self.max_iter,
             float(self.tol),
             self.validation_rows,
-            rule,
+            prepared.rule,
             counted,
             report,
+            prepared.coding.measure(self.decoding),
         )
 
     # ------------------------------------------------------------ the solution of statistics
@@ -236,8 +237,9 @@ class Problem:
         sample = partial.validation_sample
         if sample is None or partial.sample is None:
             return None
-        found = LeaveOneOut(path, sample, partial.sample.counts(prepared.rule))
-        return found if found.enough else None
+        measure = prepared.coding.measure(self.decoding)
+        left_out = LeaveOneOut(path, sample, partial.sample.counts(prepared.rule), measure)
+        return left_out if left_out.enough else None
 
     def n_observations(self, prepared: Prepared, partial: Partial) -> float:
         """The number of observations, or of rows if there is no sample to estimate it from."""

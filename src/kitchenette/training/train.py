@@ -82,7 +82,7 @@ class Hooks:
     resumed : Model or None
         What an interrupted call had learned; its rows are not learned again.
     start : int
-        The number of the first row that ``resumed`` has not learned.
+        The index of the first row that ``resumed`` has not learned.
     sample : Block or None
         The sample of the source, if somebody has drawn it before.
     earlier : Earlier or None
@@ -221,10 +221,10 @@ def partial_of_source(
     """The partial of all rows of a source, and of those ``before`` if hooks say that some are."""
     rows = rows.read_as(prepared.known_columns())
     watch = Watch(hooks.checkpoint, hooks.progress, before, hooks.start)
-    found: Partial | None = rows.watched(PartialOf(prepared), watch)
-    if found is None or found.n_rows == 0:
+    total: Partial | None = rows.watched(PartialOf(prepared), watch)
+    if total is None or total.n_rows == 0:
         raise DataError("The source has no row of positive weight to learn from.")
-    return found
+    return total
 
 
 @dataclass(frozen=True)
