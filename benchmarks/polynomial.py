@@ -164,7 +164,7 @@ CONTESTANTS: dict[str, Callable[[Any, int, int], Any]] = {
 
 
 def kinds_of_rows(n: int) -> dict[str, Any]:
-    """Rows of norm one: images, whose cosines are large; random directions; sparse text-like rows."""
+    """Rows of norm one: images, random directions, and sparse ones like those of texts."""
     from sklearn.datasets import load_digits
     from sklearn.preprocessing import normalize
 

@@ -22,6 +22,7 @@ from kitchenette.kernels import (
     Maclaurin,
     Polynomial,
 )
+from kitchenette.maps.degrees import even_counts
 from kitchenette.metrics import kernel_error
 from kitchenette.sketching.products import draw_complex_products, pair_order
 
@@ -46,6 +47,21 @@ def test_features_of_a_degree_are_paired_but_for_the_lowest():
     np.testing.assert_array_equal(degrees[order], [3, 3, 2, 2, 3, 2, 1, 1, 0])
     assert sorted(order) == list(range(9))
     assert pair_order(np.zeros(0, dtype=int))[1] == 0
+
+
+def test_counts_become_even_where_they_can():
+    chosen = np.array([False, False, True, True, True, True])
+    counts = np.array([1, 3, 5, 4, 7, 9])
+    np.testing.assert_array_equal(even_counts(counts, chosen), [1, 3, 5, 4, 8, 8])
+    counts = np.array([1, 3, 5, 5, 4, 8])
+    np.testing.assert_array_equal(even_counts(counts, chosen)[2:], [6, 4, 4, 8])
+    np.testing.assert_array_equal(even_counts(np.array([0, 0, 1, 1, 0, 0]), chosen)[2:4], [1, 1])
+    X = np.random.default_rng(0).normal(size=(50, 20)) / 5
+    for degrees in ("optimal", "least_error"):
+        fitted = made(Polynomial(6), 999, degrees=degrees, random_state=0).fit(X)
+        counts = np.bincount(fitted.degrees_)
+        assert counts.sum() == 999
+        assert np.count_nonzero(counts[2:] % 2) <= 1
 
 
 @pytest.mark.native

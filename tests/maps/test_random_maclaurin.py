@@ -395,6 +395,12 @@ def test_degree_one_is_exact_if_that_takes_at_most_half_of_the_features():
     np.testing.assert_array_equal(counts, [1, 16, 23])
     counts, _ = least_error_counts(terms, m, 31, **options)
     assert counts[1] < 16
+    # More of them would be of no use, so degree two gets the others although it adds error.
+    m = moments([0.0, 1.0, 1e6], means=[1.0, 1.0, 1.0])
+    counts, _ = least_error_counts(terms, m, 40, **options)
+    np.testing.assert_array_equal(counts, [1, 16, 23])
+    counts, _ = least_error_counts(terms, m, 31, **options)
+    np.testing.assert_array_equal(counts, [1, 30])
 
 
 def test_the_bias_of_least_error_is_the_rest_of_the_series():

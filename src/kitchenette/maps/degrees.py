@@ -224,8 +224,9 @@ def least_error_counts(
     They minimize the mean squared error: the variance, as in `optimal_counts`, and the squared
     sum of the terms that have no features. ``constant`` is the index of the term of degree 0, if
     any: it gets one feature. The terms of ``exact_at``, those of degree one, get what makes
-    them exact if that is at most EXACT_SHARE of the features. One degree above zero is kept at
-    least. The length of the result is the number of terms that are kept.
+    them exact if that is at most EXACT_SHARE of the features; then a further degree gets the rest.
+    One degree above zero is kept at least. The length of the result is the number of terms
+    that are kept.
     """
     spreads = terms * np.sqrt(moments.variance)
     best: tuple[float, NDArray[np.int64]] | None = None
@@ -235,29 +236,40 @@ def least_error_counts(
         if constant is not None and constant < n_kept:
             counts[constant] = 1
         for term, enough in (exact_at or {}).items():
-            others = n_kept - np.count_nonzero(counts) - 1
-            if term < n_kept and others and enough <= EXACT_SHARE * n_features:
+            if term < n_kept and enough <= EXACT_SHARE * n_features:
                 counts[term] = enough
+        if n_kept == terms.size and counts.all():  # all are exact, so the shares do not matter
+            counts[-1] = 0
         others = np.flatnonzero(counts == 0)
         left = n_features - int(counts.sum())
         if others.size > left:
             break
-        if others.size == 0:  # the constant alone
-            if n_kept < min(terms.size, n_features):
-                continue
-            counts[0] = n_features
-            candidates = [(0.0, counts)]
-        else:
-            candidates = []
-            for variance, shares in _candidates(spreads, others, left, exact_at or {}):
-                counts = counts.copy()
-                counts[others] = shares
-                candidates.append((variance, counts))
-        for variance, counts in candidates:
+        if others.size == 0:
+            if n_features == 1:  # the constant alone
+                best = float(bias), counts
+            continue
+        for variance, shares in _candidates(spreads, others, left, exact_at or {}):
             if best is None or variance + bias < best[0]:
-                best = variance + bias, counts
+                best = variance + float(bias), counts.copy()
+                best[1][others] = shares
     assert best is not None
     return best[1], best[1].astype(np.float64)
+
+
+def even_counts(counts: NDArray[np.int64], chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """The counts, of which those of chosen terms are even, but for one if their sum is odd.
+
+    The features that are moved go from one of two terms to the other, one each.
+    """
+    counts = counts.copy()
+    odd = np.flatnonzero(chosen & (counts % 2 == 1))[::-1]
+    for one, other in zip(odd[::2], odd[1::2], strict=False):
+        smaller, larger = (one, other) if counts[one] < counts[other] else (other, one)
+        counts[smaller] += 1
+        counts[larger] -= 1
+        if counts[larger] == 0:  # both had one
+            counts[smaller], counts[larger] = 1, 1
+    return counts
 
 
 def _candidates(

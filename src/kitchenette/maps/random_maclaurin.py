@@ -34,6 +34,7 @@ from kitchenette.maps.degrees import (
     Series,
     cut_series,
     draw_degrees,
+    even_counts,
     geometric_probabilities,
     least_error_counts,
     optimal_counts,
@@ -326,11 +327,12 @@ class RandomMaclaurin(SeriesMap):
     c_n features of degree n, and (the sum of a_n^2 m^n / P[N = n] - k(x, y)^2) / n_components with
     "geometric" degrees. (Those "optimal" degrees whose c_n would be below one share c features of
     random degree; together they have the second formula, with c in place of n_components.)
-    "hadamard" has at most the variance of "rademacher": features sample coordinates of a transform
-    without replacement, and given the signs the mean over all coordinates is exact. With blocks
-    of d padded columns, m_1 = <x, y>^2 - (m - <x, y>^2) / (d - 1) is the mean product of a factor
-    at two different coordinates. For c features of degree n of which R ordered pairs are in the same
-    block, R = floor(c / d) d (d - 1) + r (r - 1) with r = c mod d, the bracket divided by c becomes
+    "hadamard" has at most the variance of "rademacher": features sample coordinates of a
+    transform without replacement, and given the signs the mean over all coordinates is exact.
+    With blocks of d padded columns, m_1 = <x, y>^2 - (m - <x, y>^2) / (d - 1) is the mean
+    product of a factor at two different coordinates. For c features of degree n of which R
+    ordered pairs are in the same block, R = floor(c / d) d (d - 1) + r (r - 1) with r = c mod
+    d, the bracket divided by c becomes
 
         [m^n - <x, y>^(2n)] / c + R [m_1^n - <x, y>^(2n)] / c^2.
 
@@ -476,10 +478,19 @@ class RandomMaclaurin(SeriesMap):
             exact_at = {int(term): block for term in np.flatnonzero(series.degrees == 1)}
         if self.degrees == "least_error":
             constant = 0 if series.degrees[0] == 0 else None
-            return least_error_counts(
+            counts, expected = least_error_counts(
                 series.terms, moments, n_features, constant=constant, exact_at=exact_at
             )
-        return optimal_counts(series.terms, moments, n_features, chosen.seed, exact_at=exact_at)
+        else:
+            counts, expected = optimal_counts(
+                series.terms, moments, n_features, chosen.seed, exact_at=exact_at
+            )
+        if paired is not None:
+            # A single feature of a high degree would need transforms of its own.
+            pairable = (series.degrees[: counts.size] > 1) & (counts == expected)
+            counts = even_counts(counts, pairable)
+            expected = np.where(pairable, counts, expected)
+        return counts, expected
 
     # ------------------------------------------------------------ maps inside a composition
 
@@ -619,4 +630,9 @@ def _reason(kernel: Kernel) -> str | None:
     return None if isinstance(kernel, DotProductKernel) else "is not a kernel of inner products"
 
 
-register_map(RandomMaclaurin, supports=_reason, rank=0)
+register_map(
+    RandomMaclaurin,
+    supports=_reason,
+    rank=0,
+    options=lambda kernel: {} if isinstance(kernel, Composition) else {"projection": "complex"},
+)

@@ -23,8 +23,8 @@ from kitchenette.maps.degrees import (
 )
 from kitchenette.sketching.specification import Specification
 
-# The truncation error above which longer rows are warned of, unless that of the rows seen in `fit` is
-# half of it: then degrees were left out on purpose.
+# The truncation error above which longer rows are warned of, unless that of the rows seen in
+# `fit` is half of it: then degrees were left out on purpose.
 ACCEPTED_SHARE = 1000 * TOLERANCE
 
 

@@ -41,6 +41,9 @@ from kitchenette.sketching.specification import PROBES, Cost
 from kitchenette.sketching.structured import padded_block
 
 OUTPUTS = ("time", "frequency")
+# The degree above which a tree has less error than complex products that take as much time: 4 to 8
+# without a constant, 8 to 16 with one (`python -m benchmarks.polynomial --errors`).
+FLAT = 8
 
 
 class Share(NamedTuple):
@@ -115,7 +118,7 @@ class TensorSketchSpecification(SeriesSpecification):
         )
 
     def hash_functions(self, sketch: Sketch) -> tuple[Any, Any]:
-        """The buckets and the signs: of shape (degree, n_inputs), or lists for the nodes of a tree."""
+        """The buckets and the signs, (degree, n_inputs), or lists for the nodes of a tree."""
         n_inputs = sketch.column_scales.size
         if self.tree:
             tree = draw_tree(sketch.degree, n_inputs, sketch.size, sketch.seed)
@@ -334,8 +337,9 @@ class TensorSketch(SeriesMap):
 
     Cost: O(degree (n_stored + D log d) + D log D) per row and sketch, where n_stored is the number
     of stored entries of the row, and d that of the columns, if fewer than D: the transforms of the
-    factors skip levels in which most numbers would be zero. With ``tree`` O(degree (n_stored + D log
-    D)). Memory: degree times n_inputs buckets and signs, with ``tree`` 2 D for each degree more.
+    factors skip levels in which most numbers would be zero. With ``tree`` O(degree (n_stored + D
+    log D)). Memory: degree times n_inputs buckets and signs, with ``tree`` 2 D more for each
+    degree.
 
     References
     ----------
@@ -529,5 +533,6 @@ register_map(
         if isinstance(kernel, DotProductKernel | Gaussian)
         else "is neither a kernel of inner products nor Gaussian"
     ),
-    rank=3,
+    rank=lambda kernel: -1 if isinstance(kernel, Polynomial) and kernel.degree > FLAT else 3,
+    options=lambda kernel: {"tree": True},
 )

@@ -157,7 +157,8 @@ class ComplexProducts(SignedProducts):
             operators.append(self.real.operator())
         return concatenate(operators, self.n_columns)
 
-    def _native(self, *, n_features: int, **common: Any) -> Any:
+    def _native(self, **common: Any) -> Any:
+        del common["n_features"]  # those of the real products, too
         return _core.complex_products(
             n_products=self.n_pairs,
             block=self.block,

@@ -73,7 +73,7 @@ def _draw(child: int, n_inputs: int, n_buckets: int, seed: int, block: int) -> H
 
 
 def slots_per_bucket(n_inputs: int, n_buckets: int) -> int:
-    """One if the hash function can be injective."""
+    """The number of slots of a bucket: one if the hash function can be injective."""
     return -(-n_inputs // n_buckets)
 
 
@@ -133,7 +133,8 @@ def tree_of_sketches(
 def spectrum_scales(width: int) -> NDArray[np.float64]:
     """The factors that make the core's real transform of a power of two orthogonal.
 
-    Its first two numbers are real, the others parts of numbers that stand for their conjugates, too.
+    Its first two numbers are real; the others are parts of numbers that stand for their conjugates,
+    too.
     """
     scales = np.full(width, np.sqrt(2 / width))
     scales[:2] = np.sqrt(1 / width)
