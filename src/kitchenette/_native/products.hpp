@@ -66,7 +66,7 @@ template <class T> struct ComplexProducts {
 
     KITCHENETTE_INLINE Size tile() const { return block < 128 ? 128 : block; }
     KITCHENETTE_INLINE bool row_by_row() const {
-        return block > Size{1} << 16 || 2 * n_factors * block > Size{1} << 18;
+        return block > Size{1} << 16 || 2 * n_factors * block > Size{1} << 17;
     }
 
     Size n_parts() const { return ceil_divide(n_features, 2 * product_group); }
