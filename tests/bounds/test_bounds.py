@@ -164,6 +164,16 @@ def test_the_error_of_random_maclaurin_features(kernel, loosest):
     assert_bound(errors, MaclaurinError(kernel, 1.0).error(64, delta=DELTA), loosest)
 
 
+@pytest.mark.slow
+def test_the_error_of_a_composition_of_independent_cosines():
+    outer = Exponential()
+    kernel = Composition(outer, Laplacian(2.0))
+    X, Y = close_pairs(3, n=1, distance=1.0)
+    errors = errors_of(random_maclaurin(kernel, 64, "hadamard"), kernel, X, Y, 1000)
+    bound = MaclaurinError(outer, 2**0.5).error(64, delta=DELTA)
+    assert_bound(errors, bound, loosest=25.0)
+
+
 def test_one_column_makes_the_limit_of_a_feature_sharp():
     # With one column a feature of degree n is x^n, up to sign and weight: C is attained.
     kernel = Maclaurin([0.0, 0.5, 2.0])

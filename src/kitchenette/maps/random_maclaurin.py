@@ -316,8 +316,8 @@ class RandomMaclaurin(SeriesMap):
     so is degree one, if the padded columns are at most half of the features. A series that is
     infinite or has more than 500 terms is truncated with a relative error of at most 1e-7 at
     the largest norm seen in ``fit``. (If the features have no variance, as for one column, this
-    error remains.) Longer rows, for which the truncation error exceeds 1e-4 and twice
-    ``truncation_``, cause a warning.
+    error remains.) Longer rows, for which the truncation error exceeds 1e-4, cause a warning,
+    unless degrees were left out on purpose.
 
     Variance: let m be the second moment of one factor at a pair of rows, the mean of
     <s, x>^2 <s, y>^2 over the directions s: m = |x|^2 |y|^2 + 2 (<x, y>^2 - sum of x_i^2 y_i^2) for
