@@ -56,6 +56,8 @@ def test_counts_become_even_where_they_can():
     counts = np.array([1, 3, 5, 5, 4, 8])
     np.testing.assert_array_equal(even_counts(counts, chosen)[2:], [6, 4, 4, 8])
     np.testing.assert_array_equal(even_counts(np.array([0, 0, 1, 1, 0, 0]), chosen)[2:4], [1, 1])
+    counts = np.array([0, 0, 1, 1, 1, 99])
+    np.testing.assert_array_equal(even_counts(counts, chosen)[2:], [2, 2, 2, 96])
     X = np.random.default_rng(0).normal(size=(50, 20)) / 5
     for degrees in ("optimal", "least_error"):
         fitted = made(Polynomial(6), 999, degrees=degrees, random_state=0).fit(X)

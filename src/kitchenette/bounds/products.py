@@ -45,8 +45,8 @@ class MaclaurinError(PairBound):
 
     It also holds for a `Composition` of this kernel with another whose map has independent columns
     z_j, if n |z_j(x) z_j(y)| is at most R^2 for n columns: R = sqrt(2) for the cosines of
-    ``RandomKitchenSinks(features="offset")``, which `RandomMaclaurin` takes for kernels that are not
-    radial.
+    ``RandomKitchenSinks(features="offset")``, which `RandomMaclaurin` takes for kernels that are
+    not radial.
 
     The papers have C = p f(p R^2), the sum instead of the maximum, and 8 C^2 instead of 2 C^2
     (equation 1 of Hamid et al.). The poster leaves out the factor p. Equation 2 of Hamid et al.
