@@ -158,7 +158,7 @@ def test_progress_is_shown_on_a_terminal(many, tmp_path):
 @pytest.mark.slow
 def test_choose_and_compare(folder, tmp_path):
     data, page = folder / "table.parquet", tmp_path / "page.html"
-    done = run(MODULE, "choose", data, *CLASSES, "--components", "64", "--time", "1s", "--json")
+    done = run(MODULE, "choose", data, *CLASSES, "--components", "64", "--effort", "1s", "--json")
     assert json.loads(done.stdout)["chosen"]["n_components"] <= 64
     done = run(
         MODULE, "compare", data, *CLASSES, "--time", "2s", "--rows", "600", "--out", page, "--json"

@@ -80,7 +80,7 @@ def least_share_of_prior(model, X):
 def test_many_more_rows_than_features_are_uncertain_far_from_the_data(scales):
     for seed, heavy in enumerate((False, True)):
         X, y = rows_and_targets(3, seed, heavy)
-        model = KernelRegressor(AutoMap(64, scales=scales, budget=0.1), random_state=seed)
+        model = KernelRegressor(AutoMap(64, scales=scales, effort=0.1), random_state=seed)
         assert least_share_of_prior(model.fit(X, y), X) > 0.5
 
 
@@ -106,7 +106,7 @@ def test_features_of_little_variance_spread_as_the_targets_far_from_the_data():
 @pytest.fixture(scope="module")
 def model():
     X, y = rows_and_targets(3, 0, n_rows=2000)
-    auto = AutoMap(64, scales="columns", budget=0.1)
+    auto = AutoMap(64, scales="columns", effort=0.1)
     return KernelRegressor(auto, random_state=0).fit(X, y), X, y
 
 
@@ -147,7 +147,7 @@ def test_loaded_merged_and_continued_models_keep_the_ranges(model, tmp_path):
 
 def test_a_model_that_predicted_deviations_is_merged_with_its_loaded_copy(tmp_path):
     X, y = rows_and_targets(2, 0, n_rows=300)
-    first = KernelRegressor(AutoMap(32, scales="columns", budget=0.1), random_state=0).fit(X, y)
+    first = KernelRegressor(AutoMap(32, scales="columns", effort=0.1), random_state=0).fit(X, y)
     kitchenette.save(first, tmp_path / "model")
     loaded = kitchenette.load(tmp_path / "model")
     first.predict(X[:3], return_std=True)  # what it caches is no difference of the maps

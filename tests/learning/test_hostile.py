@@ -55,6 +55,12 @@ def test_the_defaults_do_not_betray_on_other_draws_of(name, draw):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SETS)
+def test_little_effort_does_not_betray_on(name):
+    check(name, draw=0, effort="fast")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SETS)
 def test_learning_in_passes_does_not_betray_on(name):
     check(name, draw=0, solver="iterative")
 

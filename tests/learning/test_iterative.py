@@ -23,7 +23,13 @@ from benchmarks.repeated import grid
 from kitchenette import Fastfood, KernelClassifier, KernelRegressor, TensorSketch
 from kitchenette.data.source import RowsInMemory
 from kitchenette.kernels import Gaussian, Polynomial
-from kitchenette.learning import conjugate_gradients, iterative, passes, preconditioner
+from kitchenette.learning import (
+    conjugate_gradients,
+    iterative,
+    passes,
+    preconditioner,
+    quasi_newton,
+)
 from kitchenette.learning.losses import LOSSES
 from kitchenette.learning.passes import FeatureRows
 from kitchenette.learning.penalty import RidgeOfRows
@@ -609,8 +615,6 @@ def test_what_needs_statistics_is_refused_in_words(options):
         ({"tol": np.nan}, "tol must be"),
         ({"warm_start": "yes"}, "warm_start must be"),
         ({"loss": "logistic", "solver": "onepass"}, "needs many passes"),
-        ({"loss": "auto", "solver": "onepass"}, "needs many passes"),
-        ({"loss": "auto", "validation_rows": 0}, "decided on the validation rows"),
         ({"loss": "logistic", "alpha": "gcv"}, "alpha='gcv' needs"),
         ({"loss": "logistic", "alpha": "evidence"}, "alpha='evidence' needs"),
         ({"solver": "iterative", "alpha": "gcv"}, "alpha='gcv' needs"),
@@ -684,6 +688,79 @@ def test_the_automatic_loss_is_one_of_both():
     model = KernelClassifier(fixed_map(), loss="auto").fit(X, y)
     assert (model.loss_, model.solver_) in (("squared", "onepass"), ("logistic", "iterative"))
     assert KernelClassifier(fixed_map(), loss="auto").fit(X[:50], y[:50]).loss_ == "squared"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"validation_rows": 0},
+        {"solver": "onepass"},
+        {"code": "ecoc"},
+        {"alpha": "gcv"},
+        {"alpha": "evidence"},
+    ],
+)
+def test_the_automatic_loss_is_the_squared_one_where_nothing_decides(options, no_iterations):
+    X, y = classes(300)
+    model = KernelClassifier(fixed_map(), loss="auto", random_state=0, **options).fit(X, y)
+    squared = clone(model).set_params(loss="squared").fit(X, y)
+    assert (model.loss_, model.solver_) == ("squared", "onepass")
+    assert np.array_equal(model.feature_weights_, squared.feature_weights_)
+
+
+@pytest.fixture
+def no_iterations(monkeypatch):
+    """Fail a test that passes over the rows more than once."""
+
+    def learned(self):
+        raise AssertionError("An iterative solver was called.")
+
+    monkeypatch.setattr(quasi_newton.SmoothSolver, "learned", learned)
+    monkeypatch.setattr(conjugate_gradients.SquaredSolver, "learned", learned)
+
+
+def automatic_loss():
+    feature_map = TensorSketch(Polynomial(1), 16, random_state=0)
+    return KernelClassifier(feature_map, loss="auto", random_state=0)
+
+
+@pytest.mark.parametrize("class_weight", [None, "balanced"])
+def test_the_automatic_loss_keeps_statistics(class_weight, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 2))
+    X[:, 0] += 30.0 * (rng.random(2000) < 0.3)
+    y = (X[:, 0] + 0.3 * rng.normal(size=2000) > 0.5).astype(int)
+    model = automatic_loss().set_params(class_weight=class_weight).fit(X[:1500], y[:1500])
+    logistic, squared = (clone(model).set_params(loss=loss) for loss in ("logistic", "squared"))
+    logistic.fit(X[:1500], y[:1500])
+    squared.fit(X[:1500], y[:1500])
+    assert (model.loss_, model.solver_) == ("logistic", "iterative")
+    assert model.statistics_.n_rows == 1500
+    assert np.array_equal(model.statistics_.feature_mean, squared.statistics_.feature_mean)
+    assert np.mean(model.predict(X) != y) < np.mean(squared.predict(X) != y)
+    assert np.mean(model.predict(X) == logistic.predict(X)) > 0.98
+    kitchenette.save(model, tmp_path / "model")
+    for copy in (kitchenette.load(tmp_path / "model"), pickle.loads(pickle.dumps(model))):
+        assert copy.loss_ == "logistic"
+        assert np.array_equal(copy.predict_proba(X), model.predict_proba(X))
+    # More rows are learned from the statistics, and give the model of the squared loss.
+    more = automatic_loss().set_params(class_weight=class_weight).fit(X[1500:], y[1500:])
+    merged = kitchenette.load(tmp_path / "model").merge(more).solve()
+    model.partial_fit(X[1500:], y[1500:]).solve()
+    whole = squared.partial_fit(X[1500:], y[1500:])
+    for other in (merged, model):
+        assert (other.loss_, other.solver_) == ("squared", "onepass")
+        assert other.statistics_.n_rows == 2000
+        assert np.allclose(other.predict_proba(X), whole.predict_proba(X), atol=1e-6)
+
+
+def test_the_automatic_loss_of_noise_is_the_squared_one():
+    n_logistic = 0
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        X, y = rng.normal(size=(600, 3)), rng.integers(0, 3, 600)
+        n_logistic += KernelClassifier(fixed_map(64), loss="auto").fit(X, y).loss_ == "logistic"
+    assert n_logistic <= 3  # one standard error is exceeded by chance once in six times
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ from kitchenette.data.keys import row_keys
 from kitchenette.kernels import Gaussian
 from kitchenette.learning import leave_one_out
 from kitchenette.learning import penalty as penalty_module
-from kitchenette.learning.leave_one_out import LeaveOneOut, RowSample
+from kitchenette.learning.leave_one_out import LeaveOneOut, RowErrors, RowSample
 from kitchenette.learning.penalty import PenaltyPath
 from kitchenette.learning.target_coding import ClassCoding, CodeRule
 
@@ -58,6 +58,50 @@ def test_predictions_for_several_penalties_are_those_for_each(columns, monkeypat
     expected = [found.outputs(alpha) for alpha in alphas]  # by a Cholesky factor for each
     found.chosen()
     np.testing.assert_allclose(list(found._by_eigenvectors(alphas)), expected, rtol=1e-9)
+
+
+def test_a_factor_in_float32_compares_penalties_where_that_is_exact_enough(monkeypatch):
+    Z, Y, weights = problem(n_rows=500, n_features=100)
+    rotation = np.linalg.qr(np.random.default_rng(1).normal(size=(100, 100)))[0]
+    small = Z * np.geomspace(1, 1e-6, 100) @ rotation  # a condition number of 1e12
+    for rows, alpha, rough in ((Z, 1.0, True), (small, 10.0, True), (small, 1e-8, False)):
+        found = left_out(rows, Y, weights)
+        exact = found.outputs(alpha)
+        with monkeypatch.context() as patch:
+            patch.setattr(penalty_module, "EXACT_FEATURES", 10)
+            found = left_out(rows, Y, weights)
+            assert found.path.compared(alpha).inverse.is_rough == rough
+            error = np.abs(found.outputs(alpha) - exact).max() / np.abs(exact).max()
+            assert (1e-13 < error < 1e-4) if rough else (error < 1e-10)
+            # What is kept for the penalty that is chosen is not.
+            solution = found.path.solve(np.asarray(found.chosen()))
+            assert not solution.inverse.is_rough
+            assert solution.coef == pytest.approx(
+                left_out(rows, Y, weights).path.solution(solution.alpha).coef, rel=1e-9
+            )
+
+
+def test_rows_that_determine_their_own_predictions_need_a_factor_in_float64(monkeypatch):
+    Z, Y, weights = problem(n_rows=500, n_features=100)
+    Z[:2] *= 100  # two rows of leverage near one
+    exact = left_out(Z, Y, weights).outputs(1.0)
+    monkeypatch.setattr(penalty_module, "EXACT_FEATURES", 10)
+    found = left_out(Z, Y, weights)
+    assert found.path.compared(1.0).inverse.is_rough
+    np.testing.assert_allclose(found.outputs(1.0), exact, rtol=1e-6)
+
+
+def test_folds_without_rows_of_large_leverage_need_a_factor_in_float64(monkeypatch):
+    Z, Y, weights = problem(n_rows=200, n_features=100)
+    Z[:40], Y[:40] = 1e3 * Z[0], Y[0]
+    Z[:40] += np.random.default_rng(1).normal(size=Z[:40].shape)
+    plain = left_out(Z, Y, weights)
+    expected = plain.without_folds(plain.path.solution(1.0))
+    monkeypatch.setattr(penalty_module, "EXACT_FEATURES", 10)
+    found = left_out(Z, Y, weights)
+    found.outputs(1.0)  # by a rough factor, unless the rows alone show that it does not suffice
+    for mine, other in zip(found.without_folds(found.path.solution(1.0)), expected, strict=True):
+        np.testing.assert_allclose(mine, other, rtol=1e-3, atol=1e-3 * np.abs(other).max())
 
 
 def test_heavy_tails_do_not_hide_that_most_rows_are_predicted_better():
@@ -129,6 +173,30 @@ def test_the_penalty_of_classes_has_the_least_log_loss_of_calibrated_scores(exac
             assert mean <= max(2 * by_loss.measure.tie * errors.mean(), 2 * deviation)
     assert min(gains) > 1 - coding.measure("soft").tie
     assert max(gains) > 1.02
+
+
+def test_errors_of_rows_that_are_left_out_together_are_those_of_a_model_without_them():
+    Z, Y, weights = problem()
+    found = left_out(Z, Y, weights)
+    keys = row_keys(Z, Y)[:9]
+    errors = found.errors_without(found.path.solution(0.7), keys, weights[:9])
+    rest = Ridge(0.7).fit(Z[9:], Y[9:], weights[9:])
+    order = np.argsort(keys)
+    expected = found.measure(rest.predict(Z[:9]), Y[:9], weights[:9])[order]
+    assert np.array_equal(errors.keys, keys[order])
+    np.testing.assert_allclose(errors.errors, expected, rtol=1e-9)
+
+
+def test_errors_of_rows_are_compared_on_common_rows():
+    rng = np.random.default_rng(0)
+    keys, errors = np.arange(100, dtype=np.uint64), rng.uniform(0, 2, 100)
+    weights = rng.uniform(0.5, 2, 100)
+    mine = RowErrors(keys[:80], weights[:80], errors[:80] - 0.1 + 0.2 * rng.normal(size=80))
+    others = RowErrors(keys[::-1], weights, errors[::-1])
+    assert mine.clearly_less(others, 1.0)
+    assert not mine.clearly_less(others, 20.0)
+    assert not others.clearly_less(mine, 1.0)
+    assert not RowErrors(keys[:10], weights[:10], errors[:10] - 1).clearly_less(others, 1.0)
 
 
 @pytest.mark.parametrize("decoding", ["soft", "hamming"])
@@ -276,18 +344,18 @@ def test_intervals_cover_also_when_the_noise_is_not_the_assumed_one():
     assert 0.93 < np.mean(np.abs(y[3000:] - mean) < 1.96 * deviation) < 0.97
 
 
-@pytest.mark.parametrize("float64_below", [leave_one_out.SCREENING_PENALTY, np.inf])
-def test_a_few_rows_refuse_only_penalties_that_are_worse_for_all(monkeypatch, float64_below):
+@pytest.mark.parametrize("error", [penalty_module.ROUGH, 0.0])  # zero: always in float64
+def test_a_few_rows_refuse_only_penalties_that_are_worse_for_all(monkeypatch, error):
     monkeypatch.setattr(penalty_module, "EXACT_FEATURES", 10)
     monkeypatch.setattr(leave_one_out, "SCREENING_ROWS", 200)
-    monkeypatch.setattr(leave_one_out, "SCREENING_PENALTY", float64_below)
+    monkeypatch.setattr(penalty_module, "ROUGH", error)
     refused = 0
     for seed in range(5):
         Z, Y, weights = problem(n_rows=800, n_features=50, seed=seed)
         found = left_out(Z, Y, weights)
         for alpha in 10.0 ** np.arange(-2, 5):
             errors, larger = found.errors(alpha), found.errors(10 * alpha)
-            if found._surely_larger(10 * alpha, errors):
+            if found._errors_unless_larger(10 * alpha, errors) is None:
                 refused += 1
                 assert not found._clearly_less(larger, errors)
     assert refused > 5  # some are, so that the comparison is no empty one

@@ -22,9 +22,9 @@ def explained(predicted: np.ndarray, given: Data) -> float:
     return float((np.mean(predicted == given.y_fresh) - trivial) / (1 - trivial))
 
 
-def check(name: str, n_columns: int, classes: bool, draw: int = 0) -> None:
-    given = visible(name, n_columns, classes, draw)
-    ours = (KernelClassifier if classes else KernelRegressor)(random_state=draw)
+def check(name: str, n_columns: int, classes: bool, effort: str = "balanced") -> None:
+    given, draw = visible(name, n_columns, classes), 0
+    ours = (KernelClassifier if classes else KernelRegressor)(effort=effort, random_state=draw)
     trees = (HistGradientBoostingClassifier if classes else HistGradientBoostingRegressor)()
     mine, theirs = (
         explained(model.fit(given.X, given.y).predict(given.X_fresh), given)
@@ -51,6 +51,13 @@ CASES = [
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("effort", ["fast", "balanced"])
 @pytest.mark.parametrize(("name", "n_columns", "classes"), CASES)
-def test_what_trees_see_is_seen(name, n_columns, classes):
-    check(name, n_columns, classes)
+def test_what_trees_see_is_seen(name, n_columns, classes, effort):
+    check(name, n_columns, classes, effort)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "n_columns", "classes"), QUICK)
+def test_what_trees_see_is_seen_with_the_best_effort(name, n_columns, classes):
+    check(name, n_columns, classes, "best")

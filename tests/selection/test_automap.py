@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
 import kitchenette
-from kitchenette import AutoMap, KernelClassifier, KernelRegressor
+from kitchenette import AutoMap, Fastfood, KernelClassifier, KernelRegressor
 from kitchenette.kernels import Gaussian, Laplacian
 from kitchenette.maps.protocol import fit_map
 
@@ -389,11 +389,30 @@ def test_it_is_stored_pickled_and_merged(fitted, tmp_path):
 @pytest.mark.slow
 def test_the_size_is_chosen_by_a_learning_curve():
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(1500, 2))
-    easy = AutoMap("auto", random_state=0).fit(X, X[:, 0])
-    hard = AutoMap("auto", random_state=0).fit(X, np.sin(6 * X[:, 0]) * np.sin(6 * X[:, 1]))
-    assert easy.n_features_out_ <= hard.n_features_out_ <= 2048
-    assert easy.transform(X[:3]).shape == (3, easy.n_features_out_)
+    X = rng.normal(size=(4000, 3))
+    easy = AutoMap(random_state=0).fit(X, np.sin(X[:, 0]) + rng.normal(size=4000))
+    waves = np.sin(6 * X[:, 0]) * np.sin(6 * X[:, 1]) * np.sin(4 * X[:, 2])
+    hard = AutoMap(random_state=0).fit(X, waves)
+    assert easy.n_features_out_ == 1024 < hard.n_features_out_
+    assert hard.transform(X[:3]).shape == (3, hard.n_features_out_)
+
+
+def test_efforts_differ_in_features_and_candidates():
+    X, y = planted(700, 5, seed=8)
+    fast, balanced = (
+        AutoMap(effort=effort, random_state=0).fit(X, y) for effort in ("fast", "balanced")
+    )
+    assert fast.n_features_out_ < balanced.n_features_out_
+    assert len(fast.choice_.table) < len(balanced.choice_.table)
+
+
+def test_estimators_pass_their_effort_to_the_default_map():
+    X, y = planted(300, 5, seed=8)
+    model = KernelRegressor(effort="fast", random_state=0).fit(X, y)
+    expected = KernelRegressor(AutoMap(effort="fast"), random_state=0).fit(X, y)
+    np.testing.assert_array_equal(model.predict(X), expected.predict(X))
+    with pytest.raises(ValueError, match="effort='fast' is for the default map"):
+        KernelRegressor(Fastfood(), effort="fast").fit(X, y)
 
 
 def test_a_given_kernel_is_kept():
@@ -418,7 +437,8 @@ def test_given_scales_are_kept(scales):
         ({"kernel": "gauss"}, "kernel"),
         ({"scales": "big"}, "scales"),
         ({"task": "ranking"}, "task"),
-        ({"budget": -1}, "budget"),
+        ({"effort": -1}, "effort"),
+        ({"effort": "much"}, "effort"),
     ],
 )
 def test_bad_parameters_get_a_sentence(parameters, word):

@@ -220,7 +220,7 @@ def offset(seed):
 )
 def test_precision_and_sparsity_do_not_change_the_choice(make, seed):
     X, y = make(seed)
-    auto = AutoMap(64, budget=0.5, random_state=seed)
+    auto = AutoMap(64, effort=0.5, random_state=seed)
     expected = clone(auto).fit(X, y)
     rounded = X.astype(np.float32)
     for other in (rounded, sp.csr_matrix(X), sp.csr_matrix(rounded)):

@@ -19,7 +19,15 @@ from kitchenette.selection.columns import (
 )
 from kitchenette.selection.importance import gradient_outer_product, squared_derivatives
 from kitchenette.selection.search import learned_mixing
-from kitchenette.selection.settings import SEARCH, budget_of, pilot_sizes, trial_cost
+from kitchenette.selection.settings import (
+    EFFORTS,
+    SEARCH,
+    effort_of,
+    most_components,
+    operations_of,
+    pilot_sizes,
+    trial_cost,
+)
 
 
 @pytest.mark.parametrize("kind", [RandomKitchenSinks, Fastfood])
@@ -210,16 +218,31 @@ def test_transformed_columns_end_with_the_data_but_for_standard_deviations(name,
 
 @pytest.mark.parametrize("n_rows", [10, 100, 3000, 49_999, 50_000, 10**6, 10**8])
 @pytest.mark.parametrize("n_components", [1, 100, 1024, 8192])
-def test_pilots_keep_to_their_budget(n_rows, n_components):
-    rows, features, more = pilot_sizes(n_rows, 50, n_components)
+@pytest.mark.parametrize("effort", EFFORTS)
+def test_pilots_keep_to_their_budget(n_rows, n_components, effort):
+    chosen = effort_of(effort)
+    rows, features, more = pilot_sizes(n_rows, 50, n_components, chosen)
     assert 1 <= rows <= n_rows
     assert 1 <= features <= more <= n_components
     screening = SEARCH.n_screened * trial_cost(rows, features, 50)
     cost = screening + SEARCH.n_finalists * trial_cost(rows, more, 50)
-    assert cost <= budget_of(n_rows, n_components, None)
+    assert cost <= operations_of(n_rows, n_components, chosen)
     if n_rows >= 50_000 and n_components >= 1024:
         assert cost <= 0.5 * n_rows * n_components**2
-    assert pilot_sizes(n_rows, 50, n_components, seconds=0.01)[1] <= features
+    assert pilot_sizes(n_rows, 50, n_components, effort_of(0.01))[1] <= features
+
+
+@pytest.mark.parametrize("effort", EFFORTS)
+def test_more_rows_may_have_more_features_in_proportional_time(effort):
+    chosen = effort_of(effort)
+    n_rows = [10, 100, 1000, 5000, 20_000, 50_000, 10**6, 10**9]
+    sizes = [most_components(n, chosen) for n in n_rows]
+    assert all(chosen.fewest <= size <= chosen.most for size in sizes)
+    assert sizes[4:] == [sizes[4]] * 4 or sizes[4:] == sorted(sizes[4:])
+    for n, size in zip(n_rows, sizes, strict=True):
+        if size > chosen.fewest:
+            seconds = chosen.fit_seconds * max(1, n / SEARCH.planned_rows)
+            assert n * size**2 <= seconds * SEARCH.operations_per_second
 
 
 def test_choose_reports_and_gives_a_map():

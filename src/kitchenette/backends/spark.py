@@ -239,7 +239,7 @@ class _KernelEstimator(_Columns, Estimator, _Stored):
 
     def _fit(self, dataset: DataFrame) -> Any:
         plain = self.local()
-        if plain.loss != "squared" or plain.solver == "iterative":
+        if plain.loss not in ("squared", "auto") or plain.solver == "iterative":
             raise ValueError(
                 "On Spark, rows are learned in one pass: loss='squared' and solver='onepass' or "
                 f"'auto'; got loss={plain.loss!r} and solver={plain.solver!r}."

@@ -12,12 +12,14 @@ from threadpoolctl import threadpool_limits
 from kitchenette.cli.options import (
     ClusterOptions,
     Data,
+    Effort,
     RowOptions,
     Seed,
     Target,
     Task,
     Threads,
     Time,
+    effort_named,
     number_of_bytes,
     number_of_seconds,
 )
@@ -88,9 +90,10 @@ def fit(
         typer.Option(
             min=1,
             metavar="N",
-            help="Number of features; by default 1024, or what --time and --memory allow.",
+            help="Number of features; by default chosen, or what --time and --memory allow.",
         ),
     ] = None,
+    effort: Effort = "balanced",
     alpha: Annotated[
         str, typer.Option(metavar="NUMBER|NAME", help="Penalty: auto, gcv, evidence or a number.")
     ] = "auto",
@@ -151,6 +154,7 @@ def fit(
             map=_spelled(feature_map, MAPS),
             kernel=kernel.lower(),
             components=components,
+            effort=effort_named(effort),
             alpha=alpha if _number(alpha) is None else float(alpha),
             loss=loss,
             solver=solver,

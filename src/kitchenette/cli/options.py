@@ -18,6 +18,7 @@ from kitchenette.data import ColumnRules, DataError, Source, source
 from kitchenette.data.formats import FORMATS, ReadOptions
 from kitchenette.data.schema import checked_kinds
 from kitchenette.parameters import check_choice
+from kitchenette.selection.settings import EFFORTS
 
 MODEL_BEGINS = b'{"__metadata__"'
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file.")]
@@ -40,6 +41,14 @@ Task = Annotated[
     str | None,
     typer.Option(
         metavar="NAME", help="classification or regression; by default inferred from the target."
+    ),
+]
+Effort = Annotated[
+    str,
+    typer.Option(
+        "--effort",
+        metavar="NAME|TIME",
+        help="How long the choice may take: fast, balanced, best, or a time such as 10s.",
     ),
 ]
 Time = Annotated[str | None, typer.Option("--time", metavar="10m", help="Approximate time limit.")]
@@ -275,6 +284,11 @@ def number_of_bytes(text: str) -> float:
     (4000000000.0, 536870912.0)
     """
     return _quantity(text, BYTES, "a size such as 4GB or 512MB")
+
+
+def effort_named(text: str) -> str | float:
+    """A name of `EFFORTS`, or a time in seconds."""
+    return text if text in EFFORTS else _quantity(text, SECONDS, f"{', '.join(EFFORTS)} or 10s")
 
 
 def number_of_seconds(text: str) -> float:

@@ -13,6 +13,7 @@ from threadpoolctl import threadpool_limits
 
 from kitchenette.cli.options import (
     Data,
+    Effort,
     FileOptions,
     ModelFile,
     RowOptions,
@@ -20,8 +21,7 @@ from kitchenette.cli.options import (
     Target,
     Task,
     Threads,
-    Time,
-    number_of_seconds,
+    effort_named,
 )
 from kitchenette.cli.outcome import CommandError, ExitCode, as_usage, predicting
 from kitchenette.cli.terminal import Terminal, Throughput
@@ -119,7 +119,7 @@ def choose(
     components: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Number of features; by default chosen.")
     ] = None,
-    time: Time = None,
+    effort: Effort = "balanced",
     options: RowOptions,
     seed: Seed = 0,
     terminal: Terminal,
@@ -130,7 +130,7 @@ def choose(
         options.opened(data, target),
         task=task,
         components="auto" if components is None else components,
-        budget=None if time is None else number_of_seconds(time),
+        effort=effort_named(effort),
         seed=seed,
     )
     terminal.document(

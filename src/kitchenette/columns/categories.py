@@ -114,7 +114,17 @@ class OneHot(Preparation):
     def owners(self) -> Indices:
         return np.repeat(np.arange(self.n_columns, dtype=np.int64), self.widths)
 
-    def indicators(self) -> NDArray[np.bool_]:
+    def examples(self, column: int) -> Numbers:
+        """A number for each output column of a column, where that is one."""
+        own = slice(self.starts[column], self.starts[column + 1])
+        keys, targets = self.keys[own], self.targets[own]
+        examples = np.full(self.widths[column], keys.max(initial=0.0) + 1)  # unknown
+        examples[targets[targets >= 0]] = keys[targets >= 0]
+        if self.missing[column] >= 0:
+            examples[self.missing[column]] = nan
+        return examples
+
+    def indicators_after(self, given: NDArray[np.bool_]) -> NDArray[np.bool_]:
         return np.ones(self.n_outputs, dtype=bool)
 
     def check(self) -> None:

@@ -80,7 +80,11 @@ class Preparation(FrozenValue):
 
     def indicators(self) -> NDArray[np.bool_]:
         """Whether each prepared column is one for a category of its column, and else zero."""
-        return np.zeros(self.n_outputs, dtype=bool)
+        return self.indicators_after(np.zeros(self.n_columns, dtype=bool))
+
+    def indicators_after(self, given: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """The `indicators`, where some columns are indicators already."""
+        return given[self.owners()]
 
     def __hash__(self) -> int:
         return hash((type(self).__name__, self.n_columns, self.n_outputs))
@@ -259,6 +263,13 @@ class LinearColumns(Preparation):
     def n_outputs(self) -> int:
         return int(self.matrix.shape[1])
 
+    def owners(self) -> Indices:
+        """The column with the largest factor, among those that a prepared column is made from."""
+        return np.abs(self.matrix).argmax(axis=0)
+
+    def indicators_after(self, given: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        return np.zeros(self.n_outputs, dtype=bool)
+
     def draw(self, dtype: np.dtype[Any]) -> Operator:
         return matrix_product(self.matrix, dtype)
 
@@ -305,8 +316,9 @@ class Columns(Preparation):
         parts = zip(self.parts, self.selections(), strict=True)
         return np.concatenate([columns[part.owners()] for part, columns in parts])
 
-    def indicators(self) -> NDArray[np.bool_]:
-        return np.concatenate([part.indicators() for part in self.parts])
+    def indicators_after(self, given: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        parts = zip(self.parts, self.selections(), strict=True)
+        return np.concatenate([part.indicators_after(given[columns]) for part, columns in parts])
 
     def check(self) -> None:
         super().check()
@@ -356,11 +368,8 @@ class Sequence(Preparation):
     def owners(self) -> Indices:
         return reduce(lambda made, step: made[step.owners()], self.steps, super().owners())
 
-    def indicators(self) -> NDArray[np.bool_]:
-        flags = np.zeros(self.n_columns, dtype=bool)
-        for step in self.steps:
-            flags = flags[step.owners()] | step.indicators()
-        return flags
+    def indicators_after(self, given: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        return reduce(lambda made, step: step.indicators_after(made), self.steps, given)
 
     def check(self) -> None:
         super().check()

@@ -17,7 +17,8 @@ from kitchenette.columns.codings import (
     Texts,
     Vocabulary,
 )
-from kitchenette.columns.preparation import Columns, Preparation, Sequence
+from kitchenette.columns.ordering import in_order
+from kitchenette.columns.preparation import Columns, LinearColumns, Preparation, Sequence
 from kitchenette.data.csv_errors import NULLS
 from kitchenette.data.profile import ColumnProfile, ProfileOf
 from kitchenette.data.reduction import Reducible
@@ -116,9 +117,15 @@ def known_columns(
 
 
 def column_summary(
-    names: Several[str], preparation: Preparation, codings: Several[Coding]
+    names: Several[str],
+    preparation: Preparation,
+    codings: Several[Coding],
+    encoding: Preparation | None = None,
 ) -> dict[str, str]:
-    """What became of each column of a table: {"age": "a number", "city": "3 categories"}."""
+    """What became of each column of a table: {"age": "a number", "city": "3 categories"}.
+
+    ``encoding`` is what the map does to the prepared columns first.
+    """
     read, by_place = preparation.reads(), {one.column: one for one in codings}
     widths = np.bincount(preparation.owners(), minlength=len(names))
     filled = _medians(preparation)
@@ -141,7 +148,27 @@ def column_summary(
         if isinstance(coding, Texts) and coding.values != "string":
             text += f" ({coding.values}s)"
         summary[str(name)] = text
+    for j, text in _encoded(preparation, encoding).items():
+        summary[str(names[j])] += text
     return summary
+
+
+def _encoded(preparation: Preparation, encoding: Preparation | None) -> dict[int, str]:
+    """What the map does to the columns of a table, where it encodes their prepared columns."""
+    if not isinstance(encoding, Columns):
+        return {}
+    owners = preparation.owners()
+    kept: set[int] = set()
+    texts: dict[int, str] = {}
+    for part, columns in zip(encoding.parts, encoding.selections(), strict=True):
+        of_table = {*owners[columns].tolist()}
+        if isinstance(part, OneHot):
+            texts |= dict.fromkeys(of_table, ", also as categories")
+        elif isinstance(part, LinearColumns):
+            texts |= {j: f", {'also ' * (j in kept)}as a number by their order" for j in of_table}
+        else:
+            kept = of_table
+    return texts
 
 
 def _medians(preparation: Preparation) -> dict[int, float]:
@@ -197,7 +224,7 @@ class _CategoryEncoder:
                 frequent = [category for category, _ in categories]
             if len(frequent) > most:
                 frequent = frequent[: most - 1]
-            places = {category: place for place, category in enumerate(sorted(frequent))}
+            places = {category: place for place, category in enumerate(in_order(frequent))}
             self.categories = sorted(category for category, _ in categories)
             rare = len(places)
             self.targets = [places.get(category, rare) for category in self.categories]

@@ -94,6 +94,7 @@ class KernelEstimator(BaseEstimator, ABC):
     """
 
     feature_map: Any
+    effort: str | float = "balanced"
     random_state: Any
     model_: Model
     task: ClassVar[str | None] = None  # what is predicted
@@ -199,7 +200,7 @@ class KernelEstimator(BaseEstimator, ABC):
     def _unfitted_map(self) -> Any:
         """The map as given, or the default map."""
         if self.feature_map is None or is_text(self.feature_map, "auto"):
-            return AutoMap(task=self.task)
+            return AutoMap(effort=self.effort, task=self.task)
         return self.feature_map
 
     def problem(self) -> Any:
@@ -229,6 +230,11 @@ class KernelEstimator(BaseEstimator, ABC):
     def _check_feature_map(self) -> None:
         """Refuse a parameter that is not a map."""
         feature_map = self._unfitted_map()
+        if self.feature_map is feature_map and self.effort != "balanced":
+            raise ValueError(
+                f"effort={self.effort!r} is for the default map: leave feature_map out, or write "
+                f"AutoMap(effort={self.effort!r})."
+            )
         if isinstance(feature_map, Kernel):
             raise ValueError(
                 f"feature_map must be a feature map, not a kernel: write {type(self).__name__}("

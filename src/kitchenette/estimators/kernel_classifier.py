@@ -49,8 +49,11 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
     feature_map : transformer, "auto" or None, default=None
         A map of this package, any scikit-learn transformer that treats rows one by one, a
         pipeline, or a fitted map in a `sklearn.frozen.FrozenEstimator`. None and "auto" are
-        `AutoMap`: 1024 features whose kernel, scales of the columns and width are chosen on a
+        `AutoMap`, whose kernel, scales of the columns, width and number of features are chosen on a
         sample of the rows.
+    effort : {"fast", "balanced", "best"} or float, default="balanced"
+        How long the choice of the default map and the fit may take, see `AutoMap`: "fast" about a
+        second for some thousand rows, "balanced" up to eight for 20,000, "best" a minute.
     alpha : float, {"auto", "gcv", "evidence"} or array-like, default="auto"
         The penalty of the weights; or the criterion that chooses it; or several penalties, of
         which "gcv" chooses one. "auto": the penalty of the largest marginal likelihood, unless
@@ -86,8 +89,10 @@ default="onehot"
         What is minimized, plus the penalty. Only the squared loss learns in one pass.
         "logistic": multinomial logistic regression, whose probabilities need no calibration.
         "squared_hinge": a support vector machine, each class against all others. "auto": the
-        squared or the logistic loss, whichever predicts the validation rows better; the squared
-        loss if there are too few rows to hold some out.
+        squared loss, or the logistic one if that has clearly less log loss on validation rows;
+        the squared loss where nothing can decide: with output codes, criteria of the statistics,
+        ``solver="onepass"``, or too few rows. Statistics are kept with either loss: after
+        `partial_fit`, `merge` or `downdate` the model is that of the squared loss.
     solver : {"auto", "onepass", "iterative"}, default="auto"
         "onepass": from statistics, with all that they allow. "iterative": in many passes, in which
         the features are computed again; it needs no memory for pairs of features, and chooses
@@ -220,6 +225,7 @@ default="onehot"
         self,
         feature_map: Any = None,
         *,
+        effort: str | float = "balanced",
         alpha: Any = "auto",
         code: Any = "onehot",
         code_length: int | None = None,
@@ -236,6 +242,7 @@ default="onehot"
         verbose: bool = False,
     ):
         self.feature_map = feature_map
+        self.effort = effort
         self.alpha = alpha
         self.code = code
         self.code_length = code_length

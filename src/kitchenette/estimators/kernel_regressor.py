@@ -32,8 +32,11 @@ class KernelRegressor(RegressorMixin, KernelEstimator):
     feature_map : transformer, "auto" or None, default=None
         A map of this package, any scikit-learn transformer that treats rows one by one, a
         pipeline, or a fitted map in a `sklearn.frozen.FrozenEstimator`. None and "auto" are
-        `AutoMap`: 1024 features whose kernel, scales of the columns and width are chosen on a
+        `AutoMap`, whose kernel, scales of the columns, width and number of features are chosen on a
         sample of the rows.
+    effort : {"fast", "balanced", "best"} or float, default="balanced"
+        How long the choice of the default map and the fit may take, see `AutoMap`: "fast" about a
+        second for some thousand rows, "balanced" up to eight for 20,000, "best" a minute.
     alpha : float, {"auto", "gcv", "evidence"} or array-like, default="auto"
         The penalty of the weights; or the criterion that chooses it; or several penalties, of
         which "gcv" chooses one. "auto": the penalty of the largest marginal likelihood, unless
@@ -177,6 +180,7 @@ class KernelRegressor(RegressorMixin, KernelEstimator):
         self,
         feature_map: Any = None,
         *,
+        effort: str | float = "balanced",
         alpha: Any = "auto",
         fit_intercept: bool = True,
         validation_rows: int = 2000,
@@ -190,6 +194,7 @@ class KernelRegressor(RegressorMixin, KernelEstimator):
         verbose: bool = False,
     ):
         self.feature_map = feature_map
+        self.effort = effort
         self.alpha = alpha
         self.fit_intercept = fit_intercept
         self.validation_rows = validation_rows

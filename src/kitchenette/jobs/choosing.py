@@ -76,7 +76,7 @@ def choose_rows(
     *,
     task: str | None = None,
     components: int | str = "auto",
-    budget: float | None = None,
+    effort: str | float = "balanced",
     seed: int = 0,
 ) -> Choice:
     """Choose a kernel, scales, a width and a number of features for a source.
@@ -89,8 +89,8 @@ def choose_rows(
         None decides by the targets.
     components : int or "auto", default="auto"
         The number of features.
-    budget : float, optional
-        The approximate time limit in seconds.
+    effort : {"fast", "balanced", "best"} or float, default="balanced"
+        As in `AutoMap`.
     seed : int, default=0
         The seed of the sample and of the map.
 
@@ -112,7 +112,7 @@ def choose_rows(
     automap = AutoMap(
         components,
         task=likely_task(sample.y) if task is None else task,
-        budget=budget,
+        effort=effort,
         random_state=seed,
     )
     automap.fit_supervised(sample.X, sample.y, sample.weight)

@@ -31,6 +31,7 @@ from kitchenette.jobs.settings import FitSettings, limits_of_map, refuse_too_muc
 from kitchenette.maps.protocol import thawed
 from kitchenette.maps.table_map import TableMap
 from kitchenette.resources import resident
+from kitchenette.selection.settings import effort_of
 from kitchenette.selection.targets import likely_task
 from kitchenette.training import Hooks, Model, Partial, train
 from kitchenette.training.train import prepare_rows
@@ -338,8 +339,9 @@ def begun(
     _check_targets(y, task)
     settings.check_task(task)
     if like is None:
-        n_components = settings.n_components(n_rows)
-        feature_map = settings.feature_map(task, n_components)
+        size = settings.n_components(n_rows)
+        feature_map = settings.feature_map(task, size)
+        n_components = effort_of(settings.effort).most if size == "auto" else int(size)
     else:
         feature_map = FrozenEstimator(thawed(like.feature_map_))
         n_components = int(thawed(feature_map).n_features_out_)

@@ -126,7 +126,7 @@ def errors_on_validation_rows(model: Any, sample: Block) -> Errors:
     # By these keys the estimator chooses its validation rows.
     keys = FeatureRows(prepared.fitted, X, targets, rows.coding, np.ones(len(y))).keys()
     others = _predicted_by_simple_models(task, _columns(prepared, X), y, weights, keys)
-    if model.model_.partial is None:
+    if model.model_.partial is None or model.loss_ != "squared":
         return _compared_by_score(model, others, y, weights)
     copies = sample.copies
     if copies is None or copies.size != keys.size:

@@ -22,7 +22,7 @@ from kitchenette.selection import AutoMap
 from kitchenette.selection.settings import SEARCH
 from kitchenette.selection.targets import TASKS
 
-COMPONENTS = 1024  # the default of AutoMap
+COMPONENTS = 1024  # the default of maps that are not chosen
 LEAST_COMPONENTS, MOST_COMPONENTS = 64, 8192  # chosen by a limit of time or memory
 EFFICIENCY = 0.3  # of a fit from files, relative to products of matrices in memory
 SOLUTION = 10  # operations for the solution, in cubes of the number of features
@@ -54,7 +54,10 @@ class FitSettings:
         "auto", or the name of a kernel: "gaussian", "laplacian", "cauchy", "matern",
         "rationalquadratic" or "polynomial".
     components : int or None
-        The number of features; None is 1024, or what the limits of time and memory allow.
+        The number of features; None is what the limits of time and memory allow if there are any,
+        "auto" for `AutoMap`, and 1024 for other maps.
+    effort : str or float
+        As in `AutoMap`.
     alpha : float or str
         The penalty, or how it is chosen.
     loss, solver : str
@@ -83,6 +86,7 @@ class FitSettings:
     map: str = "auto"
     kernel: str = "auto"
     components: int | None = None
+    effort: str | float = "balanced"
     alpha: float | str = "auto"
     loss: str = "squared"
     solver: str = "auto"
@@ -100,6 +104,13 @@ class FitSettings:
         if self.map != "auto" and self.kernel != "auto":
             check_supported(self.map, KERNELS[self.kernel]())
         self._check_estimators()
+        if self._is_automatic():
+            AutoMap(effort=self.effort).check_parameters()
+        elif self.effort != "balanced":
+            raise ValueError(
+                f"effort={self.effort!r} is for the map auto, whose kernel is a function of "
+                "distances."
+            )
         if self.components is not None:
             check_count("components", self.components)
         if not 0 <= self.test < 1:
@@ -131,8 +142,8 @@ class FitSettings:
         """The same as a dictionary."""
         return asdict(self)
 
-    def n_components(self, n_rows: int) -> int:
-        """The number of features for this many rows; an error if components exceed the limits."""
+    def n_components(self, n_rows: int) -> int | str:
+        """The number of features for this many rows, or "auto"; an error beyond the limits."""
         if self.components is not None:
             if self.memory is not None and memory_of(self.components) > self.memory:
                 raise MemoryError(
@@ -141,7 +152,7 @@ class FitSettings:
                 )
             return self.components
         if self.memory is None and self.seconds is None:
-            return COMPONENTS
+            return "auto" if self._is_automatic() else COMPONENTS
         size = MOST_COMPONENTS if self.seconds is not None else COMPONENTS
         while size > COMPONENTS and size >= 2 * n_rows:
             size //= 2  # more features than rows fit no better
@@ -161,18 +172,26 @@ class FitSettings:
         enough_time = self.seconds is None or operations <= self.seconds * rate
         return enough_memory and enough_time
 
-    def feature_map(self, task: str, n_components: int) -> Any:
+    def _is_automatic(self) -> bool:
+        """Whether the map is an `AutoMap`."""
+        of_distances = self.kernel == "auto" or issubclass(
+            KERNELS[self.kernel], kernels.ShiftInvariantKernel
+        )
+        return self.map == "auto" and of_distances
+
+    def feature_map(self, task: str, n_components: Any) -> Any:
         """The map, not fitted."""
         kernel = None if self.kernel == "auto" else KERNELS[self.kernel]()
-        if self.map == "auto":
-            if kernel is not None and not isinstance(kernel, kernels.ShiftInvariantKernel):
-                return default_map(kernel, n_components, self.seed)
+        if self._is_automatic():
             return AutoMap(
                 n_components,
                 kernel="auto" if kernel is None else kernel,
                 task=task,
+                effort=self.effort,
                 random_state=self.seed,
             )
+        if self.map == "auto" and kernel is not None:
+            return default_map(kernel, n_components, self.seed)
         return make_map(self.map, kernel or _usual_kernel(self.map), n_components, self.seed)
 
     def limits(self, n_columns: int) -> dict[str, float]:

@@ -131,11 +131,13 @@ class PackedSymmetric:
             rows = slice(start, min(start + size, self.order))
             yield rows, self.rows(rows.start, rows.stop)
 
-    def shifted_factor(self, shift: float, dtype: DTypeLike) -> CholeskyFactor:
+    def shifted_factor(
+        self, shift: float, dtype: DTypeLike, tolerance: float = 0.0
+    ) -> CholeskyFactor:
         """The Cholesky factor of the matrix plus a multiple of the identity, in some precision."""
         shifted = type(self)(self.order, self.values.astype(dtype))
         shifted.add_to_diagonal(shift)
-        return CholeskyFactor(shifted, 0.0)
+        return CholeskyFactor(shifted, tolerance)
 
     def product(self, B: Array) -> Array:
         """The product with a matrix, in float64."""
@@ -237,9 +239,9 @@ class CholeskyFactor:
         """A^-1 B."""
         return np.ascontiguousarray(self._substituted(B, False, True), dtype=np.float64)
 
-    def forward(self, B: Array) -> Array:
-        """L^-1 B, by forward substitution."""
-        return self._substituted(B, False).astype(np.float64, copy=False)
+    def forward(self, B: Array) -> NDArray[Any]:
+        """L^-1 B, by forward substitution, in the precision of L."""
+        return self._substituted(B, False)
 
     def backward(self, B: Array) -> Array:
         """L'^-1 B, by back substitution."""

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 from sklearn.exceptions import ConvergenceWarning
 
+from kitchenette.data.keys import Keys
 from kitchenette.data.observations import RULES, divided, observation_counts
 from kitchenette.learning.least_squares import LeastSquares
 from kitchenette.learning.leave_one_out import LeaveOneOut, Measure, RowSample
@@ -119,6 +120,8 @@ class Settings:
     report: Callable[[str], None] = silent  # called with a line of text after each step
     # by what the squared loss chooses its penalty and stops; None for squared errors
     measure: Measure | None = None
+    # the penalty of another loss, near which the first one is tried; by default that of some rows
+    guess: float | None = None
 
 
 @dataclass
@@ -135,7 +138,9 @@ class SolverResult:
     interrupted: bool = False  # whether the solver was interrupted
     # the validation rows
     validation_index: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, np.intp))
-    # the number of observations of each of these validation rows
+    # the keys of these validation rows
+    validation_keys: Keys = field(default_factory=lambda: np.empty(0, np.uint64))
+    # the number of observations of each of them
     validation_counts: Array = field(default_factory=lambda: np.empty(0))
     # the weights of these observations
     validation_weights: Array = field(default_factory=lambda: np.empty(0))
@@ -156,6 +161,8 @@ class IterativeSolver(ABC):
         rows = rows.weighted(rows.weights / self.weight_unit)
         if settings.alpha is not None and not isinstance(settings.alpha, str):
             settings = replace(settings, alpha=settings.alpha / self.weight_unit)
+        if settings.guess is not None:
+            settings = replace(settings, guess=settings.guess / self.weight_unit)
         self.rows, self.loss, self.settings, self.start = rows, loss, settings, start
         self.n_steps = 0
         self._split()
@@ -192,7 +199,7 @@ class IterativeSolver(ABC):
         held = np.flatnonzero(left_out > 0)
         held = held[np.argsort(first[held])]
         self.validation_index = positive[first[held]]
-        self.validation_counts = left_out[held]
+        self.validation_keys, self.validation_counts = keys[held], left_out[held]
         self.validation_weights = (weights * (1 - kept))[held]
         learned = np.flatnonzero(left_out < counts)
         self.distinct = positive[first[learned]]
@@ -217,7 +224,10 @@ class IterativeSolver(ABC):
         if result.validation_index.size:
             weights = self.validation_weights * self.weight_unit
             result = replace(
-                result, validation_counts=self.validation_counts, validation_weights=weights
+                result,
+                validation_keys=self.validation_keys,
+                validation_counts=self.validation_counts,
+                validation_weights=weights,
             )
         return replace(result, alpha=result.alpha * self.weight_unit)
 

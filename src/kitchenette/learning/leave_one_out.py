@@ -28,8 +28,10 @@ outlying or repeated rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
@@ -42,7 +44,7 @@ from kitchenette.data.observations import folds, observation_rule
 from kitchenette.data.rows import slices
 from kitchenette.files.fields import Shape
 from kitchenette.files.registry import storable
-from kitchenette.learning.gram import LARGEST_FLOAT32, Array
+from kitchenette.learning.gram import Array
 from kitchenette.learning.least_squares import WEIGHT_TOLERANCE
 from kitchenette.learning.penalty import (
     DECADE,
@@ -63,10 +65,11 @@ MOST = 3.0  # standard errors by which the share of rows that are predicted bett
 CONTRADICTED = 2.0, 0.05  # standard errors, and part of the error, that are worth a warning
 FURTHEST = 8  # decades from the penalty of the largest evidence, as many as float32 has digits
 MANY_FEATURES, SOME_ROWS = 16_384, 128  # above which rows come in blocks of this size, 16 MB
+UNSURE = 0.01  # a smaller 1 - leverage needs a factor in float64
 SCREENING_ROWS = 500  # a quarter of the default sample: standard errors are twice as large
-SCREENING_PENALTY = 5e-7  # of the trace; a factor in float32 has leverages of two digits there
 ALL = slice(None)
 N_FOLDS, LARGEST_FOLD = 3, 1000  # parts of the sample, and the most rows of one
+MOST_LEFT_OUT = 2 * LARGEST_FOLD  # rows that are left out together, by an equation of this order
 SMALL_FOLD = 0.02  # leaving out a smaller part of all observations is like leaving out one
 
 
@@ -94,6 +97,27 @@ class SquaredErrors(Measure):
     def __call__(self, outputs: Array, targets: Array, weights: Array) -> Array:
         errors: Array = np.square(targets - outputs) @ (1 / self.variances)
         return errors
+
+
+@dataclass(frozen=True, eq=False)
+class RowErrors:
+    """Errors of rows in a model without them, with the keys of the rows and their weights."""
+
+    keys: Keys
+    weights: Array
+    errors: Array
+
+    def clearly_less(self, others: RowErrors, convincing: float) -> bool:
+        """Whether they are less than others by so many standard errors, on rows of both."""
+        _, mine, theirs = np.intersect1d(self.keys, others.keys, return_indices=True)
+        weights = self.weights[mine]
+        if mine.size < LEAST_ROWS or not weights.any():
+            return False
+        shares = weights / weights.sum()
+        differences = others.errors[theirs] - self.errors[mine]
+        mean = float(shares @ differences)
+        squares = float(np.square(shares) @ np.square(differences - mean))
+        return mean > convincing * np.sqrt(squares)
 
 
 @storable
@@ -219,6 +243,7 @@ class LeaveOneOut:
         self.measure = self._squared if measure is None else measure
         self._rotated: RotatedRows | None = None  # once penalties were compared by eigenvectors
         self._known: dict[float, Array] = {}  # the predictions for each penalty
+        self._kept: dict[tuple[float, int], Array] = {}  # whitened blocks of rows for some of them
 
     def _centered(self, rows: Any = ALL) -> Array:
         centered = self.rows.features[rows].astype(np.float64)
@@ -235,7 +260,9 @@ class LeaveOneOut:
         with one_blas_thread(self._equations.gram.order):
             if self._rotated is not None:
                 return next(self._by_eigenvectors([alpha]))
-            return self._by_factor(self.path.solution(alpha))
+            if alpha not in self._known:
+                self._known[alpha] = self._by_factor(self.path.compared(alpha))
+            return self._known[alpha]
 
     def _by_eigenvectors(self, alphas: Sequence[float]) -> Iterator[Array]:
         """The predictions for several penalties."""
@@ -245,28 +272,52 @@ class LeaveOneOut:
         for fitted, lengths in self._rotated.fitted(self.path.diagonals(alphas)):
             yield self._left_out(fitted, lengths)
 
-    def _by_factor(self, solution: Solution) -> Array:
-        """The predictions for the penalty of a solution, whose factor is not kept."""
-        alpha, order = solution.alpha, self._equations.gram.order
-        if alpha not in self._known:
-            fitted, lengths = np.empty(self.rows.targets.shape), np.empty(self.rows.n_sampled)
-            size = SOME_ROWS if order > MANY_FEATURES else self.rows.n_sampled
-            for some in slices(self.rows.n_sampled, size):
-                centered = self._centered(some)
-                fitted[some] = centered @ solution.coef
-                lengths[some] = solution.inverse.squared_lengths(centered)
-            if isinstance(solution.inverse, ShiftedCholesky):
-                solution.inverse.drop_factor(self._equations)
-            self._known[alpha] = self._left_out(fitted, lengths)
-        return self._known[alpha]
+    def _by_factor(self, solution: Solution, rows: slice = ALL) -> Array:
+        """The predictions of some rows for the penalty of a solution."""
+        solution = self.path.most_exact(solution)
+        lengths = self.squared_lengths(solution, rows)
+        if _is_rough(solution) and self._leverages(lengths, rows).max() > 1 - UNSURE:
+            self._keep_only({alpha for alpha, _ in self._kept} - {solution.alpha})
+            return self._by_factor(self.path.solution(solution.alpha), rows)
+        return self._left_out(self._centered(rows) @ solution.coef, lengths, rows)
+
+    def squared_lengths(self, solution: Solution, rows: slice = ALL) -> Array:
+        """The squared lengths c' (G + alpha I)^-1 c of some centered rows c."""
+        blocks = [self._whitened(solution, some) for some in self._blocks(rows)]
+        return np.concatenate([np.einsum("ij,ij->j", V, V, dtype=np.float64) for V in blocks])
+
+    def _blocks(self, rows: slice = ALL) -> list[slice]:
+        n_rows = len(range(self.rows.n_sampled)[rows])
+        if self._equations.gram.order > MANY_FEATURES:
+            return list(slices(n_rows, SOME_ROWS))
+        ends = sorted({0, min(SCREENING_ROWS, n_rows), n_rows})
+        return [slice(start, end) for start, end in pairwise(ends)]
+
+    def _whitened(self, solution: Solution, rows: slice) -> Array:
+        """Rows of which the leverages are inner products, as columns; kept if they are few."""
+        key = solution.alpha, rows.start
+        found = self._kept.get(key)
+        if found is None:
+            found = solution.inverse.whitened(self._centered(rows))
+            if self._equations.gram.order <= MANY_FEATURES:
+                self._kept[key] = found
+        return found
+
+    def _keep_only(self, alphas: Collection[float]) -> None:
+        """Free the whitened rows for all other penalties."""
+        self._kept = {key: rows for key, rows in self._kept.items() if key[0] in alphas}
 
     def _left_out(self, fitted: Array, lengths: Array, rows: slice = ALL) -> Array:
         """Predictions by models without the row, from fitted values and squared lengths."""
         equations, targets = self._equations, self.rows.targets[rows]
         residuals = targets - equations.target_mean - fitted
-        of_intercept = equations.fit_intercept / equations.count
+        return targets - left_out_residuals(residuals, self._leverages(lengths, rows))
+
+    def _leverages(self, lengths: Array, rows: slice = ALL) -> Array:
+        """The leverages of one observation of each row."""
+        equations = self._equations
         units = (self.rows.weights / self.counts)[rows]
-        return targets - left_out_residuals(residuals, lengths, units, of_intercept)
+        return units * (lengths + equations.fit_intercept / equations.count)
 
     def without_folds(self, solution: Solution) -> tuple[NDArray[np.intp], Array, Array]:
         """Predictions by models without a fold of the sample.
@@ -289,16 +340,39 @@ class LeaveOneOut:
         rows, weights, outputs = (np.concatenate(parts) for parts in zip(*pieces, strict=True))
         return rows, weights, outputs
 
+    def errors_without(self, solution: Solution, keys: Keys, weights: Array) -> RowErrors:
+        """Errors of the rows with these keys in the model without all of them.
+
+        The weights are those of the observations that are left out. Only some rows are if many
+        are given.
+        """
+        _, rows, given = np.intersect1d(self.rows.keys, keys, return_indices=True)
+        rows, given = rows[:MOST_LEFT_OUT], given[:MOST_LEFT_OUT]
+        weights = weights[given]
+        with one_blas_thread(self._equations.gram.order):
+            outputs = self._without(solution, rows, weights)
+        errors = self.measure(outputs, self.rows.targets[rows], weights)
+        return RowErrors(keys[given], weights, errors)
+
     def _without(self, solution: Solution, rows: NDArray[np.intp], weights: Array) -> Array:
         """Predictions of rows by the model without them."""
         equations, targets = self._equations, self.rows.targets[rows]
         centered = self._centered(rows)
         residuals = targets - equations.target_mean - centered @ solution.coef
-        whitened, roots = solution.inverse.whitened(centered), np.sqrt(weights)
-        leverages = whitened.T @ whitened + equations.fit_intercept / equations.count
-        left = np.eye(rows.size) - leverages * np.outer(roots, roots)
-        outputs: Array = targets - _solved(left, roots[:, None] * residuals) / roots[:, None]
-        return outputs
+        roots = np.sqrt(weights)[:, None]
+
+        def left_out(whitened: NDArray[Any], least: float) -> Array:
+            leverages = (whitened.T @ whitened).astype(np.float64, copy=False)
+            leverages += equations.fit_intercept / equations.count
+            left = np.eye(rows.size) - leverages * (roots * roots.T)
+            return targets - _solved(left, roots * residuals, least) / roots
+
+        keys = [(solution.alpha, some.start) for some in self._blocks()]
+        if all(key in self._kept for key in keys):
+            with suppress(np.linalg.LinAlgError):
+                kept = np.concatenate([self._kept[key] for key in keys], axis=1)
+                return left_out(kept[:, rows], UNSURE)
+        return left_out(solution.inverse.whitened(centered), 0.0)
 
     def errors(self, alpha: float) -> Array:
         """The errors of the rows by the measure."""
@@ -391,60 +465,54 @@ class LeaveOneOut:
 
         Each step takes a Cholesky factor.
         """
-        solution = self.path.best("evidence")
+        solution = self.path.favored("evidence")
         start = solution.alpha
         with one_blas_thread(self._equations.gram.order):
-            self._by_factor(solution)
+            self._known[start] = self._by_factor(solution)
+        self._drop_factor(solution)
         tried = {0: self.errors(start)}
         for direction in (1, -1):
             step = 0
             while abs(step) < FURTHEST:
                 step += direction
-                if self._surely_larger(start * 10.0**step, tried[step - direction]):
+                errors = self._errors_unless_larger(start * 10.0**step, tried[step - direction])
+                if errors is None:
                     break
-                tried[step] = self.errors(start * 10.0**step)
-                if not self._clearly_less(tried[step], tried[step - direction]):
+                tried[step] = errors
+                sums = {one: float(self.rows.weights @ tried[one]) for one in tried}
+                self._keep_only({start, start * 10.0 ** min(sums, key=sums.__getitem__)})
+                less = self._clearly_less(tried[step], tried[step - direction])
+                if not less or sums[step - direction] <= (1 + self.measure.tie) * sums[step]:
                     break
             if step != direction:
                 break  # it fell in this direction, so it rises in the other one
         steps = sorted(tried)
         best = steps[self._corrected(steps.index(0), [tried[step] for step in steps])]
+        self._keep_only({start * 10.0**best})
         return start * 10.0**best, start
 
-    def _surely_larger(self, alpha: float, others: Array) -> bool:
-        """Whether the error of a penalty is larger, as a few rows show.
+    def _errors_unless_larger(self, alpha: float, others: Array) -> Array | None:
+        """The errors for a penalty, or None if a few rows show that they are larger than others.
 
-        They take a fifth of the time of all rows with a factor in float32, and half of it with one
-        in float64, which small penalties need. A penalty that is clearly better for all rows is
-        worse for the few by a standard error once in a hundred times. A factor in float32 is used
-        for leverages alone; the weights are refined once.
+        The few rows take a quarter of the time. A penalty that is clearly better for all rows is
+        worse for the few by a standard error once in a hundred times.
         """
-        equations, few = self._equations, slice(0, SCREENING_ROWS)
-        gram = equations.gram
-        if self.rows.n_sampled < 2 * SCREENING_ROWS or gram.is_float32:
-            return False
-        if not alpha < LARGEST_FLOAT32:
-            return False
-        centered, inverse = self._centered(few), None
-        try:
-            with one_blas_thread(gram.order):
-                if alpha > SCREENING_PENALTY * equations.trace:
-                    factor = gram.shifted_factor(alpha, np.float32)
-                    coef = factor.solve(equations.cross)
-                    coef += factor.solve(equations.cross - gram.product(coef) - alpha * coef)
-                    whitened = factor.forward(centered.T)
-                else:
-                    solution = self.path.solution(alpha)
-                    coef, inverse = solution.coef, solution.inverse
-                    whitened = inverse.whitened(centered)
-        except np.linalg.LinAlgError:
-            return False
-        lengths = np.einsum("ij,ij->j", whitened, whitened)
-        errors = self._errors(self._left_out(centered @ coef, lengths, few), few)
-        mean, deviation = self.difference(errors, others[few], few)
-        if mean > deviation and isinstance(inverse, ShiftedCholesky):
-            inverse.drop_factor(equations)  # others need the memory
-        return mean > deviation
+        with one_blas_thread(self._equations.gram.order):
+            solution, few = self.path.compared(alpha), slice(0, SCREENING_ROWS)
+            if self.rows.n_sampled >= 2 * SCREENING_ROWS:
+                errors = self._errors(self._by_factor(solution, few), few)
+                mean, deviation = self.difference(errors, others[few], few)
+                if mean > deviation:
+                    self._drop_factor(solution)
+                    return None
+            self._known[alpha] = self._by_factor(solution)
+        self._drop_factor(solution)
+        return self.errors(alpha)
+
+    def _drop_factor(self, solution: Solution) -> None:
+        for inverse in (solution.inverse, self.path.most_exact(solution).inverse):
+            if isinstance(inverse, ShiftedCholesky):
+                inverse.drop_factor(self._equations)
 
     def contradiction(self, alpha: float) -> float | None:
         """A larger penalty that predicts the rows clearly better than the given one, or None."""
@@ -460,13 +528,24 @@ class LeaveOneOut:
         return best
 
 
-def _solved(matrix: Array, right: Array) -> Array:
-    """The solution of equations whose matrix has eigenvalues from 0 to 1."""
+def _is_rough(solution: Solution) -> bool:
+    return isinstance(solution.inverse, ShiftedCholesky) and solution.inverse.is_rough
+
+
+def _solved(matrix: Array, right: Array, least: float) -> Array:
+    """The solution of equations whose matrix has eigenvalues from 0 to 1.
+
+    Raises LinAlgError if it has, beyond doubt, one below ``least``, unless that is zero.
+    """
     try:
         factor = scipy.linalg.cho_factor(matrix, lower=True, check_finite=False)
+        if np.square(np.diagonal(factor[0])).min() < least:
+            raise np.linalg.LinAlgError("the matrix is nearly singular")
         solution: Array = scipy.linalg.cho_solve(factor, right, check_finite=False)
         return solution
     except np.linalg.LinAlgError:
+        if least > 0:
+            raise
         values, vectors = np.linalg.eigh(matrix)
         weighted: Array = (vectors.T @ right) / np.maximum(values, SMALLEST_PART)[:, None]
         return vectors @ weighted

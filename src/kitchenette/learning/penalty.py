@@ -36,7 +36,7 @@ from scipy.linalg import eigh
 from scipy.optimize import minimize_scalar
 
 from kitchenette.data.rows import slices
-from kitchenette.learning.gram import Array
+from kitchenette.learning.gram import LARGEST_FLOAT32, Array
 from kitchenette.learning.solution import (
     Eigendecomposition,
     NormalEquations,
@@ -54,6 +54,7 @@ Found = TypeVar("Found")
 CRITERIA = ("gcv", "evidence")
 EXACT_FEATURES = 1024  # up to which an eigendecomposition takes less than a second
 CHEAPER_FACTORS = 24  # an eigendecomposition costs as much as this many Cholesky factors (measured)
+ROUGH, ROUGH_PROBES = 3e-3, 4  # the largest error of a factor in float32, on so many vectors
 PROBES = 32  # sign vectors; see above for the error of the traces
 # With no more rows than features G is singular, and a penalty below this multiple of the trace
 # would let rounding errors determine some of the weights.
@@ -62,6 +63,7 @@ LARGEST_PENALTY = 1e3  # relative to the trace of G; all weights are practically
 DECADE = float(np.log(10))
 STEP = 0.01  # the resolution of log(alpha), below the uncertainty of the criteria
 NEAR = DECADE / 10  # the tolerance of Newton's method in log(alpha)
+ROUND = NEAR / 8  # the distance of the penalties that are tried
 TRIES = 12  # the largest number of Cholesky factors
 SAFE = 1e-50, 1e50  # the range of sums of squares whose products do not overflow
 CONSTANT = 4 * float(np.finfo(np.float32).eps)  # the relative spread of constant features
@@ -118,6 +120,30 @@ def penalty_range(
     if degrees_of_freedom <= order:
         smallest = max(smallest, SINGULAR_PENALTY)
     return float(np.log(smallest * trace)), float(np.log(LARGEST_PENALTY * trace))
+
+
+def compared_factor(equations: NormalEquations, alpha: float) -> ShiftedCholesky:
+    """A factor of G + alpha I with which penalties are compared, in half the time if alpha allows.
+
+    Weights are refined if it is rough. Its other errors are those of inner products
+    c' (G + alpha I)^-1 c, which are estimated to first order: with x near (G + alpha I)^-1 c, the
+    error is x' (c - (G + alpha I) x). Random vectors c have larger ones than rows.
+    """
+    gram, trace = equations.gram, equations.trace
+    fits = max(alpha, trace) < LARGEST_FLOAT32 and trace > gram.order / LARGEST_FLOAT32
+    pays = gram.order > EXACT_FEATURES and not gram.is_float32
+    if pays and fits and alpha > 0:
+        try:
+            rough = ShiftedCholesky(equations, alpha, np.float32)
+        except np.linalg.LinAlgError:
+            pass
+        else:
+            c = Stream(0, "rough").signs(ROUGH_PROBES, gram.order).T.astype(np.float64)
+            x = rough.solve(c)
+            errors = np.einsum("ij,ij->j", x, c - gram.product(x) - alpha * x)
+            if np.all(np.abs(errors) < ROUGH * np.einsum("ij,ij->j", x, c)):
+                return rough
+    return ShiftedCholesky(equations, alpha)
 
 
 class PenaltyPath:
@@ -208,12 +234,30 @@ class PenaltyPath:
 
         return value
 
+    def compared(self, alpha: float) -> Solution:
+        """The solution for a penalty, perhaps by a rough factor; see `compared_factor`."""
+        if alpha in self._solutions:
+            return self._solutions[alpha]
+        try:
+            factor = compared_factor(self.equations, alpha)
+        except np.linalg.LinAlgError:
+            return self.solution(alpha)
+        compared = solution(self.equations, factor)
+        return compared if factor.is_rough else self._solutions.setdefault(alpha, compared)
+
+    def most_exact(self, solution: Solution) -> Solution:
+        """The solution for the same penalty by a factor that is not rough, if it is known."""
+        return self._solutions.get(solution.alpha, solution)
+
     def best(self, criterion: str, alphas: Array | None = None) -> Solution:
         """The solution for the best of the given alphas, or of all positive numbers."""
-        optimum = self._best(criterion, alphas)
+        optimum = self.favored(criterion, alphas)
+        if isinstance(optimum.inverse, ShiftedCholesky) and optimum.inverse.is_rough:
+            return self.solution(optimum.alpha)
         return self._solutions.setdefault(optimum.alpha, optimum)
 
-    def _best(self, criterion: str, alphas: Array | None) -> Solution:
+    def favored(self, criterion: str, alphas: Array | None = None) -> Solution:
+        """The same, perhaps by a rough factor."""
         equations = self.equations
         check_observations(criterion, equations.n_observations, equations.fit_intercept)
         if equations.trace == 0 or not np.any(equations.target_squares > 0):
@@ -261,7 +305,7 @@ class PenaltyPath:
         tries = Tries(self.equations, criterion)
         low, high = self.bounds
         below, above = -np.inf, np.inf  # bounds of the minimum so far
-        x = float(np.clip(self._guess(criterion), low, high))
+        x = self._rounded(float(np.clip(self._guess(criterion), low, high)))
         for _ in range(TRIES):
             attempt = tries.attempt(float(np.exp(x)))
             slope, curvature = attempt.slope() if attempt else (-np.inf, 0.0)
@@ -274,8 +318,16 @@ class PenaltyPath:
                 following = (below + above) / 2
             if abs(step) < NEAR or not np.isfinite(following) or above - below < NEAR:
                 break
+            following = self._rounded(following)
+            if following == x:
+                break
             x = following
         return tries
+
+    def _rounded(self, x: float) -> float:
+        """A penalty of a grid, so that rounding errors of a rough factor do not move it."""
+        unit = float(np.log(self.equations.trace))
+        return unit + ROUND * float(np.round((x - unit) / ROUND))
 
     def _guess(self, criterion: str) -> float:
         """log(alpha) extrapolated from its exact choices for two subsets of the features.
@@ -315,15 +367,8 @@ class RotatedRows:
                 yield outputs[:, number * n_targets : (number + 1) * n_targets], lengths[:, i]
 
 
-def left_out_residuals(
-    residuals: Array, lengths: Array, units: Array, of_intercept: float
-) -> Array:
-    """Residuals of rows in models without one observation of the row.
-
-    The lengths are c' (G + alpha I)^-1 c for the centered rows c, the units the weights of one
-    observation of each row, and ``of_intercept`` 1 / n if there is an intercept, else zero.
-    """
-    leverages = units * (lengths + of_intercept)
+def left_out_residuals(residuals: Array, leverages: Array) -> Array:
+    """Residuals of rows in models without one observation of the row."""
     return residuals / np.maximum(1 - leverages, SMALLEST_PART)[:, None]
 
 
@@ -368,15 +413,13 @@ class Tries:
         if equations.gram.is_float32 and self.latest is not None:
             self.latest.drop_factor(equations)  # the memory may not suffice for two
         try:
-            inverse = self.latest = ShiftedCholesky(equations, alpha)
+            inverse = self.latest = compared_factor(equations, alpha)
         except np.linalg.LinAlgError:
             return None  # singular up to rounding errors
         both = inverse.solve(np.concatenate([equations.cross, self.probes], axis=1))
         w, p = np.split(both, [equations.cross.shape[1]], axis=1)
         p *= alpha
-        w = inverse.refined(equations, w.copy())
-        if equations.gram.is_float32:
-            inverse.weights = w
+        w = inverse.weights = inverse.refined(equations, w.copy())
         rss, penalty = residuals(equations, w, alpha)
         if np.any(rss < -equations.rss_floor):
             return None
@@ -491,7 +534,7 @@ class RidgeOfRows:
         best, least, left_out = 1.0, np.inf, Y
         fits = rows.fitted(1 / (values[:, None] + alphas))
         for alpha, (fitted, lengths) in zip(alphas, fits, strict=True):
-            errors = left_out_residuals(Y - fitted, lengths, units, of_intercept)
+            errors = left_out_residuals(Y - fitted, units * (lengths + of_intercept))
             error = float((self.weights @ np.square(errors) / spreads).sum())
             if error < least:
                 best, least, left_out = float(alpha), error, errors

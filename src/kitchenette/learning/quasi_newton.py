@@ -39,6 +39,7 @@ Array = NDArray[np.float64]
 MEMORY = 10  # pairs of steps and changes of the gradient; Nocedal and Wright advise 3 to 20
 SUFFICIENT = 1e-4  # the share of the expected decrease that suffices (Nocedal and Wright, 3.1)
 HALVINGS = 30  # of a step, after which it is below the rounding errors of the model
+SHORTER = 0.1, 0.5  # a step that does not suffice is shortened by a factor between these
 REFRESHED_STEPS = 5  # after which the preconditioner is computed for the curvature of the model
 # If the model of the training rows was stopped early, the model of all rows, which starts from it,
 # stops at this residual or after this number of steps.
@@ -107,7 +108,9 @@ class QuasiNewton:
             objective, gradient, outputs = self._at(point)
             if objective <= self.objective + SUFFICIENT * length * slope:
                 break
-            length /= 2
+            # Where a parabola through both objectives has its minimum (Nocedal and Wright, 3.58).
+            excess = objective - self.objective - length * slope
+            length *= float(np.clip(-length * slope / (2 * excess), *SHORTER))
         else:
             return False
         step, change = point - self.point, gradient - self._gradient
@@ -173,7 +176,11 @@ class SmoothSolver(IterativeSolver):
     def learned(self) -> SolverResult:
         alpha = self.settings.alpha
         guess, errors = 1.0, np.empty((0, 0))
-        if alpha is None or not self.loss.of_labels:
+        if self.loss.of_labels and self.settings.guess is not None:
+            # Larger than the best one: the models of a path from above are better than those of
+            # steps that begin far away.
+            guess = self.settings.guess / self.loss.typical_curvature
+        elif alpha is None or not self.loss.of_labels:
             guess, errors = self.first_guess()
         self.units = self._prepare_targets(errors)
         moments = self.training.moments()

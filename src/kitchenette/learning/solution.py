@@ -16,7 +16,7 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
 
@@ -114,27 +114,28 @@ class NormalEquations:
 
 
 class ShiftedCholesky:
-    """(G + alpha I)^-1 by a Cholesky factor, in the precision of G."""
+    """(G + alpha I)^-1 by a Cholesky factor, in the precision of G unless another one is given."""
 
     weights: Array | None = None  # the solution for the targets, once computed
     _again: NormalEquations | None = None  # from which a factor that was dropped is computed again
 
-    def __init__(self, equations: NormalEquations, alpha: float):
+    def __init__(self, equations: NormalEquations, alpha: float, dtype: DTypeLike | None = None):
         self.alpha = alpha
         self.order = equations.gram.order
+        own = equations.gram.values.dtype
+        self.dtype = own if dtype is None else np.dtype(dtype)
+        self.is_rough = self.dtype != own  # whether the factor is less exact than G
         self._factor: CholeskyFactor | None = self._factored(equations)
 
     def _factored(self, equations: NormalEquations) -> CholeskyFactor:
-        shifted = equations.gram.copy()
-        shifted.add_to_diagonal(self.alpha)
         tolerance = self.order * float(np.finfo(np.float64).eps)
-        if shifted.is_float32:
+        if self.dtype == np.float32:
             tolerance = FLOAT32_PIVOT
         if self.alpha < equations.least_penalty or self.alpha == 0:
             # Without a penalty, pivots at the level of rounding errors mean a singular matrix.
             tolerance = max(tolerance, equations.cutoff)
         with one_blas_thread(self.order):
-            return CholeskyFactor(shifted, tolerance)
+            return equations.gram.shifted_factor(self.alpha, self.dtype, tolerance)
 
     @property
     def factor(self) -> CholeskyFactor:
@@ -152,17 +153,17 @@ class ShiftedCholesky:
         return self.factor.solve(B)
 
     def refined(self, equations: NormalEquations, X: Array) -> Array:
-        """The weights for the targets as exact as G, from an approximate solution X."""
-        if not equations.gram.is_float32:
+        """The weights for the targets, from an approximate solution X."""
+        if self.dtype != np.float32:
             return X
         return refined(equations.gram.product, self.alpha, self.solve, equations.cross, X)
 
     def squared_lengths(self, Z: Array) -> Array:
         whitened = self.whitened(Z)
-        return np.einsum("ij,ij->j", whitened, whitened)
+        return np.einsum("ij,ij->j", whitened, whitened, dtype=np.float64)
 
-    def whitened(self, Z: Array) -> Array:
-        """V with V'V = Z (G + alpha I)^-1 Z'."""
+    def whitened(self, Z: Array) -> NDArray[Any]:
+        """V with V'V = Z (G + alpha I)^-1 Z', in the precision of the factor."""
         return self.factor.forward(Z.T)
 
     def log_determinant_ratio(self) -> float:
@@ -407,11 +408,27 @@ class Solution:
         n_features = self.coef.shape[0]
         if Z.shape[1] != n_features:
             raise ValueError(f"Z has {Z.shape[1]} columns, but the solution has {n_features}.")
-        factor = np.empty(Z.shape[0])
+        lengths = np.empty(Z.shape[0])
         for rows, block in blocks_of_rows(Z, max(VARIANCE_ROWS, VARIANCE_NUMBERS // n_features)):
-            factor[rows] = self.inverse.squared_lengths(block - self.feature_mean)
-        factor /= self.weight_scale
-        factor += noise
+            lengths[rows] = self.inverse.squared_lengths(block - self.feature_mean)
+        return self.variance_of(lengths, noise=noise)
+
+    def variance_of(self, lengths: Array, *, noise: bool = True) -> Array:
+        """The variance of predictions of features z with these (z - m)' (G + alpha I)^-1 (z - m).
+
+        Parameters
+        ----------
+        lengths : ndarray of shape (n_rows,)
+            The quadratic forms.
+        noise : bool, default=True
+            Whether to include the noise.
+
+        Returns
+        -------
+        variance : ndarray of shape (n_rows, n_targets)
+            As in `variance`.
+        """
+        factor = lengths / self.weight_scale + noise
         if self.fit_intercept:
             factor += 1 / self.n_observations
         return factor[:, None] * self.noise_variance

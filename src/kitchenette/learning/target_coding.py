@@ -197,7 +197,7 @@ class NumberCoding(TargetCoding):
 
 def _spread(held_out: LeaveOneOut, solution: Solution, errors: Array) -> Array | None:
     """Factors that let intervals of 1.96 standard deviations contain 95 % of the rows."""
-    variances = solution.variance(held_out.rows.features)
+    variances = solution.variance_of(held_out.squared_lengths(solution))
     n_observations = float(held_out.counts.sum())
     if n_observations < LEAST_FOR_SPREAD or not np.all(variances > 0):
         return None

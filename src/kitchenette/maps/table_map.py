@@ -114,7 +114,10 @@ class TableMap(PreparedMap):
         """
         specification = self.specification_
         names, codings = [*map(str, self.feature_names_in_)], specification.vocabularies
-        return column_summary(names, specification.preparation, codings)
+        chosen: Any = specification.inner if hasattr(self.map_, "choice_") else None
+        steps = getattr(getattr(chosen, "preparation", None), "steps", None)
+        encoding = steps[0] if steps else None
+        return column_summary(names, specification.preparation, codings, encoding)
 
     def note_ignored(self) -> None:
         """Warn of columns that are ignored."""

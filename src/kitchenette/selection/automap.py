@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from numbers import Real
 from typing import Annotated, Any, ClassVar, Self
 
@@ -15,6 +16,7 @@ from sklearn.utils import Tags, check_array, check_consistent_length
 
 from kitchenette.columns.preparation import (
     ColumnAffine,
+    Columns,
     LinearColumns,
     PiecewiseLinear,
     Sequence,
@@ -43,9 +45,16 @@ from kitchenette.selection.columns import (
     TINY_SPREAD,
     too_small_columns,
 )
+from kitchenette.selection.encodings import decide_with_encoding, encoded_importances
 from kitchenette.selection.pilot import Pilot
-from kitchenette.selection.search import decide
-from kitchenette.selection.settings import SEARCH, pilot_sizes
+from kitchenette.selection.search import Plan
+from kitchenette.selection.settings import (
+    EFFORTS,
+    SEARCH,
+    effort_of,
+    most_components,
+    pilot_sizes,
+)
 from kitchenette.selection.targets import TASKS, pilot_targets, task_of
 from kitchenette.sketching.random import seed_from
 
@@ -63,8 +72,9 @@ class AutoMap(RowMap):
 
     Parameters
     ----------
-    n_components : int or "auto", default=1024
-        The number of features. "auto" doubles it until that no longer helps, within the budget.
+    n_components : int or "auto", default="auto"
+        The number of features. "auto" takes more of them for more rows, as long as they make
+        predictions better and within the effort: 1024 to 4096 with effort="balanced".
     kernel : "auto" or ShiftInvariantKernel, default="auto"
         The kernel; its length scale is chosen here.
     scales : {"auto", "common", "columns", "compressed", "ranks", "learned", "full"}, default="auto"
@@ -79,10 +89,11 @@ class AutoMap(RowMap):
     task : {"classification", "regression"} or None, default=None
         What is predicted; None is the task of the estimator that the map belongs to, and decides
         by the type of the targets without one.
-    budget : float or None, default=None
-        About how many seconds choosing may take on two cores. None allows as much as the final
-        fit from 50,000 rows on, and a few seconds below. The result depends on the budget, not on
-        the time that was really taken.
+    effort : {"fast", "balanced", "best"} or float, default="balanced"
+        How long the search and the final fit may take: "fast" about a second for some thousand
+        rows, "balanced" up to eight for 20,000 rows of 20 columns, "best" a minute. A number is
+        about how many seconds the search may take. The result depends on the effort, not on the
+        time that was really taken.
     random_state : int, NumPy generator or None, default=None
         The seed. None draws one; see ``seed_``.
 
@@ -149,6 +160,13 @@ class AutoMap(RowMap):
     length scale is as large, for a target that is nearly linear. Sparse rows of more than 256
     columns have no such ranges.
 
+    Columns of up to 16 different whole numbers may be codes of categories, and categories may have
+    an order. On at least 500 rows, such numbers are also tried as categories, and indicators of
+    categories (columns side by side, of which exactly one is one in every row) as the number of the
+    one among them. This is taken if it is better by a standard error, with no more wrong classes,
+    for a few simple candidates and after a search of its own. It needs the automatic kernel and
+    scales.
+
     A number that many rows have in a column, far from all others, such as 100 among strengths of
     signals between -100 and 0, often stands for a missing one. It is moved beside the smallest or
     the largest other number if that helps. Wide sparse rows, such as hashed text, get linear or
@@ -179,19 +197,19 @@ class AutoMap(RowMap):
 
     def __init__(
         self,
-        n_components: int | str = 1024,
+        n_components: int | str = "auto",
         *,
         kernel: Any = "auto",
         scales: str = "auto",
         task: str | None = None,
-        budget: float | None = None,
+        effort: str | float = "balanced",
         random_state: Any = None,
     ):
         self.n_components = n_components
         self.kernel = kernel
         self.scales = scales
         self.task = task
-        self.budget = budget
+        self.effort = effort
         self.random_state = random_state
 
     def __sklearn_tags__(self) -> Tags:
@@ -293,10 +311,11 @@ class AutoMap(RowMap):
         return self
 
     def _fit(self, drawn: DrawnRows, y: Any, seed: int, n_rows: int) -> None:
-        n_components = None if self.n_components == "auto" else int(self.n_components)
         counts = drawn.counts(drawn.observation_rule(n_rows))
-        planned = n_components or SEARCH.planned_components
-        sizes = pilot_sizes(n_rows, drawn.X.shape[1], planned, self.budget, counts.mean())
+        effort, is_automatic = effort_of(self.effort), self.n_components == "auto"
+        most = most_components(n_rows * counts.mean(), effort)
+        n_components = most if is_automatic else int(self.n_components)
+        sizes = pilot_sizes(n_rows, drawn.X.shape[1], n_components, effort, counts.mean())
         drawn, counts = drawn.first(sizes.n_rows), counts[: sizes.n_rows]
         rows, labels = validated(self, drawn.X, reset=True), np.asarray(drawn.y)
         precision, rows = rows.dtype.name, to_compare(rows)
@@ -308,7 +327,8 @@ class AutoMap(RowMap):
         pilot = Pilot(rows, targets, weights, seed, counts, complete=len(order) >= n_rows)
         # The matrices are so small that the threads of a BLAS would mostly wait for each other.
         with one_blas_thread(sizes.n_final):
-            decision = decide(pilot, sizes, kernel, self.scales, n_components, seed)
+            plan = Plan(sizes, effort, n_components, is_automatic, n_rows * counts.mean())
+            decision, encoding = decide_with_encoding(pilot, plan, kernel, self.scales, seed)
         self._warn_of_small_columns(rows)
         self.specification_ = decision.candidate.specification(
             decision.n_components, seed, precision
@@ -316,6 +336,11 @@ class AutoMap(RowMap):
         self.choice_ = decision.choice
         self.column_spreads_ = decision.spreads
         self.feature_importances_ = decision.importances
+        if encoding is not None:
+            self.specification_ = encoding.before(self.specification_)
+            sentence = decision.choice.sentence + encoding.sentence()
+            self.choice_ = replace(decision.choice, sentence=sentence)
+            self.feature_importances_ = encoded_importances(encoding, decision, seed, precision)
 
     def _warn_of_small_columns(self, rows: Any) -> None:
         """Say which columns are ignored because their numbers are too small."""
@@ -350,10 +375,12 @@ class AutoMap(RowMap):
         check_choice("scales", self.scales, ("auto", *SCALES, *LEARNED))
         if self.task is not None:
             check_choice("task", self.task, TASKS)
-        budget = self.budget
-        if budget is not None and not (isinstance(budget, Real) and 0 < budget < np.inf):
+        if isinstance(self.effort, str):
+            check_choice("effort", self.effort, tuple(EFFORTS))
+        elif not (isinstance(self.effort, Real) and 0 < self.effort < np.inf):
             raise ValueError(
-                f"budget must be a positive number of seconds or None; got {budget!r}."
+                f"effort must be {', '.join(map(repr, EFFORTS))}, or a positive number of seconds; "
+                f"got {self.effort!r}."
             )
 
     # ------------------------------------------------------------ what was chosen
@@ -368,8 +395,11 @@ class AutoMap(RowMap):
     def length_scale_(self) -> Array:
         """The length scale of each column, infinity where a column is ignored."""
         preparation = self.fitted().preparation
-        slopes = np.ones(preparation.n_columns)
-        for step in preparation.steps if isinstance(preparation, Sequence) else (preparation,):
+        steps = preparation.steps if isinstance(preparation, Sequence) else (preparation,)
+        encoding = steps[0] if isinstance(steps[0], Columns) else None
+        steps = steps if encoding is None else steps[1:]
+        slopes = np.ones(steps[0].n_columns)
+        for step in steps:
             if isinstance(step, ColumnAffine):
                 slopes *= np.abs(step.factor)
             elif isinstance(step, PiecewiseLinear):
@@ -378,6 +408,9 @@ class AutoMap(RowMap):
                 slopes *= np.linalg.norm(step.matrix, axis=1)
             elif isinstance(step, UnitRows):
                 raise AttributeError("Features of unit rows have no length scale.")
+        if encoding is not None:
+            squares = np.bincount(encoding.owners(), slopes**2, minlength=encoding.n_columns)
+            slopes = np.sqrt(squares)
         return np.divide(1, slopes, out=np.full(slopes.shape, np.inf), where=slopes > 0)
 
     # ------------------------------------------------------------ files
@@ -385,7 +418,7 @@ class AutoMap(RowMap):
     fitted_types: ClassVar[dict[str, Any]] = {
         **RowMap.fitted_types,
         "choice_": Choice,
-        "column_spreads_": Annotated[Array | None, Shape("n_features_in_")],
+        "column_spreads_": Annotated[Array | None, Shape("specification_.inner.n_columns")],
         "feature_importances_": Annotated[Array | None, Shape("n_features_in_")],
     }
 
@@ -451,7 +484,7 @@ def choose(
     kernel: Any = "auto",
     scales: str = "auto",
     task: str | None = None,
-    budget: float | None = None,
+    effort: str | float = "balanced",
     sample_weight: Any = None,
     random_state: Any = None,
 ) -> Choice:
@@ -463,8 +496,8 @@ def choose(
         Rows, of which a sample is used. A source has its own targets and weights.
     y : array-like of shape (n_rows,) or (n_rows, n_targets)
         What is to be predicted.
-    n_components, kernel, scales, task, budget, random_state
-        As in `AutoMap`; here the number of features is chosen by default.
+    n_components, kernel, scales, task, effort, random_state
+        As in `AutoMap`.
     sample_weight : array-like of shape (n_rows,), optional
         Nonnegative weights.
 
@@ -488,7 +521,7 @@ def choose(
     """
     seed = seed_from(random_state)
     auto = AutoMap(
-        n_components, kernel=kernel, scales=scales, task=task, budget=budget, random_state=seed
+        n_components, kernel=kernel, scales=scales, task=task, effort=effort, random_state=seed
     )
     if is_table(X) or (is_frame(X) and not has_numbers_only(X)):
         y = check_array(array_of_targets(y), ensure_2d=False, dtype=None, input_name="y")

@@ -23,7 +23,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kitchenette.columns.preparation import LinearColumns, Preparation, Sequence
+from kitchenette.columns.categories import OneHot
+from kitchenette.columns.preparation import Columns, LinearColumns, Preparation, Sequence
 from kitchenette.data.border import as_source
 from kitchenette.learning.least_squares import LeastSquares
 from kitchenette.maps.fourier import FourierSpecification
@@ -153,12 +154,21 @@ def importances(
     if indicators.any():
         changes, most = _changes(steps), variance_of_predictions(statistics, coef)
         for column in np.unique(owners[indicators]):
-            own = np.flatnonzero(indicators & (owners == column))
+            categories = np.flatnonzero(indicators & (owners == column))
+            moves = _moves(steps, column)
+            if moves is None or len(moves) != categories.size:
+                moves = np.zeros((categories.size, owners.size))
+                moves[np.arange(categories.size), categories] = changes[categories]
+            # A number that has categories as well moves together with them.
+            moving = indicators | (np.ptp(moves, axis=0) > 0)
+            own = np.flatnonzero(moving & (owners == column))
             rows = np.eye(own.size) if mixing is None else mixing[own]
             block = outer[np.ix_(own, own)] if mixing is None else rows @ outer @ rows.T
             # Between two categories a model may swing in ways that no row shows, so that the
             # derivatives are bounded by what the predictions vary in all.
-            of_column = _of_categories(block, changes[own], spreads[own])
+            of_column = _of_categories(
+                block, moves[:, own], changes[categories], spreads[categories]
+            )
             found[column] += min(of_column, most) - sizes[own].sum()
     return normalized(np.sqrt(np.maximum(found, 0)))
 
@@ -173,28 +183,48 @@ def _changes(steps: list[Preparation]) -> Array:
     ends = np.zeros((2, steps[0].n_columns))
     for step in steps:
         made, following = step.indicators(), np.zeros((2, step.n_outputs))
-        if not made.any():
-            step.operator(ends.dtype).write(ends, following)
-        following[1, made] = 1.0
+        step.operator(ends.dtype).write(ends, following)
+        following[:, made] = [[0.0], [1.0]]
         ends = following
     return np.asarray(ends[1] - ends[0])
 
 
-def _of_categories(outer: Array, changes: Array, spreads: Array) -> float:
+def _moves(steps: list[Preparation], column: int) -> Array | None:
+    """The prepared columns of a row of each category of a column; all other columns are zero.
+
+    None if the column has no indicators, or if they are part of several steps in a row.
+    """
+    owners = np.arange(steps[0].n_columns)
+    for i, step in enumerate(steps):
+        parts = [(step, np.arange(step.n_columns))]
+        if isinstance(step, Columns):
+            parts = list(zip(step.parts, step.selections(), strict=True))
+        for part, columns in parts:
+            places = np.flatnonzero(owners[columns] == column)
+            if isinstance(part, OneHot) and places.size == 1:
+                rows = np.zeros((part.widths[places[0]], step.n_columns))
+                rows[:, columns[places[0]]] = part.examples(int(places[0]))
+                for following in steps[i:]:
+                    rows = following.prepared(rows)
+                return rows
+        owners = owners[step.owners()]
+    return None
+
+
+def _of_categories(outer: Array, moves: Array, changes: Array, spreads: Array) -> float:
     """The average square of the change of predictions with the category of a column.
 
-    Exactly one of the indicators z is one, so that they vary with the covariance
+    With a category, prepared columns are at its row of ``moves``, and one indicator changes by its
+    ``changes``. Exactly one of the indicators z is one, so that they vary with the covariance
     diag(p) - p p', where p are the shares of the categories. The derivative in the direction in
     which all indicators grow, which no row can go, does not count.
     """
     varying = (spreads > 0) & (changes != 0)
     if not varying.any():
         return 0.0
-    outer = outer[np.ix_(varying, varying)]
-    changes, spreads = changes[varying], spreads[varying]
-    shares = _shares(np.minimum(np.square(spreads / changes), 0.25))
+    shares = _shares(np.minimum(np.square(spreads[varying] / changes[varying]), 0.25))
     covariance = np.diag(shares) - np.outer(shares, shares)
-    return float(np.sum(outer * np.outer(changes, changes) * covariance))
+    return float(np.sum(outer * (moves[varying].T @ covariance @ moves[varying])))
 
 
 def _shares(variances: Array) -> Array:

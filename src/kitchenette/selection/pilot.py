@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar
 
@@ -136,6 +137,12 @@ class Pilot:
             self.kept_weights[fold.kept] += fold.kept_weights
         self._complete = complete
         self._place = FIRST_PENALTY  # of the best penalty of the last trial
+
+    def with_rows(self, rows: Any) -> Pilot:
+        """The same sample with other columns."""
+        made = copy(self)
+        made.rows = rows
+        return made
 
     @property
     def precision(self) -> str:

@@ -25,7 +25,7 @@ from kitchenette.selection.columns import LEARNED, SCALES, column_scales, find_p
 from kitchenette.selection.importance import normalized, unmixed
 from kitchenette.selection.pilot import Pilot, Trial, first_best, is_better
 from kitchenette.selection.screening import screened_columns
-from kitchenette.selection.settings import SEARCH, Sizes
+from kitchenette.selection.settings import SEARCH, Effort, Sizes
 
 Array = NDArray[np.float64]
 
@@ -50,9 +50,9 @@ class Search:
     Candidates are compared with ``n_screening`` features, finalists with ``n_components``.
     """
 
-    def __init__(self, pilot: Pilot, seed: int, n_screening: int, n_components: int):
-        self.pilot, self.seed = pilot, seed
-        self.n_screening, self.n_components = n_screening, n_components
+    def __init__(self, pilot: Pilot, seed: int, sizes: Sizes, effort: Effort):
+        self.pilot, self.seed, self.effort = pilot, seed, effort
+        self.n_screening, self.n_components = sizes.n_screening, sizes.n_final
         self.few = pilot.n_observations < SEARCH.very_few_rows
         self.table: list[dict[str, Any]] = []
         self.before: Substitute | None = None  # what is done to columns before they are scaled
@@ -101,7 +101,7 @@ class Search:
         last = finalists[-1]
         if kernel is not None and kernel != smooth:
             return [self.best_of(self._with_kernel(last, kernel, SEARCH.given_widths))]
-        if kernel is None and not self.few:
+        if kernel is None and not self.few and self.effort.all_kernels:
             other = self._kernels(last)
             if self._wins(other, last):
                 finalists.append(other)
@@ -179,7 +179,7 @@ class Search:
         """Weights of columns from average squared derivatives, a few times over."""
         firsts = [self._step(start, 1.0, SEARCH.first_widths) for start in starts]
         best = best_of((*starts, *firsts))
-        n_steps = SEARCH.few_steps if self.few else SEARCH.learning_steps
+        n_steps = SEARCH.few_steps if self.few else self.effort.learning_steps
         return _improved(
             best, lambda t, power: self._step(t, power, SEARCH.next_widths), n_steps - 1
         )
@@ -210,7 +210,7 @@ class Search:
     def _mixed(self, start: Tried) -> Tried:
         """A linear map of the columns from average outer products of gradients, as `_learned`."""
         return _improved(
-            start, self._mixing_step, SEARCH.few_steps if self.few else SEARCH.mixing_steps
+            start, self._mixing_step, SEARCH.few_steps if self.few else self.effort.mixing_steps
         )
 
     def _may_mix(self) -> bool:
@@ -422,6 +422,8 @@ class Decision:
         The spread of the prepared columns.
     importances : ndarray of shape (n_columns,) or None
         The root mean square derivative times the spread of each column, with a sum of one.
+    trial : Trial or None
+        How the candidate fared; None if there are too few rows to compare.
     """
 
     candidate: Candidate
@@ -429,39 +431,43 @@ class Decision:
     choice: Choice
     spreads: Array | None
     importances: Array | None
+    trial: Trial | None = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a search may cost, and for what fit it is made."""
+
+    sizes: Sizes
+    effort: Effort
+    n_components: int  # the number of features, or the most of them if it is automatic
+    is_automatic: bool
+    n_observations: float  # of the final fit
 
 
 def decide(
-    pilot: Pilot,
-    sizes: Sizes,
-    kernel: ShiftInvariantKernel | None,
-    scales: str,
-    n_components: int | None,
-    seed: int,
+    pilot: Pilot, plan: Plan, kernel: ShiftInvariantKernel | None, scales: str, seed: int
 ) -> Decision:
-    """Choose a map on a pilot sample.
-
-    A kernel has a length scale of one; None chooses one. ``n_components`` of None are chosen by a
-    learning curve.
-    """
+    """Choose a map on a pilot sample. A kernel has a length scale of one; None chooses one."""
     if pilot.n_observations < SEARCH.least_rows:
-        return _undecided(pilot, kernel, scales, n_components)
-    search = Search(pilot, seed, sizes.n_screening, sizes.n_final)
+        return _undecided(pilot, kernel, scales, plan)
+    search = Search(pilot, seed, plan.sizes, plan.effort)
     if is_wide_text(pilot.rows) and kernel is None:
         tried = search.polynomials()
     else:
         tried = search.final(search.fourier(kernel, scales))
-    if n_components is None:
-        n_components = _grown(search, tried.candidate, seed)
+    n_components = plan.n_components
+    if plan.is_automatic:
+        n_components = _enough(search, tried.candidate, plan, seed)
     spreads, importances = _importances(
         tried.candidate, tried.trial, tried.entry["n_components"], seed, pilot.precision
     )
     choice = made_choice(search.table, tried.entry, pilot.n_observations, n_components)
-    return Decision(tried.candidate, n_components, choice, spreads, importances)
+    return Decision(tried.candidate, n_components, choice, spreads, importances, tried.trial)
 
 
 def _undecided(
-    pilot: Pilot, kernel: ShiftInvariantKernel | None, scales: str, n_components: int | None
+    pilot: Pilot, kernel: ShiftInvariantKernel | None, scales: str, plan: Plan
 ) -> Decision:
     """Scales of the columns and the median distance, for too few rows to compare on."""
     n_columns = pilot.rows.shape[1]
@@ -472,25 +478,34 @@ def _undecided(
         form = column_scales(scales if scales in SCALES else "columns", pilot.rows)
         kernel = KERNELS["Matern 3/2"] if kernel is None else kernel
         candidate = weighted_candidate(kernel, form, np.ones(n_columns), 1.0)
-    size = SEARCH.first_size if n_components is None else n_components
+    size = plan.effort.fewest if plan.is_automatic else plan.n_components
     return Decision(
         candidate, size, undecided(candidate.described(), pilot.n_observations), None, None
     )
 
 
-def _grown(search: Search, candidate: Candidate, seed: int) -> int:
-    """The number of features after which twice as many gain less than a hundredth."""
-    pilot = search.pilot
-    sizes = [SEARCH.first_size]
-    while sizes[-1] < min(SEARCH.last_size, pilot.n_observations // 2):
+def _enough(search: Search, candidate: Candidate, plan: Plan, seed: int) -> int:
+    """The number of features from which on twice as many gain less than a hundredth.
+
+    The sample tells it for its own number of rows. Noise of predictions falls with the rows, and
+    the features that are as good as that noise grow with their root (Rudi and Rosasco,
+    Generalization properties of learning with random features, NeurIPS 2017).
+    """
+    pilot, fewest, most = search.pilot, plan.effort.fewest, plan.n_components
+    sizes = [min(fewest, SEARCH.curve_size // 2)]
+    while 2 * sizes[-1] <= min(SEARCH.curve_size, pilot.n_observations):
         sizes.append(2 * sizes[-1])
+    is_linear = isinstance(candidate, FourierCandidate) and candidate.is_linear
+    if len(sizes) == 1 or is_linear or fewest == most:
+        return fewest
     trials = pilot.curve(candidate, sizes, seed)
-    for size, trial in zip(sizes, trials, strict=True):
-        search.note(candidate, size, trial)
-    for size, fewer, more in zip(sizes, trials, trials[1:], strict=False):
+    for n, trial in zip(sizes, trials, strict=True):
+        search.note(candidate, n, trial)
+    for n, fewer, more in zip(sizes, trials, trials[1:], strict=False):
         if fewer.loss <= (1 + SEARCH.flat) * more.loss:
-            return size
-    return sizes[-1]
+            most = min(most, int(n * np.sqrt(plan.n_observations / pilot.n_observations)))
+            break
+    return max(n for n in SEARCH.automatic_sizes if n <= max(fewest, most))
 
 
 def _importances(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 
@@ -72,6 +72,19 @@ class SearchSettings:
     placeholder_gap: float = 0.5
     placeholder_margin: float = 0.05  # so that it is next to the others, but none of them
 
+    # ------------------------------------------------------------ encodings
+    # Columns of more whole numbers are quantities, of which indicators would have few rows each.
+    most_codes: int = 16
+    # Rarer numbers get no indicator of their own, as rare categories of tables.
+    code_rows: int = 3
+    # In standard errors, of losses and of wrong classes.
+    encoding_caution: float = 1.0
+    # Kernels, scales and widths: the Gaussian kernel of indicators is a product over the columns.
+    encoding_starts: tuple[tuple[str, str, tuple[float, ...]], ...] = (
+        ("Gaussian", "common", (1.0, 2.5)),
+        ("Matern 3/2", "columns", (1.0,)),
+    )
+
     # ------------------------------------------------------------ screening of columns
     # Tables of two columns with 64 cells see two periods of a wave in each of them.
     screening_bins: int = 8
@@ -104,10 +117,7 @@ class SearchSettings:
     # Where columns are dropped, the width falls with the root of their number: 0.6^3 is 1/5.
     narrower: float = 0.6
     n_narrower: int = 3
-    # Limits only: steps end when they no longer gain. With very few rows more of them fit chance.
-    learning_steps: int = 5
-    mixing_steps: int = 3
-    few_steps: int = 2
+    few_steps: int = 2  # with very few rows more of them fit chance
     # Steps that gain less overshoot, and are halved; twice at most, that is down to 0.4.
     small_gain: float = 0.005
     least_power: float = 0.4
@@ -125,10 +135,16 @@ class SearchSettings:
     much: float = 0.1  # a gain of such a part of the loss is not of that kind
     # A learning curve is flat where twice the features gain less than a hundredth.
     flat: float = 0.01
-    first_size: int = 256
-    last_size: int = 4096  # twice the features take four times as long: a minute for 10^6 rows
+    # Numbers of features that "auto" takes, so far apart that the next one is a visible difference.
+    automatic_sizes: tuple[int, ...] = (256, 512, 1024, 1536, 2048, 3072, 4096, 6144, 8192)
+    # The largest one in a learning curve on the sample: beyond, two rows per feature judge.
+    curve_size: int = 2048
 
     # ------------------------------------------------------------ what it may cost
+    # What "balanced" promises seconds for; more rows take proportionally longer.
+    planned_rows: int = 20_000
+    # A factorization for each of about a dozen penalties, of a third of D^3 operations each.
+    solutions: int = 4
     sizes: tuple[int, ...] = (4096, 2048, 1024, 768, 512, 384, 256, 192, 128, 96, 64, 32)
     # The order of candidates with 1024 features is that with many more.
     largest_screening: int = 1024
@@ -138,8 +154,6 @@ class SearchSettings:
     of_screening: float = 2 / 3
     # Of a small machine with two cores, for products of matrices in float32.
     operations_per_second: float = 6e10
-    # For choosing, where the final fit is shorter; a user waits that long for a default.
-    seconds: float = 5.0
     shortest: float = 0.3  # below, interpreting the search itself takes longer than its products
     # From here on choosing takes no longer than the final fit.
     large_fit: int = 50_000
@@ -148,11 +162,59 @@ class SearchSettings:
     # more rows ten are better and hardly slower, as solutions then take less than the products.
     rows_per_feature: int = 3
     kept_rows: int = 10
-    # For n_components="auto" the sample is planned as for so many features.
-    planned_components: int = 2048
 
 
 SEARCH = SearchSettings()
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much time the search and the fit that follows may take.
+
+    Seconds are those of ``SEARCH.operations_per_second``. ``benchmarks.outofthebox --effort`` has
+    the errors and the seconds of each.
+    """
+
+    seconds: float  # for the search
+    fit_seconds: float  # for the final fit of up to 20,000 rows, which limits the features
+    fewest: int  # features with "auto", from where more of them are taken if they pay
+    most: int
+    learning_steps: int  # limits only: steps end when they no longer gain
+    mixing_steps: int
+    all_kernels: bool = True  # whether kernels are compared that are rarely the best
+    is_fixed: bool = False  # whether the search takes that long for any number of rows
+
+
+EFFORTS = {
+    # One fold of iris in a tenth of a second.
+    "fast": Effort(0.25, 0.25, 256, 1024, 2, 1, all_kernels=False),
+    # 20,000 rows of 20 columns in less than eight seconds.
+    "balanced": Effort(5.0, 3.5, 1024, 4096, 5, 3),
+    # A minute for 20,000 rows.
+    "best": Effort(20.0, 30.0, 2048, 8192, 8, 5),
+}
+
+
+def effort_of(effort: str | float) -> Effort:
+    """The effort of this name, or the balanced one with so many seconds for the search."""
+    if isinstance(effort, str):
+        return EFFORTS[effort]
+    return replace(EFFORTS["balanced"], seconds=float(effort), is_fixed=True)
+
+
+def most_components(n_rows: float, effort: Effort) -> int:
+    """The most features that a fit of so many rows may have with "auto".
+
+    The time for a row stays the same from 20,000 rows on.
+    """
+    seconds = effort.fit_seconds * max(1.0, n_rows / SEARCH.planned_rows)
+    affordable = [
+        size
+        for size in SEARCH.automatic_sizes
+        if effort.fewest <= size <= effort.most
+        and (n_rows + SEARCH.solutions * size) * size**2 <= seconds * SEARCH.operations_per_second
+    ]
+    return max(affordable, default=effort.fewest)
 
 
 class Sizes(NamedTuple):
@@ -167,15 +229,15 @@ def pilot_sizes(
     n_rows: int,
     n_columns: int,
     n_components: int,
-    seconds: float | None = None,
+    effort: Effort,
     per_row: float = 1.0,
 ) -> Sizes:
-    """The largest pilot that the budget in seconds allows.
+    """The largest pilot that the effort allows.
 
-    By default that is as much as the final fit takes, or a few seconds for data of less than 50,000
+    That is at most as much as the final fit takes, or a few seconds for data of less than 50,000
     rows. A distinct row stands for ``per_row`` observations.
     """
-    operations = budget_of(n_rows, n_components, seconds)
+    operations = operations_of(n_rows, n_components, effort)
     affordable = SEARCH.of_screening * operations / SEARCH.n_screened
     for size in SEARCH.sizes:
         smallest = size == SEARCH.sizes[-1]
@@ -198,11 +260,11 @@ def pilot_sizes(
     return Sizes(rows, screening, screening)
 
 
-def budget_of(n_rows: int, n_components: int, seconds: float | None) -> float:
+def operations_of(n_rows: int, n_components: int, effort: Effort) -> float:
     """The number of operations that choosing may take."""
     rate = SEARCH.operations_per_second
-    most = rate * (SEARCH.seconds if seconds is None else seconds)
-    if n_rows < SEARCH.large_fit or seconds is not None:
+    most = rate * effort.seconds
+    if n_rows < SEARCH.large_fit or effort.is_fixed:
         return most
     final_fit = SEARCH.efficiency * n_rows * float(n_components) ** 2
     return min(most, max(final_fit, SEARCH.shortest * rate))

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import log_softmax
 from sklearn.exceptions import ConvergenceWarning
 
 from kitchenette.learning.conjugate_gradients import (
@@ -18,16 +19,18 @@ from kitchenette.learning.conjugate_gradients import (
     coarse_bytes,
 )
 from kitchenette.learning.iterative import Earlier, Settings, SolverResult
+from kitchenette.learning.leave_one_out import RowErrors
 from kitchenette.learning.linear_model import LinearModel
-from kitchenette.learning.losses import LOSSES, Loss
+from kitchenette.learning.losses import AUTO, LOSSES, Loss
 from kitchenette.learning.partial import balancing_factors
 from kitchenette.learning.passes import FeatureRows, feature_rows
 from kitchenette.learning.preconditioner import FEATURE_BYTES, preconditioner_bytes
 from kitchenette.learning.quasi_newton import SmoothSolver
+from kitchenette.learning.target_coding import LogLosses
 from kitchenette.resources import check_memory
 from kitchenette.training.model import Model
 from kitchenette.training.prepared import Prepared, is_balanced
-from kitchenette.training.problem import ONE_PASS_FEATURES, Problem
+from kitchenette.training.problem import Problem
 
 Array = NDArray[np.float64]
 
@@ -57,51 +60,75 @@ def train_iteratively(
 ) -> Model:
     """The model of all rows, by the solver and the loss that the problem asks for.
 
-    ``one_pass`` makes the model of the squared loss from statistics, if that is the better loss.
+    ``one_pass`` makes the model of the squared loss from statistics.
     """
     balanced = rows.balanced() if is_balanced(problem.class_weight) else rows
-    if problem.loss != "auto":
-        return _in_passes(problem, prepared, balanced, problem.loss)[0]
-    return _of_the_better_loss(problem, prepared, balanced, one_pass)
+    if problem.tries_losses:
+        return _of_the_better_loss(problem, prepared, balanced, one_pass)
+    loss = "squared" if problem.loss == AUTO else problem.loss
+    return _in_passes(problem, prepared, balanced, loss)[0]
 
 
 def _of_the_better_loss(
     problem: Problem, prepared: Prepared, rows: TrainingSet, one_pass: Callable[[], Model]
 ) -> Model:
-    """The model of the squared or the logistic loss.
+    """The model of the squared loss, or of the logistic one if that has clearly less log loss.
 
-    Both are tried on the same validation rows. The logistic loss must predict more of them than
-    the squared one, which is faster and has statistics.
+    They are compared on the same validation rows. If the squared loss was minimized from
+    statistics, either model has them, so that it can learn more rows and be merged.
     """
-    models: dict[str, Model] = {}
-    scores: dict[str, float] = {}
-    for loss in ("squared", "logistic"):
-        try:
-            models[loss], interrupted = _in_passes(problem, prepared, rows, loss)
-        except KeyboardInterrupt:
-            if not models:
-                raise
-            warnings.warn(
-                "Interrupted before the logistic loss was tried: the model is that of the "
-                "squared loss, the best one so far.",
-                ConvergenceWarning,
-                stacklevel=6,
-            )
-            return models["squared"]
-        scores[loss] = models[loss].solution.validation.score or 0.0
-        if interrupted:
-            return models[max(scores, key=lambda loss: scores[loss])]
-    if scores["logistic"] > scores["squared"]:
-        return models["logistic"]
-    if problem.solver == "iterative" or prepared.fitted.n_features_out_ > ONE_PASS_FEATURES:
-        return models["squared"]
-    return one_pass()
+    held_out = squared_errors = None
+    if problem.sums_up_rows(prepared.fitted.n_features_out_):
+        squared = one_pass()
+        assert squared.partial is not None
+        model, solution, held_out = problem.solved_with_rows(squared.prepared, squared.partial)
+        squared = replace(squared, given_solution=model)
+        if held_out is None:
+            return squared
+    else:
+        squared, result = _in_passes(problem, prepared, rows, "squared")
+        if result.interrupted or not result.validation_index.size:
+            return squared
+        squared_errors = _log_losses(problem, prepared, rows, "squared", result)
+    try:
+        logistic, result = _in_passes(problem, prepared, rows, "logistic", squared.solution.alpha)
+    except KeyboardInterrupt:
+        warnings.warn(
+            "Interrupted before the logistic loss was tried: the model is that of the "
+            "squared loss, the best one so far.",
+            ConvergenceWarning,
+            stacklevel=6,
+        )
+        return squared
+    if not result.validation_index.size:
+        return squared
+    if held_out is not None:
+        keys, weights = result.validation_keys, result.validation_weights
+        squared_errors = held_out.errors_without(solution, keys, weights)
+    assert squared_errors is not None
+    errors = _log_losses(problem, prepared, rows, "logistic", result)
+    if not errors.clearly_less(squared_errors, LogLosses.convincing):
+        return squared
+    return replace(logistic, partial=squared.partial)
+
+
+def _log_losses(
+    problem: Problem, prepared: Prepared, rows: TrainingSet, loss: str, result: SolverResult
+) -> RowErrors:
+    """The log losses of validation rows, of scores that are calibrated if the loss needs that."""
+    coding, weights = prepared.coding, result.validation_weights
+    labels, outputs = rows.targets[result.validation_index], coding.expanded(result.outputs)
+    if LOSSES[loss].link == "softmax":
+        losses = -log_softmax(outputs, axis=1)[np.arange(labels.size), labels]
+    else:
+        losses = coding.measure(problem.decoding)(outputs, coding.columns(labels), weights)
+    return RowErrors(result.validation_keys, weights, losses)
 
 
 def _in_passes(
-    problem: Problem, prepared: Prepared, rows: TrainingSet, loss: str
-) -> tuple[Model, bool]:
-    """The model of a loss, and whether somebody interrupted the solver."""
+    problem: Problem, prepared: Prepared, rows: TrainingSet, loss: str, guess: float | None = None
+) -> tuple[Model, SolverResult]:
+    """The model of a loss, and the result of the solver; a guess of the penalty may be given."""
     coding, fitted, targets = prepared.coding, prepared.fitted, rows.targets
     weights = np.ones(targets.shape[0]) if rows.weights is None else rows.weights
     if not weights.any():
@@ -113,7 +140,7 @@ def _in_passes(
     result = learn(
         feature_rows(fitted, rows.rows, targets, coding, weights),
         LOSSES[loss].at(problem.quantile),
-        problem.settings(prepared, rows.unbalanced),
+        replace(problem.settings(prepared, rows.unbalanced), guess=guess),
         start,
     )
     validation = coding.validated_by(
@@ -136,7 +163,7 @@ def _in_passes(
         validation,
     )
     model = Model(problem, prepared, None, solution, "iterative", loss, result.n_iter)
-    return model, result.interrupted
+    return model, result
 
 
 def learn(rows: FeatureRows, loss: Loss, settings: Settings, start: Any = None) -> SolverResult:

@@ -107,8 +107,8 @@ class Model:
         if partial is not None and partial.n_rows:
             if (partial.by_class is not None) != is_balanced(prepared.class_weight):
                 raise ValueError("class_weight and statistics by class do not belong together.")
-            if (self.solver, self.loss) != ("onepass", "squared"):
-                raise ValueError("statistics are those of the squared loss and one pass.")
+            if solution is None and (self.solver, self.loss) != ("onepass", "squared"):
+                raise ValueError("statistics have the solution of the squared loss alone.")
         if partial is not None:
             partial = prepared.adopted(partial)
         prepared.check_shapes(partial, solution)

@@ -15,10 +15,11 @@ from kitchenette.learning.iterative import Settings, silent
 from kitchenette.learning.least_squares import checked_alpha, checked_penalties
 from kitchenette.learning.leave_one_out import LeaveOneOut
 from kitchenette.learning.linear_model import LinearModel, PrincipalComponents, Validation
-from kitchenette.learning.losses import loss_names
+from kitchenette.learning.losses import AUTO, loss_names
 from kitchenette.learning.output_codes import DECODINGS, OutputCode
 from kitchenette.learning.partial import Partial
 from kitchenette.learning.penalty import CRITERIA, PenaltyPath
+from kitchenette.learning.solution import Solution
 from kitchenette.learning.target_coding import ClassCoding, CodeRule, NoTargets, NumberCoding
 from kitchenette.parameters import check_choice, check_count
 from kitchenette.training.prepared import Prepared
@@ -94,12 +95,12 @@ class Problem:
         check_count("max_iter", self.max_iter)
         if not isinstance(self.tol, numbers.Real) or not 0 <= float(self.tol) < 1:
             raise ValueError(f"tol must be a number from 0 to below 1; got {self.tol!r}.")
-        if self.solver == "onepass" and self.loss != "squared":
+        if self.solver == "onepass" and self.loss not in ("squared", AUTO):
             raise ValueError(
                 f"solver='onepass' is for loss='squared'; loss={self.loss!r} needs many passes: "
                 "use solver='auto'."
             )
-        if self.loss != "squared" and is_criterion(self.alpha):
+        if self.loss not in ("squared", AUTO) and is_criterion(self.alpha):
             raise ValueError(
                 f"alpha={self.alpha!r} needs the squared loss; others take a number, several of "
                 "them, or 'auto'."
@@ -121,15 +122,10 @@ class Problem:
             check_choice("code", self.code, CODES)
         else:
             OutputCode(self.code)  # refuses what is no matrix of bits
-        if self.loss != "squared" and not is_text(self.code, "onehot"):
+        if self.loss not in ("squared", AUTO) and not is_text(self.code, "onehot"):
             raise ValueError(
                 f"Output codes are for loss='squared', which is linear in the targets; got "
                 f"loss={self.loss!r} and code={self.code!r}."
-            )
-        if self.loss == "auto" and self.validation_rows == 0:
-            raise ValueError(
-                "loss='auto' is decided on the validation rows, but validation_rows=0: keep some, "
-                "2000 for example, or choose a loss."
             )
         if self.code_length is None:
             return
@@ -142,23 +138,37 @@ class Problem:
 
     def without_one_pass(self, method: str) -> str | None:
         """Why a method that needs statistics does not exist, if these are not computed."""
-        if is_text(self.loss, "squared") and not is_text(self.solver, "iterative"):
+        if self.loss in ("squared", AUTO) and not is_text(self.solver, "iterative"):
             return None
         return (
             f"{self.estimator} has no {method} with loss={self.loss!r} and "
             f"solver={self.solver!r}: it needs the statistics of one pass over the rows, which "
-            "exist for loss='squared' and solver='onepass' or 'auto'."
+            "exist for loss='squared' or 'auto' and solver='onepass' or 'auto'."
         )
 
     def in_one_pass(self) -> Problem:
         """The same, solved from statistics whatever the number of features."""
         return replace(self, solver="onepass")
 
+    @property
+    def tries_losses(self) -> bool:
+        """Whether validation rows decide between the losses; else "auto" is the squared one."""
+        free = is_text(self.code, "onehot") and not is_criterion(self.alpha)
+        return self.loss == AUTO and self.solver != "onepass" and free and self.validation_rows > 0
+
     def iterates(self, n_features: int) -> bool:
         """Whether `fit` takes many passes for this number of features."""
-        if self.loss != "squared" or self.solver != "auto":
-            return bool(self.loss != "squared" or self.solver == "iterative")
-        return n_features > ONE_PASS_FEATURES and not is_criterion(self.alpha)
+        return (
+            self.loss not in ("squared", AUTO)
+            or self.tries_losses
+            or not self.sums_up_rows(n_features)
+        )
+
+    def sums_up_rows(self, n_features: int) -> bool:
+        """Whether the squared loss is minimized from the statistics of one pass."""
+        if self.solver != "auto":
+            return bool(self.solver == "onepass")
+        return n_features <= ONE_PASS_FEATURES or is_criterion(self.alpha)
 
     def first_coding(self, y: Any, seed: int) -> tuple[Any, NDArray[Any]]:
         """The coding of the targets of a first batch, and these targets encoded."""
@@ -209,6 +219,12 @@ class Problem:
 
     def solved(self, prepared: Prepared, partial: Partial) -> LinearModel:
         """The weights for the statistics of some rows, with the penalty that is asked for."""
+        return self.solved_with_rows(prepared, partial)[0]
+
+    def solved_with_rows(
+        self, prepared: Prepared, partial: Partial
+    ) -> tuple[LinearModel, Solution, LeaveOneOut | None]:
+        """The same, its factor, and the validation rows, if there are enough of them."""
         statistics = partial.statistics
         assert statistics is not None
         path = self.path(prepared, partial)
@@ -222,7 +238,8 @@ class Problem:
             validation = prepared.coding.validated(held_out, solution, self)
             if isinstance(self.alpha, str) and self.alpha != "auto":
                 self.warn_of_contradiction(held_out, solution.alpha)
-        return LinearModel.of(solution, statistics.has_float32, validation)
+        model = LinearModel.of(solution, statistics.has_float32, validation)
+        return model, solution, held_out
 
     def path(self, prepared: Prepared, partial: Partial) -> PenaltyPath:
         """The solutions for all penalties."""
@@ -298,6 +315,7 @@ class Components:
     loss: ClassVar[str] = "squared"
     validation_rows: ClassVar[int] = 0
     class_weight: ClassVar[None] = None
+    tries_losses: ClassVar[bool] = False
     losses: ClassVar[tuple[str, ...]] = ("squared",)
     solution_class: ClassVar[type] = PrincipalComponents
 

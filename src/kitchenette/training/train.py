@@ -181,7 +181,7 @@ def _prepared(
         # Before the map is fitted, the precision of its features is not known.
         if problem.iterates(n_features):
             check_iterative_memory(n_rows, n_features, n_targets, problem.loss)
-        else:
+        if problem.tries_losses or not problem.iterates(n_features):
             n_sampled = problem.validation_rows
             check_learning_memory(n_features, np.float32, n_rows=n_rows, n_sampled=n_sampled)
 
