@@ -252,15 +252,16 @@ class RandomMaclaurin(SeriesMap):
         with "geometric" degrees or dense projections if these degrees make up much of the kernel;
         "optimal" degrees with "hadamard" approximate the kernel as well without it.
     projection : {"hadamard", "complex", "rademacher", "gaussian"}, default="hadamard"
-        How the directions are drawn. "hadamard": rows of randomly signed Hadamard matrices, whose
-        products with a row are computed by fast transforms. "complex": the same with random fourth
-        roots of unity instead of signs; the real and the imaginary part of a product are two
-        features. Less error for degrees of two and more, in 1.0 to 2 times the time, but not
-        for a Composition. "rademacher": independent signs, as in
-        the paper; n_columns bits and n_columns additions per factor. "gaussian": n_columns
-        independent normal numbers per factor. Its variance is invariant under rotations of the
-        data. For degrees 2 to 4 it was 1.1 to 1.2 times that of signs on rows in random directions,
-        and 2.5 to 4.6 times if one of 32 columns had half of the squared norm.
+        How the directions are drawn. "hadamard": rows of randomly signed Hadamard matrices,
+        whose products with a row are computed by fast transforms. "complex": the same with
+        random fourth roots of unity instead of signs; the real and the imaginary part of a
+        product are two features. Less error for degrees of two and more, in 1 to 2.7 times the
+        time (the latter for more columns than features), but not for a Composition.
+        "rademacher": independent signs, as in the paper; n_columns bits and n_columns additions
+        per factor. "gaussian": n_columns independent normal numbers per factor. Its variance is
+        invariant under rotations of the data. For degrees 2 to 4 it was 1.1 to 1.2 times that
+        of signs on rows in random directions, and 2.5 to 4.6 times if one of 32 columns had
+        half of the squared norm.
     degrees : {"least_error", "optimal", "geometric"}, default="least_error"
         How many features each degree gets. "least_error" minimizes the mean squared error of the
         kernel on a sample of the rows seen in fit, bias and variance: **it is biased**, because

@@ -252,7 +252,7 @@ class TensorSketch(SeriesMap):
     tree : bool, default=False
         Sketch a power by a binary tree of sketches of degree two (Ahle et al.), whose error grows
         linearly with the degree and not exponentially. It has less error for degrees of two and
-        more, in 1 to 2.5 times the time; for degrees of four and more by far.
+        more, in 1 to 2.7 times the time; for degrees of four and more by far.
     random_state : int, NumPy generator or None, default=None
         The seed. None draws one; see ``seed_``.
 
