@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
+from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -69,25 +70,32 @@ class Method:
         ``fit(table, quick)`` returns the fitted model.
     version : callable
         ``version()`` changes when the method does; results of other versions are not reused.
+    takes_strings : bool
+        Whether it fits data frames with categories.
     """
 
     label: str
     fit: Callable[[Table, bool], Fitted]
     version: Callable[[], str] = lambda: "1"
+    takes_strings: bool = False
 
 
 # ------------------------------------------------------------ ours
 
 
-def machine(table: Table, *arguments: Any, **options: Any) -> Any:
+def estimator(table: Table, *arguments: Any, **options: Any) -> Any:
     """Our estimator for the targets of a table."""
     kind = KernelClassifier if table.classes else KernelRegressor
     return kind(*arguments, random_state=0, **options)
 
 
-def default(table: Table, quick: bool) -> Fitted:
-    """Raw columns and nothing set but the seed."""
-    return Fitted(machine(table).fit(table.X, table.y))
+def default(effort: str) -> Callable[[Table, bool], Fitted]:
+    """Raw columns and nothing set but the seed and the effort."""
+
+    def fit(table: Table, quick: bool) -> Fitted:
+        return Fitted(estimator(table, effort=effort).fit(table.X, table.y))
+
+    return fit
 
 
 def package_version() -> str:
@@ -103,7 +111,7 @@ def package_version() -> str:
 def before(table: Table, quick: bool) -> Fitted:
     """Standardized columns, the median distance as the length scale, the penalty by evidence."""
     feature_map = make_pipeline(StandardScaler(), Fastfood(Gaussian(), FEATURES, random_state=0))
-    return Fitted(machine(table, feature_map, alpha="evidence").fit(table.X, table.y))
+    return Fitted(estimator(table, feature_map, alpha="evidence").fit(table.X, table.y))
 
 
 # ------------------------------------------------------------ an expert's grid
@@ -163,7 +171,7 @@ def grid(table: Table, quick: bool) -> Fitted:
         errors.append(cross_validated_error(Z, Y, folds, table.classes))
     best = SETTINGS[int(np.argmin(errors))]
     standardized, kernel, width = best
-    model = machine(table, setting_map(best, table.X), alpha="evidence").fit(table.X, table.y)
+    model = estimator(table, setting_map(best, table.X), alpha="evidence").fit(table.X, table.y)
     columns = "standardized" if standardized else "raw"
     return Fitted(model, f"{type(kernel).__name__}, {columns}, {width:g} x median")
 
@@ -184,6 +192,31 @@ def trees(library: str) -> Callable[[Table, bool], Fitted]:
         return Fitted(model, f"{rounds} rounds" if many else "")
 
     return fit
+
+
+def catboost(table: Table, quick: bool) -> Fitted:
+    """CatBoost with its defaults, which are 1000 rounds."""
+    import catboost as library
+
+    kind = library.CatBoostClassifier if table.classes else library.CatBoostRegressor
+    frame: Any = table.X
+    strings = [*frame.select_dtypes("category")] if table.has_strings else []
+    model = kind(verbose=0, allow_writing_files=False, cat_features=strings, random_seed=0)
+    model.fit(table.X, table.y)
+    return Fitted(Flattened(model))
+
+
+class Flattened:
+    """A model whose predictions have one dimension."""
+
+    def __init__(self, model: Any):
+        self.model = model
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        return np.asarray(self.model.predict(X)).reshape(len(X))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.model, name)
 
 
 # ------------------------------------------------------------ scikit-learn
@@ -232,12 +265,19 @@ def linear(table: Table, quick: bool) -> Fitted:
 
 
 METHODS = {
-    "default": Method("default", default, package_version),
+    "default": Method("default", default("balanced"), package_version, takes_strings=True),
+    "fast": Method('effort="fast"', default("fast"), package_version, takes_strings=True),
+    "best": Method('effort="best"', default("best"), package_version, takes_strings=True),
     "before": Method("default before", before),
     "grid": Method("grid of 40", grid),
-    **{library: Method(library, trees(library), lambda: "2") for library in reversed(installed())},
+    **{
+        library: Method(library, trees(library), lambda: "2", takes_strings=True)
+        for library in reversed(installed())
+    },
     "svm": Method("SVC / SVR", support_vectors),
     "nystroem": Method("Nystroem + ridge", nystroem),
     "neighbors": Method("5 neighbors", neighbors),
     "linear": Method("linear", linear),
 }
+if find_spec("catboost") is not None:
+    METHODS["CatBoost"] = Method("CatBoost", catboost, takes_strings=True)

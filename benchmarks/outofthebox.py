@@ -3,6 +3,7 @@
 python -m benchmarks.outofthebox --quick            # at most 20,000 rows of each set
 python -m benchmarks.outofthebox                    # all rows; many hours
 python -m benchmarks.outofthebox --quick --sets letter,wine_quality --methods default,XGBoost
+python -m benchmarks.outofthebox --quick --methods fast,default,best,LightGBM --seeds 3
 python -m benchmarks.outofthebox --quick --plot FILE.png
 
 Errors are 1 - accuracy for classes, and for numbers the root mean square error divided by the
@@ -12,7 +13,9 @@ added to the errors of classes, so that perfect predictions can be compared. Tim
 processor, summed over threads, so that they can be measured on a busy machine.
 
 Gradient-boosted trees are those of scikit-learn, and of LightGBM and XGBoost where these are
-installed, with their defaults and without early stopping (`kitchenette.report.boosting`).
+installed, with their defaults and without early stopping (`kitchenette.report.boosting`), and those
+of CatBoost with its defaults. With --seeds, errors are means over samples of the training rows, or
+over splits of the small tables. Tables with strings are left to methods that take them.
 
 Every result is kept in a file (--cache), and only what changed runs again: the default after any
 change of the package, another method when its version in benchmarks/contestants.py changes. Each
@@ -36,10 +39,11 @@ from typing import Any
 import numpy as np
 
 from benchmarks.contestants import METHODS
-from benchmarks.tables import SOURCES, table
+from benchmarks.tables import SOURCES, Table, table
 
 TIE = 0.01  # errors that differ by less than this part are ties
 CLOCK_SECONDS = 0.2  # that a prediction is repeated for
+MEASURED = ("error", "fit_seconds", "predict_seconds")
 
 Result = dict[str, Any]
 Results = dict[str, dict[str, Result]]  # by set, then by method
@@ -57,9 +61,11 @@ def seconds_of(action: Callable[[], object]) -> float:
     return spent / calls
 
 
-def measured(set_name: str, method: str, quick: bool) -> Result:
+def measured(set_name: str, method: str, quick: bool, seed: int) -> Result:
     """The error of one method on one table, with its times in seconds of the processor."""
-    data = table(set_name, quick=quick)
+    data = table(set_name, quick=quick, seed=seed)
+    if data.has_strings and not METHODS[method].takes_strings:
+        return {"set": set_name, "method": method, "error": None, "note": "numbers only"}
     result: Result = {
         "set": set_name,
         "method": method,
@@ -77,12 +83,25 @@ def measured(set_name: str, method: str, quick: bool) -> Result:
         result["predict_seconds"] = seconds_of(lambda: fitted.model.predict(data.X_test))
     if data.classes:
         result["error"] = float(np.mean(predicted != data.y_test))
+        result["log_loss"] = log_loss_of(fitted.model, data)
     else:
         root_mean_square = np.sqrt(np.mean((predicted - data.y_test) ** 2))
         result["error"] = float(root_mean_square / np.std(data.y_test))
     result["note"] = fitted.note
     result["warnings"] = sorted({str(warning.message)[:300] for warning in caught})
     return result
+
+
+def log_loss_of(model: Any, data: Table) -> float | None:
+    """The mean of minus the logarithm of the probability of the true class; None without any."""
+    if not hasattr(model, "predict_proba"):
+        return None
+    probabilities, labels = np.asarray(model.predict_proba(data.X_test)), np.asarray(model.classes_)
+    places = np.searchsorted(labels, data.y_test).clip(max=labels.size - 1)
+    of_truth = np.where(
+        labels[places] == data.y_test, probabilities[np.arange(places.size), places], 0.0
+    )
+    return float(-np.log(of_truth.clip(min=np.finfo(float).eps)).mean())
 
 
 def send_measured(pipe: Any, limit: int, *arguments: Any) -> None:
@@ -94,11 +113,13 @@ def send_measured(pipe: Any, limit: int, *arguments: Any) -> None:
     pipe.send(measured(*arguments))
 
 
-def within(limit: int, set_name: str, method: str, quick: bool) -> Result:
+def within(limit: int, set_name: str, method: str, quick: bool, seed: int) -> Result:
     """What `measured` returns, from a process of its own with a limit to its time."""
     context: Any = multiprocessing.get_context("spawn" if os.name == "nt" else "forkserver")
     receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=send_measured, args=(sender, limit, set_name, method, quick))
+    process = context.Process(
+        target=send_measured, args=(sender, limit, set_name, method, quick, seed)
+    )
     process.start()
     sender.close()
     try:
@@ -110,17 +131,28 @@ def within(limit: int, set_name: str, method: str, quick: bool) -> Result:
         return {"set": set_name, "method": method, "error": None, "note": note}
 
 
-def cached(cache: Path, limit: int, set_name: str, method: str, quick: bool) -> Result:
+def cached(
+    cache: Path, limit: int, set_name: str, method: str, quick: bool, seed: int = 0
+) -> Result:
     """A result of the same version of the method, or a new one."""
-    size = "quick" if quick else "full"
+    size = ("quick" if quick else "full") + (f"-{seed}" if seed else "")
     path = cache / f"{set_name}-{method}-{size}-{METHODS[method].version()}.json"
     if path.is_file():
         return dict(json.loads(path.read_text()))
-    result = within(limit, set_name, method, quick)
+    result = within(limit, set_name, method, quick, seed)
     if result.get("note") != "failed":
         path.write_text(json.dumps(result, indent=1) + "\n")
     print(progress(result), flush=True)
     return result
+
+
+def averaged(results: list[Result]) -> Result:
+    """The means of the numbers of several seeds; without an error if one of them has none."""
+    first = next((one for one in results if one["error"] is None), results[0])
+    if first["error"] is None or len(results) == 1:
+        return first
+    keys = [key for key in (*MEASURED, "log_loss") if first.get(key) is not None]
+    return first | {key: float(np.mean([one[key] for one in results])) for key in keys}
 
 
 def progress(result: Result) -> str:
@@ -207,6 +239,17 @@ def times_table(results: Results, methods: list[str]) -> str:
             row = 1e6 * result["predict_seconds"] / result["test_rows"]
             cells.append(f"{result['fit_seconds']:.2f} / {row:.0f}")
         rows.append(cells)
+    return markdown(header, rows)
+
+
+def log_losses_table(results: Results, methods: list[str]) -> str:
+    header = ["log loss", *(METHODS[name].label for name in methods)]
+    rows = []
+    for set_name, by_method in results.items():
+        losses = [by_method.get(name, {}).get("log_loss") for name in methods]
+        if any(loss is not None for loss in losses):
+            cells = ["" if loss is None else f"{loss:.3f}" for loss in losses]
+            rows.append([set_name, *cells])
     return markdown(header, rows)
 
 
@@ -308,19 +351,26 @@ def main() -> None:
         "--limit", type=int, default=3600, metavar="SECONDS", help="for one method on one set"
     )
     parser.add_argument("--times", action="store_true", help="print a table of times as well")
+    parser.add_argument("--log-losses", action="store_true", help="and a table of log losses")
+    parser.add_argument("--seeds", type=int, default=1, help="samples or splits, averaged")
     parser.add_argument("--plot", metavar="FILE", help="draw a picture of the ratios")
     options = parser.parse_args()
     options.cache.mkdir(parents=True, exist_ok=True)
     results: Results = {name: {} for name in options.sets}
     for set_name in options.sets:
         for method in options.methods:
-            results[set_name][method] = cached(
-                options.cache, options.limit, set_name, method, options.quick
+            results[set_name][method] = averaged(
+                [
+                    cached(options.cache, options.limit, set_name, method, options.quick, seed)
+                    for seed in range(options.seeds)
+                ]
             )
     reference = "default" if "default" in options.methods else options.methods[0]
     print(f"\n{errors_table(results, options.methods, reference)}")
     if options.times:
         print(f"\n{times_table(results, options.methods)}")
+    if options.log_losses:
+        print(f"\n{log_losses_table(results, options.methods)}")
     print(f"\n{summary_table(results, options.methods, reference)}")
     if options.plot:
         draw(results, options.methods, reference, options.plot)

@@ -2,12 +2,14 @@
 
 A data set with several natural targets is several tables. The given split is kept where there is
 one; otherwise a seeded fifth of the rows is for testing. Columns are left as they were published.
+The small tables are Parquet files, of which some have strings.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,10 +27,17 @@ Split = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]
 
 @dataclass(frozen=True)
 class Table(data.Split):
-    """Rows of float32, and targets: labels if ``classes``, float64 numbers if not."""
+    """Rows of float32, and targets: labels if ``classes``, float64 numbers if not.
+
+    Tables with strings are data frames, whose strings are categories.
+    """
 
     name: str
     classes: bool
+
+    @property
+    def has_strings(self) -> bool:
+        return not isinstance(self.X, np.ndarray)
 
     @property
     def n_classes(self) -> int:
@@ -86,6 +95,12 @@ class Source:
     split: Callable[[Arrays], Split]
 
 
+NUMBERS = ("laser", "mortgage", "quake", "wizmir")  # small tables with numerical targets
+CLASSES = (
+    *("balance", "banana", "car", "contraceptive", "german", "led7digit", "marketing", "mushroom"),
+    *("optdigits", "phoneme", "ring", "texture", "tic-tac-toe"),
+)
+SMALL = sorted((*NUMBERS, *CLASSES))
 SOURCES = {
     "a9a": Source("a9a", True, given),
     "cod_rna": Source("cod_rna", True, given),
@@ -114,6 +129,7 @@ SOURCES = {
     "uji_latitude": Source("ujiindoorloc", False, target(1)),
     "uji_longitude": Source("ujiindoorloc", False, target(0)),
     "wine_quality": Source("wine_quality", False, plain),
+    **{name: Source(name, name in CLASSES, plain) for name in SMALL},
 }
 
 
@@ -128,15 +144,47 @@ def some(n: int, most: int, seed: int) -> NDArray[np.intp]:
     return np.random.default_rng(seed).permutation(n)[:most]
 
 
-def table(name: str, *, quick: bool) -> Table:
+def small_table(name: str, seed: int) -> Table:
+    """A table of a Parquet file; another seed splits the rows in another way."""
+    import pandas as pd  # type: ignore[import-untyped]
+
+    frame = pd.read_parquet(directory_of_data() / "tables" / f"{name}.parquet")
+    y = frame.pop("target").to_numpy()
+    strings = frame.select_dtypes(exclude="number").columns
+    frame[strings] = frame[strings].astype("category")
+    order = np.random.default_rng(100 + seed).permutation(len(y))
+    test, train = np.split(order, [round(TEST_PART * len(y))])
+    X: Any = frame if len(strings) else frame.to_numpy(np.float32)
+    X, X_test = (
+        X.iloc[rows].reset_index(drop=True) if len(strings) else X[rows] for rows in (train, test)
+    )
+    if name in NUMBERS:
+        y = y.astype(np.float64)
+    else:
+        y = np.unique(y, return_inverse=True)[1].astype(np.int64)
+    return Table(X, y[train], X_test, y[test], name, name in CLASSES)
+
+
+def directory_of_data() -> Path:
+    """The directory of the data sets; an error if there is none."""
+    place = data.directory()
+    if place is None:
+        raise data.MissingData("Set KITCHENETTE_DATA to the directory of the data sets.")
+    return place
+
+
+def table(name: str, *, quick: bool, seed: int = 0) -> Table:
     """One table, its training rows in random order; ``quick`` takes a sample of long ones.
 
-    The images of coil100 are halved by ``quick``.
+    The images of coil100 are halved by ``quick``. Another seed takes another sample of training
+    rows, or of small tables another split.
     """
+    if name in SMALL:
+        return small_table(name, seed)
     source = SOURCES[name]
     X, y, X_test, y_test = source.split(load(source.data))
     most = QUICK_ROWS if quick else max(len(X), len(X_test))
-    train, test = some(len(X), most, 1), some(len(X_test), most, 2)
+    train, test = some(len(X), most, 1 + 2 * seed), some(len(X_test), most, 2)
     X, y, X_test, y_test = X[train], y[train], X_test[test], y_test[test]
     if name == "coil100" and quick:
         X, X_test = halved_images(X), halved_images(X_test)

@@ -241,6 +241,7 @@ class LeaveOneOut:
         variances = equations.target_squares / equations.count
         self._squared = SquaredErrors(np.where(variances > 0, variances, 1.0))
         self.measure = self._squared if measure is None else measure
+        self.favored = 0.0  # the penalty of the largest evidence, once one was chosen
         self._rotated: RotatedRows | None = None  # once penalties were compared by eigenvectors
         self._known: dict[float, Array] = {}  # the predictions for each penalty
         self._kept: dict[tuple[float, int], Array] = {}  # whitened blocks of rows for some of them
@@ -403,10 +404,10 @@ class LeaveOneOut:
 
     def chosen(self) -> float:
         """The penalty of the largest evidence, unless the rows contradict it."""
-        chosen, favored = self._chosen()
+        chosen, self.favored = self._chosen()
         nothing, targets = np.zeros((self.rows.n_sampled, 1)), self.rows.targets
         of_mean = self._squared(self._left_out(nothing, nothing[:, 0]), targets, self.rows.weights)
-        for alpha in (chosen, favored):
+        for alpha in (chosen, self.favored):
             errors = self._squared(self.outputs(alpha), targets, self.rows.weights)
             if float(self.rows.weights @ (errors - of_mean)) < 0:
                 return alpha

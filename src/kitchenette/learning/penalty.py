@@ -195,6 +195,14 @@ class PenaltyPath:
             )
         return self._solutions[alpha]
 
+    def coef(self, alpha: float) -> Array:
+        """The weights for a penalty and nothing else; of a singular problem those of least norm."""
+        try:
+            factor = ShiftedCholesky(self.equations, alpha)
+        except np.linalg.LinAlgError:
+            return ShiftedEigen(self.eigen, alpha).solve(self.equations.cross)
+        return factor.refined(self.equations, factor.solve(self.equations.cross))
+
     def solutions(self, alphas: Array) -> list[Solution]:
         """The solutions for several penalties, by factors, or by eigenvectors if many."""
         if alphas.size < CHEAPER_FACTORS or self.equations.gram.is_float32:

@@ -25,6 +25,7 @@ from kitchenette.sketching.sobol import MOST_DIMENSIONS, scrambled_sobol
 from kitchenette.sketching.specification import Cost
 
 KINDS = ("independent", "orthogonal", "quasi")
+STACKED = 512  # frequencies of which small orthogonal blocks are drawn in one call
 
 
 @storable
@@ -234,13 +235,17 @@ def _orthogonal(
 def _orthogonal_directions(n: int, n_columns: int, seed: int) -> Iterator[NDArray[Any]]:
     """Unit vectors, each uniform on the sphere, orthogonal within blocks of n_columns."""
     normals = Stream(seed, "frequencies")
-    for first in range(0, n, n_columns):
+    size = max(1, STACKED // n_columns) * n_columns
+    for first in range(0, n, size):
         # The first columns of Q depend on the first columns of the matrix alone, so the last
         # block is drawn no larger than needed.
-        g = normals.normals(min(n_columns, n - first), n_columns, first=first)
-        q, r = np.linalg.qr(g.T)
-        # Q is Haar distributed only if the diagonal of R is made positive.
-        yield from (q * np.copysign(1, np.diag(r))).T
+        g = normals.normals(min(size, n - first), n_columns, first=first)
+        whole = len(g) // n_columns * n_columns
+        for blocks in (g[:whole].reshape(-1, n_columns, n_columns), g[None, whole:]):
+            q, r = np.linalg.qr(blocks.transpose(0, 2, 1))
+            # Q is Haar distributed only if the diagonal of R is made positive.
+            signs = np.copysign(1, np.diagonal(r, axis1=1, axis2=2))
+            yield from (q * signs[:, None, :]).transpose(0, 2, 1).reshape(-1, n_columns)
 
 
 def _quasi(

@@ -211,9 +211,9 @@ def encoded_importances(
     """The importances of the columns that were encoded, by a model of the sample."""
     if decision.spreads is None or decision.trial is None:
         return None
-    statistics, solution = decision.trial.solutions[0]
+    statistics, coef = decision.trial.models[0]
     tried = decision.candidate.specification(statistics.n_features, seed, precision)
-    return importances(encoding.before(tried), statistics, solution.coef, decision.spreads)
+    return importances(encoding.before(tried), statistics, coef, decision.spreads)
 
 
 def is_clearly_better(one: Trial, other: Trial) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import dataclass, field
@@ -10,11 +9,11 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
 
 from kitchenette.data.observations import divided, folds
 from kitchenette.learning.least_squares import LeastSquares
-from kitchenette.learning.solution import Solution
+from kitchenette.learning.partial import StatisticsBuilder
+from kitchenette.learning.penalty import PenaltyPath
 from kitchenette.maps.fourier import FourierSpecification
 from kitchenette.selection.candidates import Candidate
 from kitchenette.selection.importance import gradient_outer_product, mean_squared_derivatives
@@ -39,8 +38,7 @@ class Trial:
     counts: Array  # the number of observations that each of them stands for in a standard error
     wrong: Array  # whether the class of every pair held out is wrong, or its loss for regression
     penalty: float  # the best penalty, relative to the trace of the Gram matrix
-    # Statistics and solution of each fold
-    solutions: list[tuple[LeastSquares, Solution]] = field(repr=False)
+    models: list[tuple[LeastSquares, Array]] = field(repr=False)  # statistics and weights per fold
 
     @property
     def loss(self) -> float:
@@ -73,14 +71,13 @@ class Trial:
 
     def squared_derivatives(self, specification: FourierSpecification) -> Array:
         """The average square of the derivative in each column, over the folds."""
-        models = [(statistics, solution.coef) for statistics, solution in self.solutions]
-        return mean_squared_derivatives(specification, models)
+        return mean_squared_derivatives(specification, self.models)
 
     def gradient_outer_product(self, specification: FourierSpecification) -> Array:
         """The average outer product of gradients, over the folds."""
         products = [
-            gradient_outer_product(specification, statistics, solution.coef)
-            for statistics, solution in self.solutions
+            gradient_outer_product(specification, statistics, coef)
+            for statistics, coef in self.models
         ]
         return np.asarray(np.mean(products, axis=0))
 
@@ -173,18 +170,21 @@ class Pilot:
 
     def _statistics(self, Z: NDArray[Any], fold: Fold) -> LeastSquares:
         Y = self.targets.columns[fold.kept]
-        return LeastSquares(Z.shape[1], Y.shape[1]).update(Z[fold.kept], Y, fold.kept_weights)
+        builder = StatisticsBuilder(Z.shape[1], Y.shape[1], len(Y), Z.dtype, "float64")
+        builder.add(Z[fold.kept], Y, fold.kept_weights)
+        return builder.finish()
 
     def _best(self, Z: NDArray[Any], fitted: list[LeastSquares]) -> Trial:
         """The trial with the best penalty, which is searched from that of the last trial on."""
         tried: dict[int, Trial] = {}
         tests = [Z[fold.held_out].astype(np.float64) for fold in self.folds]
+        paths = [PenaltyPath(statistics.equations(fit_intercept=True)) for statistics in fitted]
 
         def loss(place: int) -> float:
             if not 0 <= place < PENALTIES.size:
                 return np.inf
             if place not in tried:
-                tried[place] = self._with_penalty(tests, fitted, float(PENALTIES[place]))
+                tried[place] = self._with_penalty(tests, paths, fitted, float(PENALTIES[place]))
             return tried[place].loss
 
         # Far steps first, because the loss may have several minima.
@@ -196,18 +196,21 @@ class Pilot:
         return tried[place]
 
     def _with_penalty(
-        self, tests: list[Array], fitted: list[LeastSquares], penalty: float
+        self,
+        tests: list[Array],
+        paths: list[PenaltyPath],
+        fitted: list[LeastSquares],
+        penalty: float,
     ) -> Trial:
-        losses, wrong, solutions = [], [], []
-        for statistics, Z, fold in zip(fitted, tests, self.folds, strict=True):
-            trace = float(statistics.gram.diagonal().sum())
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ConvergenceWarning)
-                solution = statistics.solve(penalty * trace if trace > 0 else 1.0)
-            compared = self.targets.compared(solution.predict(Z), fold.held_out)
+        losses, wrong, models = [], [], []
+        for path, statistics, Z, fold in zip(paths, fitted, tests, self.folds, strict=True):
+            equations = path.equations
+            coef = path.coef(penalty * equations.trace if equations.trace > 0 else 1.0)
+            intercept = equations.target_mean - equations.feature_mean @ coef
+            compared = self.targets.compared(Z @ coef + intercept, fold.held_out)
             losses.append(compared[0])
             wrong.append(compared[1])
-            solutions.append((statistics, solution))
+            models.append((statistics, coef))
         weights, counts = (
             np.concatenate([getattr(fold, name) for fold in self.folds])
             for name in ("weights", "counts")
@@ -215,7 +218,7 @@ class Pilot:
         # Of an incomplete sample, pairs with all their observations were drawn by chance.
         counts = counts if self._complete else np.ones_like(counts)
         return Trial(
-            np.concatenate(losses), weights, counts, np.concatenate(wrong), penalty, solutions
+            np.concatenate(losses), weights, counts, np.concatenate(wrong), penalty, models
         )
 
 

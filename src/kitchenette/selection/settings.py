@@ -171,8 +171,8 @@ SEARCH = SearchSettings()
 class Effort:
     """How much time the search and the fit that follows may take.
 
-    Seconds are those of ``SEARCH.operations_per_second``. ``benchmarks.outofthebox --effort`` has
-    the errors and the seconds of each.
+    Seconds are those of ``SEARCH.operations_per_second``. ``benchmarks.outofthebox --methods
+    fast,default,best`` has the errors and the seconds of each.
     """
 
     seconds: float  # for the search

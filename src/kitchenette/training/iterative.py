@@ -85,13 +85,15 @@ def _of_the_better_loss(
         squared = replace(squared, given_solution=model)
         if held_out is None:
             return squared
+        guess = max(model.alpha, held_out.favored)
     else:
         squared, result = _in_passes(problem, prepared, rows, "squared")
         if result.interrupted or not result.validation_index.size:
             return squared
         squared_errors = _log_losses(problem, prepared, rows, "squared", result)
+        guess = squared.solution.alpha
     try:
-        logistic, result = _in_passes(problem, prepared, rows, "logistic", squared.solution.alpha)
+        logistic, result = _in_passes(problem, prepared, rows, "logistic", guess)
     except KeyboardInterrupt:
         warnings.warn(
             "Interrupted before the logistic loss was tried: the model is that of the "
