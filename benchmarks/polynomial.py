@@ -1,12 +1,19 @@
 """Maps for polynomial kernels against scikit-learn's PolynomialCountSketch, and their limits.
 
-python -m benchmarks.polynomial            # everything
+python -m benchmarks.polynomial            # everything but --learning
 python -m benchmarks.polynomial --quick    # fewer rows
+python -m benchmarks.polynomial --errors   # errors against time, for three kinds of rows
+python -m benchmarks.polynomial --learning # errors on test rows by the degrees of RandomMaclaurin
+
+The sets of --learning are read as docs/reproduction.md says.
 """
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable
 from functools import partial
+from time import process_time
 from typing import Any
 
 import joblib
@@ -17,8 +24,13 @@ from numpy.typing import NDArray
 from sklearn.kernel_approximation import PolynomialCountSketch
 
 from benchmarks.timing import Action, begun, best_times, fastfood, options_parser
-from kitchenette import Fastfood, RandomMaclaurin, TensorSketch
-from kitchenette.kernels import Gaussian, Polynomial
+from kitchenette import (
+    CRAFTMap,
+    Fastfood,
+    RandomMaclaurin,
+    TensorSketch,
+)
+from kitchenette.kernels import Exponential, Gaussian, Kernel, Maclaurin, Polynomial
 
 FFT_ROWS = 64  # of 4096 float32: a block that stays in the second-level cache
 
@@ -119,6 +131,142 @@ def random_maclaurin(quick: bool) -> None:
     print()
 
 
+# ---------------------------------------------------------------- errors against time
+
+
+def as_series(kernel: Polynomial) -> Kernel:
+    """The same kernel, whose degrees are sketched one by one."""
+    n = np.arange(kernel.degree + 1)
+    return Maclaurin(np.exp(kernel.log_coefficients(n))) if kernel.coef0 else kernel
+
+
+def maclaurin(**options: Any) -> Callable[[Any, int, int], Any]:
+    return lambda kernel, D, seed: RandomMaclaurin(
+        kernel, D, random_state=seed, **{"degrees": "optimal", **options}
+    )
+
+
+CONTESTANTS: dict[str, Callable[[Any, int, int], Any]] = {
+    "RandomMaclaurin, optimal degrees": maclaurin(),
+    "... least_error": maclaurin(degrees="least_error"),
+    "... complex": maclaurin(projection="complex"),
+    "... complex, least_error": maclaurin(projection="complex", degrees="least_error"),
+    "TensorSketch": lambda k, D, s: TensorSketch(k, D, random_state=s),
+    "... tree": lambda k, D, s: TensorSketch(k, D, tree=True, random_state=s),
+    "... tree, of the series": lambda k, D, s: TensorSketch(
+        as_series(k), D, tree=True, random_state=s
+    ),
+    "CRAFTMap of 8 D": lambda k, D, s: CRAFTMap(maclaurin()(k, 8 * D, s), D, random_state=s),
+    "CRAFTMap of 8 D, complex": lambda k, D, s: CRAFTMap(
+        maclaurin(projection="complex")(k, 8 * D, s), D, random_state=s
+    ),
+}
+
+
+def kinds_of_rows(n: int) -> dict[str, Any]:
+    """Rows of norm one: images, random directions, and sparse ones like those of texts."""
+    from sklearn.datasets import load_digits
+    from sklearn.preprocessing import normalize
+
+    sparse = sparse_rows(n, 5000, 0.01)
+    sparse.data **= 4  # few words make up most of a row
+    sparse.indices = (5000 * (sparse.indices / 5000) ** 3).astype(np.int32)
+    sparse.sum_duplicates()
+    return {
+        "digits (64 columns)": normalize(load_digits().data[:n]).astype(np.float32),
+        "random directions (784)": dense_rows(n, 784),
+        "sparse rows (5000, 1 %)": normalize(sparse),
+    }
+
+
+def cpu_seconds(action: Action) -> float:
+    best = float("inf")
+    for _ in range(5):
+        start = process_time()
+        action()
+        best = min(best, process_time() - start)
+    return best
+
+
+def errors(quick: bool) -> None:
+    D, n, n_seeds = 2048, 200 if quick else 300, 3 if quick else 10
+    print(f"NRMSE of the kernel matrix of {n} rows of norm one, D = {D}, the median over {n_seeds}")
+    print("seeds; processor time per row in microseconds, float32; and the error for 10")
+    print("microseconds per row, as the error falls like the root of the number of features")
+    degrees = (2, 4, 16) if quick else (2, 3, 4, 8, 16)
+    for rows, X in kinds_of_rows(n).items():
+        kernels = [Polynomial(p, coef0=c) for c in (0.0, 1.0) for p in degrees]
+        titles = [f"<x,y>^{p}" for p in degrees] + [f"(1+<x,y>)^{p}" for p in degrees]
+        print(f"\n{rows:36}" + "".join(f"{title:>22}" for title in titles))
+        exact = [kernel(X.astype(np.float64)) for kernel in kernels]
+        for name, make in CONTESTANTS.items():
+            line = f"{name:36}"
+            for kernel, K in zip(kernels, exact, strict=True):
+                found = []
+                for seed in range(n_seeds):
+                    fitted = make(kernel, D, seed).fit(X)
+                    Z = fitted.transform(X).astype(np.float64)
+                    found.append(np.linalg.norm(Z @ Z.T - K) / np.linalg.norm(K))
+                time = 1e6 * cpu_seconds(partial(fitted.transform, X)) / n
+                error = float(np.median(found))
+                line += f"{error:9.3f}{time:6.1f}{error * (time / 10) ** 0.5:7.3f}"
+            print(line, flush=True)
+    print()
+
+
+# ---------------------------------------------------------------- degrees and learning
+
+ALLOCATIONS = ("optimal", "least_error", "geometric")
+REGRESSIONS = ("cpu_act", "wine_quality")
+CLASSES = ("a9a", "covtype", "ijcnn1", "letter", "mnist", "nursery", "pendigits", "spambase")
+
+
+def learning(quick: bool) -> None:
+    from reproduction.guide import Task, measured, task
+
+    kernels: dict[str, Kernel] = {
+        **{f"degree {p}": Polynomial(p) for p in (2, 3, 5, 10)},
+        "exp(<x, y>)": Exponential(),
+    }
+    names = ("a9a", "letter") if quick else (*REGRESSIONS, *CLASSES)
+    print("Errors on 1500 test rows after 1500 training rows, our one pass, rows of norm one,")
+    print("relative to degrees='optimal': geometric means over D = 100, 200 and 600 and 3 seeds")
+    print(
+        f"{'':16}" + "".join(f"{f'{k}, {kind}':>26}" for k in kernels for kind in ALLOCATIONS[1:])
+    )
+    everything: dict[tuple[str, str], list[float]] = {}
+    for name in names:
+        found: dict[tuple[str, str], list[float]] = {}
+        for seed, (title, kernel) in itertools.product(range(1 if quick else 3), kernels.items()):
+            of_all = task(name, 1500, seed, True)
+            here = Task(
+                of_all.X, of_all.y, of_all.X_test, of_all.y_test, regression=name in REGRESSIONS
+            )
+            for D in (100, 200, 600):
+                error = {
+                    kind: measured(
+                        RandomMaclaurin(kernel, D, degrees=kind, random_state=seed), here
+                    )["error"]
+                    for kind in ALLOCATIONS
+                }
+                for kind in ALLOCATIONS[1:]:
+                    ratio = np.log(max(error[kind], 1e-3) / max(error["optimal"], 1e-3))
+                    found.setdefault((title, kind), []).append(ratio)
+        print(f"{name:16}" + means(found, kernels), flush=True)
+        for key, ratios in found.items():
+            everything.setdefault(key, []).extend(ratios)
+    print(f"{'all':16}" + means(everything, kernels))
+    print()
+
+
+def means(ratios: dict[tuple[str, str], list[float]], kernels: dict[str, Kernel]) -> str:
+    return "".join(
+        f"{np.exp(np.mean(ratios[title, kind])):26.2f}"
+        for title in kernels
+        for kind in ALLOCATIONS[1:]
+    )
+
+
 # ---------------------------------------------------------------- growth
 
 
@@ -168,13 +316,30 @@ def figures() -> dict[str, Action]:
             dense[:1],
         ),
         "Fastfood, homogeneous": (fastfood(homogeneous, 16384), dense[:200]),
+        "TensorSketch, tree": (
+            TensorSketch(Polynomial(8, coef0=0.0), 4096, tree=True, random_state=0),
+            dense[:200],
+        ),
+        "RandomMaclaurin, complex": (
+            RandomMaclaurin(homogeneous, 16384, projection="complex", random_state=0),
+            dense[:200],
+        ),
     }
     return {name: partial(made.fit(X).transform, X) for name, (made, X) in cases.items()}
 
 
 def main() -> None:
-    options = begun(options_parser(__doc__), figures)
+    parser = options_parser(__doc__)
+    parser.add_argument("--errors", action="store_true", help="errors against time, alone")
+    parser.add_argument("--learning", action="store_true", help="errors on test rows, alone")
+    options = begun(parser, figures)
     if options is None:
+        return
+    if options.learning:
+        learning(options.quick)
+        return
+    errors(options.quick)
+    if options.errors:
         return
     tensor_sketch(options.quick)
     lengths()

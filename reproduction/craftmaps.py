@@ -35,7 +35,7 @@ def make_map(
     if name == "TS":
         return TensorSketch(kernel, E, random_state=seed)
     if name == "RFM, ours":
-        return RandomMaclaurin(kernel, E, random_state=seed)
+        return RandomMaclaurin(kernel, E, degrees="optimal", random_state=seed)
     h01 = name == "RFM" and n_columns + 1 < E
     return RandomMaclaurin(kernel, E, degrees="geometric", h01=h01, random_state=seed)
 

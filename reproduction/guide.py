@@ -226,7 +226,7 @@ def as_series(kernel: Kernel) -> Maclaurin:
 
 
 POLYNOMIAL: dict[str, Maker] = {
-    "RandomMaclaurin": lambda k, D, s: RandomMaclaurin(k, D, random_state=s),
+    "RandomMaclaurin": lambda k, D, s: RandomMaclaurin(k, D, degrees="optimal", random_state=s),
     "... as printed": lambda k, D, s: RandomMaclaurin(
         k, D, degrees="geometric", projection="rademacher", random_state=s
     ),
@@ -234,7 +234,7 @@ POLYNOMIAL: dict[str, Maker] = {
     "... of the series": lambda k, D, s: TensorSketch(as_series(k), D, random_state=s),
     "Fastfood": lambda k, D, s: Fastfood(k, D, random_state=s),
     "CRAFTMap over RandomMaclaurin": lambda k, D, s: CRAFTMap(
-        RandomMaclaurin(k, 8 * D), D, random_state=s
+        RandomMaclaurin(k, 8 * D, degrees="optimal"), D, random_state=s
     ),
     "CRAFTMap over TensorSketch": lambda k, D, s: CRAFTMap(
         TensorSketch(k, 8 * D), D, random_state=s

@@ -41,7 +41,7 @@ def make_map(kind: str, kernel: DotProductKernel, D: int, n_columns: int, seed: 
         return RandomMaclaurin(kernel, D, random_state=seed, **AS_PRINTED)
     if kind == "H0/1":
         return RandomMaclaurin(kernel, D + n_columns + 1, h01=True, random_state=seed, **AS_PRINTED)
-    return RandomMaclaurin(kernel, D, random_state=seed)
+    return RandomMaclaurin(kernel, D, degrees="optimal", random_state=seed)
 
 
 class LiteralMaclaurin(TransformerMixin, BaseEstimator):

@@ -63,16 +63,19 @@ MAPS: dict[str, tuple[type, dict[str, Any]]] = {
         Fastfood,
         {"kernel": Exponential(), "projection": "orthogonal"},
     ),
-    "maclaurin": (RandomMaclaurin, {"kernel": Polynomial(4)}),
-    "maclaurin h01": (RandomMaclaurin, {"kernel": Polynomial(3), "h01": True}),
-    "maclaurin exponential": (RandomMaclaurin, {"kernel": Exponential(1.3)}),
+    "maclaurin": (RandomMaclaurin, {"kernel": Polynomial(4), "degrees": "optimal"}),
+    "maclaurin h01": (
+        RandomMaclaurin,
+        {"kernel": Polynomial(3), "h01": True, "degrees": "optimal"},
+    ),
+    "maclaurin exponential": (RandomMaclaurin, {"kernel": Exponential(1.3), "degrees": "optimal"}),
     "maclaurin geometric": (
         RandomMaclaurin,
         {"kernel": Maclaurin([1.0, 0.5, 0.1]), "degrees": "geometric"},
     ),
     "maclaurin rademacher": (
         RandomMaclaurin,
-        {"kernel": Polynomial(3), "projection": "rademacher"},
+        {"kernel": Polynomial(3), "projection": "rademacher", "degrees": "optimal"},
     ),
     "maclaurin rademacher geometric": (
         RandomMaclaurin,
@@ -84,28 +87,53 @@ MAPS: dict[str, tuple[type, dict[str, Any]]] = {
     ),
     "maclaurin of gaussian": (
         RandomMaclaurin,
-        {"kernel": Composition(Polynomial(2), Gaussian(3.0))},
+        {"kernel": Composition(Polynomial(2), Gaussian(3.0)), "degrees": "optimal"},
     ),
     "maclaurin of laplacian": (
         RandomMaclaurin,
-        {"kernel": Composition(Polynomial(2), Laplacian(3.0))},
+        {"kernel": Composition(Polynomial(2), Laplacian(3.0)), "degrees": "optimal"},
     ),
     "maclaurin of polynomial": (
         RandomMaclaurin,
-        {"kernel": Composition(Exponential(), Polynomial(1, gamma=0.1))},
+        {"kernel": Composition(Exponential(), Polynomial(1, gamma=0.1)), "degrees": "optimal"},
     ),
     "maclaurin vovk on the sphere": (
         RandomMaclaurin,
-        {"kernel": Composition(VovkInfinite(), Polynomial(1, coef0=0.0, gamma=0.3))},
+        {
+            "kernel": Composition(VovkInfinite(), Polynomial(1, coef0=0.0, gamma=0.3)),
+            "degrees": "optimal",
+        },
     ),
     "sketch": (TensorSketch, {"kernel": Polynomial(3, coef0=0.5)}),
     "sketch frequency": (TensorSketch, {"kernel": Polynomial(3, coef0=0.5), "output": "frequency"}),
     "sketch homogeneous": (TensorSketch, {"kernel": Polynomial(2, coef0=0.0)}),
     "srht": (SRHT, {}),
-    "maclaurin gaussian": (RandomMaclaurin, {"kernel": Polynomial(3), "projection": "gaussian"}),
+    "maclaurin gaussian": (
+        RandomMaclaurin,
+        {"kernel": Polynomial(3), "projection": "gaussian", "degrees": "optimal"},
+    ),
     "sketch exponential": (TensorSketch, {"kernel": Exponential(1.3)}),
     "sketch gaussian": (TensorSketch, {"kernel": Gaussian(1.1)}),
-    "craft maclaurin": (CRAFTMap, {"up": RandomMaclaurin(Polynomial(3), 700)}),
+    "sketch tree": (TensorSketch, {"kernel": Polynomial(5, coef0=0.5), "tree": True}),
+    "sketch tree frequency": (
+        TensorSketch,
+        {"kernel": Polynomial(4, coef0=0.0), "tree": True, "output": "frequency"},
+    ),
+    "sketch tree exponential": (TensorSketch, {"kernel": Exponential(1.3), "tree": True}),
+    "sketch tree gaussian": (TensorSketch, {"kernel": Gaussian(1.1), "tree": True}),
+    "maclaurin complex": (
+        RandomMaclaurin,
+        {"kernel": Polynomial(4), "projection": "complex", "degrees": "optimal"},
+    ),
+    "maclaurin complex geometric": (
+        RandomMaclaurin,
+        {"kernel": Exponential(1.3), "projection": "complex", "degrees": "geometric"},
+    ),
+    "maclaurin least error": (
+        RandomMaclaurin,
+        {"kernel": Polynomial(7), "degrees": "least_error"},
+    ),
+    "craft maclaurin": (CRAFTMap, {"up": RandomMaclaurin(Polynomial(3), 700, degrees="optimal")}),
     "craft sketch": (CRAFTMap, {"up": TensorSketch(Polynomial(2), 700)}),
     "tefm": (TEFM, {"base": RandomKitchenSinks(Gaussian(1.0), 700)}),
     "tefm srht": (TEFM, {"base": RandomKitchenSinks(Gaussian(1.0), 700), "method": "srht"}),

@@ -14,7 +14,12 @@ from kitchenette.sketching.combinations import concatenate
 from kitchenette.sketching.count_sketch import draw_buckets, draw_signs, tensor_power_sketch
 from kitchenette.sketching.dense import matrix_product
 from kitchenette.sketching.operators import NativeOperator, affine, chain
-from kitchenette.sketching.products import draw_hadamard_products, draw_rademacher_products
+from kitchenette.sketching.products import (
+    draw_complex_products,
+    draw_hadamard_products,
+    draw_rademacher_products,
+)
+from kitchenette.sketching.sketch_tree import draw_tree, tree_of_sketches
 from kitchenette.sketching.structured import draw_fastfood, draw_orthogonal
 
 D_IN = 11
@@ -81,6 +86,20 @@ def operators(dtype):
         signs = draw_signs(degree, D_IN + 1, 0) * 0.5
         sketch = tensor_power_sketch(buckets, signs, D, D_IN, dtype, frequency=frequency)
         made[f"tensor sketch {degree} {D} {frequency}"] = sketch
+    for kind, degrees in {"pairs": [3] * 40 + [2] * 30, "mixed": [3] * 40 + [2, 1, 0]}.items():
+        products = draw_complex_products(
+            np.array(degrees, np.int32), np.ones(len(degrees)), D_IN, 0, dtype
+        )
+        made[f"complex products {kind}"] = products.operator()
+    for degree, D, frequency in [(2, 64, False), (3, 50, False), (5, 64, True), (4, 21, True)]:
+        made[f"sketch tree {degree} {D} {frequency}"] = tree_of_sketches(
+            draw_tree(degree, D_IN + 1, D, 0),
+            np.ones(D_IN + 1),
+            D,
+            D_IN,
+            dtype,
+            frequency=frequency,
+        )
     made["affine"] = affine(D_IN, 0.5, 2.0, dtype)
     made["affine constant"] = affine(D_IN, 0.5, 0.0, dtype)
     made["chain"] = chain(made["fastfood sincos"], made_srht(299, 70, dtype))

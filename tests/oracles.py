@@ -8,6 +8,7 @@ import numpy as np
 from scipy import special
 from scipy.linalg import hadamard
 
+from kitchenette.sketching.count_sketch import real_spectrum
 from kitchenette.sketching.products import PANEL
 
 # ---------------------------------------------------------------- structured matrices
@@ -109,6 +110,42 @@ def tensor_sketch(X: np.ndarray, buckets: np.ndarray, signs: np.ndarray, D: int)
     return out
 
 
+def sketch_tree(X: np.ndarray, tree, D: int) -> np.ndarray:
+    """Count sketches of the two inputs of each node, convolved; the last one has D buckets.
+
+    Between nodes a sketch of W numbers is transformed by an orthogonal matrix: the real Fourier
+    transform in the order of the core.
+    """
+    W = 1
+    while W < D:
+        W *= 2
+    if len(tree) == 1:
+        return count_sketch(X, tree[0], D)
+    positions, scales = real_spectrum(W, "float64")
+    order = np.zeros((W, W))
+    order[positions, np.arange(W)] = np.sign(scales)
+    done: list[np.ndarray] = []
+    for left, right in zip(tree[::2], tree[1::2], strict=True):
+        size = D if len(done) == len(tree) // 2 - 1 else W
+        a, b = (count_sketch(X if h.child < 0 else done[h.child], h, size) for h in (left, right))
+        convolved = np.zeros_like(a)
+        for i in range(size):
+            convolved += a[:, [i]] * np.roll(b, i, axis=1)
+        done.append(
+            convolved
+            if size == D and len(done) == len(tree) // 2 - 1
+            else convolved @ real_fourier_matrix(W).T @ order.T
+        )
+    return done[-1]
+
+
+def count_sketch(X: np.ndarray, hashes, D: int) -> np.ndarray:
+    """The sums of signed columns of each bucket."""
+    out = np.zeros((X.shape[0], D))
+    np.add.at(out.T, hashes.buckets, (X * hashes.signs).T)
+    return out
+
+
 # ---------------------------------------------------------------- kernels, pair by pair
 
 
@@ -165,3 +202,27 @@ def factor_signs(products, j: int) -> np.ndarray:
             parity = np.bitwise_count((row - start) & columns) & 1
             signs[feature] = products.signs[j][start + columns] * (1 - 2 * parity.astype(np.int8))
     return signs
+
+
+def complex_products(X: np.ndarray, products, weights: np.ndarray) -> np.ndarray:
+    """Parts of products with roots of unity, pair by pair, and then products of signs."""
+    columns = np.arange(products.n_columns)
+    X = products.input_scale * X.astype(float)
+    out = np.empty((X.shape[0], weights.size))
+    for pair in range(products.n_pairs):
+        z = np.ones(X.shape[0], dtype=complex)
+        for j in range(products.degrees[2 * pair]):
+            row = products.indices[j, pair]
+            start = row // products.block * products.block
+            parity = np.bitwise_count((row - start) & columns) & 1
+            root = products.signs[2 * j] + 1j * products.signs[2 * j + 1]
+            z *= X @ (root[start + columns] * (1 - 2.0 * parity))
+        # The mean of z(x) times the conjugate of z(y) counts twice.
+        z *= np.sqrt(2) * weights[2 * pair]
+        out[:, 2 * pair], out[:, 2 * pair + 1] = z.real, z.imag
+    for k, feature in enumerate(range(2 * products.n_pairs, weights.size)):
+        z = np.full(X.shape[0], weights[feature])
+        for j in range(products.degrees[feature]):
+            z *= X @ factor_signs(products.real, j)[k].astype(float)
+        out[:, feature] = z
+    return out

@@ -91,6 +91,17 @@ def hadamard_products(
     weights: NDArray[Any],
     column_scales: NDArray[Any] | None = None,
 ) -> Operator32 | Operator64: ...
+def complex_products(
+    *,
+    n_columns: int,
+    n_products: int,
+    block: int,
+    signs: NDArray[np.int8],
+    indices: NDArray[np.int32],
+    depths: NDArray[np.int32],
+    weights: NDArray[Any],
+    column_scales: NDArray[Any] | None = None,
+) -> Operator32 | Operator64: ...
 def sign_products(
     *,
     n_columns: int,
@@ -107,6 +118,23 @@ def tensor_sketch(
     n_buckets: int,
     buckets: NDArray[np.int32],
     weights: NDArray[Any],
+    length: int,
+    roots: NDArray[Any],
+    part: int,
+    circle: NDArray[Any],
+    chirp: NDArray[Any] | None = None,
+    filter: NDArray[Any] | None = None,  # noqa: A002
+    positions: NDArray[np.int32] | None = None,
+    output_scales: NDArray[Any] | None = None,
+) -> Operator32 | Operator64: ...
+def sketch_tree(
+    *,
+    n_columns: int,
+    n_buckets: int,
+    width: int,
+    children: list[int],
+    buckets: list[NDArray[np.int32]],
+    weights: list[NDArray[Any]],
     length: int,
     roots: NDArray[Any],
     part: int,

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kitchenette.data.rows import slices
 from kitchenette.kernels import Kernel
-from kitchenette.maps import TEFM, CRAFTMap, Fastfood
+from kitchenette.maps import TEFM, CRAFTMap, Fastfood, RandomMaclaurin
 from kitchenette.maps.base import KernelMap, RowMap
 from kitchenette.parameters import check_choice, check_count
 from kitchenette.sketching.random import Stream, seed_from
@@ -166,7 +166,9 @@ def certificate(
     error of *this* map on these rows, not of an average one. The interval is that of the jackknife
     over copies and Student's t with R - 1 degrees of freedom.
 
-    What the copies share is not seen: a bias, or the truncation of a series. If many copies are
+    What the copies share is not seen: a bias, or the truncation of a series. (Copies of
+    `RandomMaclaurin` have ``degrees="optimal"`` instead of "least_error", so that they are
+    unbiased.) If many copies are
     needed for a useful interval, few random numbers dominate the error.
 
     Halves of the features of one map would need no copies, but are independent only for maps
@@ -221,6 +223,8 @@ def _copy(feature_map: Any, X: Any, seed: int) -> Any:
             f"{type(feature_map).__name__} has no random_state, so it cannot be sampled again."
         )
     copy.set_params(random_state=seed)
+    if isinstance(feature_map, RandomMaclaurin) and feature_map.degrees == "least_error":
+        copy.set_params(degrees="optimal")  # unbiased, so that the bias of the map is seen
     if isinstance(feature_map, KernelMap):
         copy.set_params(
             kernel=feature_map.kernel_

@@ -100,7 +100,7 @@ def srht(n_columns: int, n_components: int) -> SRHTSpecification:
     return SRHTSpecification(n_columns=n_columns, n_components=n_components, seed=0)
 
 
-def sketch(kernel: Polynomial, n_columns: int, n_components: int) -> Any:
+def sketch(kernel: Polynomial, n_columns: int, n_components: int, **options: Any) -> Any:
     return TensorSketchSpecification(
         n_columns=n_columns,
         n_components=n_components,
@@ -108,6 +108,7 @@ def sketch(kernel: Polynomial, n_columns: int, n_components: int) -> Any:
         kernel=kernel,
         last_degree=kernel.degree,
         largest=1.0,
+        **options,
     )
 
 
@@ -124,6 +125,13 @@ def craft(up: Any, n_components: int) -> CRAFTSpecification:
 # The specification, and the name of its map's class.
 TOO_MUCH: dict[str, tuple[Any, str]] = {
     "sketch of a high degree": (sketch(Polynomial(10**3), 5, 2**20), "TensorSketch"),
+    "tree of a high degree": (sketch(Polynomial(10**3), 5, 2**20, tree=True), "TensorSketch"),
+    "500 degrees, complex": (
+        maclaurin(
+            Exponential(), 10**5, 10**6, 499, projection="complex", **spread_counts(500, 10**6)
+        ),
+        "RandomMaclaurin",
+    ),
     "orthogonal sinks": (sinks(3000, 6000, kind="orthogonal"), "RandomKitchenSinks"),
     "Vovk composition": (
         maclaurin(Composition(VovkPolynomial(10**7), Polynomial(1)), 5, 64, 10**7),
@@ -191,6 +199,19 @@ NEAR_THE_LIMIT: dict[str, tuple[Any, str]] = {
         "RandomMaclaurin",
     ),
     "sketch": (sketch(Polynomial(10), 100, 2**18), "TensorSketch"),
+    "tree": (sketch(Polynomial(10), 100, 2**17, tree=True), "TensorSketch"),
+    "tree of a high degree": (sketch(Polynomial(500), 10, 2048, tree=True), "TensorSketch"),
+    "wide tree": (sketch(Polynomial(4), 2_000_000, 16, tree=True), "TensorSketch"),
+    "complex maclaurin": (
+        maclaurin(
+            Exponential(), 100, 500_000, 19, projection="complex", **spread_counts(20, 500_000)
+        ),
+        "RandomMaclaurin",
+    ),
+    "wide complex maclaurin": (
+        maclaurin(Polynomial(3), 300_000, 20, 3, projection="complex", **spread_counts(4, 20)),
+        "RandomMaclaurin",
+    ),
     "wide sketch": (sketch(Polynomial(4), 4_000_000, 16), "TensorSketch"),
     "wide sinks": (sinks(400_000, 1), "RandomKitchenSinks"),
     "wide orthogonal sinks": (sinks(200_000, 1, kind="orthogonal"), "RandomKitchenSinks"),

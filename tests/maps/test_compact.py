@@ -100,8 +100,8 @@ def test_single_precision_stays():
 # ---------------------------------------------------------------- CRAFTMap
 
 UPS = [
-    RandomMaclaurin(Polynomial(3), 500),
-    RandomMaclaurin(Polynomial(2), 300, h01=True),
+    RandomMaclaurin(Polynomial(3), 500, degrees="optimal"),
+    RandomMaclaurin(Polynomial(2), 300, h01=True, degrees="optimal"),
     TensorSketch(Polynomial(2), 256),
     Fastfood(Gaussian(1.0), 200),
     RandomKitchenSinks(Gaussian(1.0), 100),
@@ -153,8 +153,8 @@ def test_equal_seeds_of_both_maps_do_not_make_them_dependent():
 @pytest.mark.parametrize(
     "up",
     [
-        RandomMaclaurin(Polynomial(3), 256),
-        RandomMaclaurin(Polynomial(3), 256, h01=True),
+        RandomMaclaurin(Polynomial(3), 256, degrees="optimal"),
+        RandomMaclaurin(Polynomial(3), 256, h01=True, degrees="optimal"),
         TensorSketch(Polynomial(2, coef0=0.0), 256),
         Fastfood(Gaussian(1.0), 128),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from dataclasses import replace
 
@@ -35,7 +36,13 @@ from kitchenette.kernels import (
     VovkInfinite,
     VovkPolynomial,
 )
-from kitchenette.maps.degrees import TOLERANCE, Moments, cut_series, optimal_counts
+from kitchenette.maps.degrees import (
+    TOLERANCE,
+    Moments,
+    cut_series,
+    least_error_counts,
+    optimal_counts,
+)
 from kitchenette.metrics import kernel_error
 from kitchenette.sketching.gaussian_products import GaussianProducts
 from kitchenette.sketching.products import draw_hadamard_products, draw_rademacher_products
@@ -43,6 +50,11 @@ from kitchenette.sketching.products import draw_hadamard_products, draw_rademach
 DRAWS = [draw_hadamard_products, draw_rademacher_products]
 PROJECTIONS = ["hadamard", "rademacher"]  # of signs
 ALLOCATIONS = ["optimal", "geometric"]
+
+
+def unbiased(kernel: Kernel, n_components: int, **options) -> RandomMaclaurin:
+    return RandomMaclaurin(kernel, n_components, **{"degrees": "optimal", **options})
+
 
 # ---------------------------------------------------------------- oracles
 
@@ -191,7 +203,7 @@ def test_unbiased_on_rows_that_lean_nowhere_and_for_any_width(projection):
     for d in (1, 3, 16, 100):
         X, Y = close_pairs(d, distance=0.7)
         values = estimates(
-            lambda s: RandomMaclaurin(Polynomial(3), 500, projection=projection, random_state=s),
+            lambda s: unbiased(Polynomial(3), 500, projection=projection, random_state=s),
             X,
             Y,
             64,
@@ -204,14 +216,14 @@ def test_unbiased_on_rows_that_lean_nowhere_and_for_any_width(projection):
 def test_unbiased_with_fewer_features_than_degrees(n_components):
     X, Y = leaning_pairs(3, lean=0.9)
     kernel = Polynomial(6)
-    values = estimates(lambda s: RandomMaclaurin(kernel, n_components, random_state=s), X, Y, 1000)
+    values = estimates(lambda s: unbiased(kernel, n_components, random_state=s), X, Y, 1000)
     assert_unbiased(values, np.diag(kernel(X, Y)))
 
 
 @pytest.mark.parametrize("norm", [0.3, 0.8])
 def test_vovks_infinite_kernel_is_unbiased_below_norm_one(norm):
     X, Y = leaning_pairs(4, norm=norm)
-    values = estimates(lambda s: RandomMaclaurin(VovkInfinite(), 512, random_state=s), X, Y, 64)
+    values = estimates(lambda s: unbiased(VovkInfinite(), 512, random_state=s), X, Y, 64)
     assert_unbiased(values, np.diag(VovkInfinite()(X, Y)))
 
 
@@ -293,7 +305,7 @@ def test_the_variance_is_as_stated(kernel):
     k = np.diag(kernel(X, Y))
 
     def make(seed, **options):
-        return RandomMaclaurin(kernel, 64, projection="rademacher", random_state=seed, **options)
+        return unbiased(kernel, 64, projection="rademacher", random_state=seed, **options)
 
     p = 2.0 ** -np.arange(a.size)[:, None]
     p /= p.sum()
@@ -306,7 +318,7 @@ def test_the_variance_is_as_stated(kernel):
     assert_spread(values, optimal)
     with pytest.raises(AssertionError, match="variance"):
         assert_spread(values, 1.5 * optimal)
-    hadamard_values = estimates(lambda s: RandomMaclaurin(kernel, 64, random_state=s), X, Y, 800)
+    hadamard_values = estimates(lambda s: unbiased(kernel, 64, random_state=s), X, Y, 800)
     assert (hadamard_values.var(axis=0) < 1.15 * optimal).all()
 
 
@@ -326,7 +338,7 @@ def test_the_variance_of_an_offset_cosine_inside_a_composition():
     X, Y = close_pairs(3, distance=1.5)
     kernel = Composition(Polynomial(2, coef0=0.0), Laplacian(1.0))
     k, k2 = np.diag(Laplacian(1.0)(X, Y)), np.diag(Laplacian(1.0)(2 * X, 2 * Y))
-    values = estimates(lambda s: RandomMaclaurin(kernel, 64, random_state=s), X, Y, 1000)
+    values = estimates(lambda s: unbiased(kernel, 64, random_state=s), X, Y, 1000)
     assert_spread(values, ((1 + k2 / 2) ** 2 - k**4) / 64)
 
 
@@ -347,6 +359,105 @@ def test_optimal_degrees_are_not_worse_than_geometric_ones(kernel, h01):
 
 
 # ---------------------------------------------------------------- degrees
+
+
+@pytest.mark.parametrize("n_features", [1, 2, 3, 7, 17, 100, 1000])
+def test_counts_of_least_error_are_as_good_as_any(n_features):
+    rng = np.random.default_rng(n_features)
+    for _ in range(20):
+        terms = rng.exponential(size=4)
+        m = moments(rng.exponential(size=4), means=rng.normal(size=4))
+        m.variance[0] = 0.0
+        counts, expected = least_error_counts(terms, m, n_features, constant=0)
+        assert counts.sum() == n_features
+        np.testing.assert_array_equal(counts, expected)
+
+        def error(of_degrees, terms=terms, m=m):
+            kept, dropped = slice(1, of_degrees.size), slice(of_degrees.size, None)
+            bias = terms[dropped] @ m.mean_products[dropped, dropped] @ terms[dropped]
+            return (terms[kept] ** 2 * m.variance[kept] / of_degrees[kept]).sum() + bias
+
+        least = error(counts)
+        if counts.size > 1:
+            assert counts[0] == 1
+        if n_features == 7:  # all others
+            for size in range(2, 5):
+                for cuts in itertools.combinations(range(1, 7), size - 1):
+                    other = np.diff([0, *cuts, 7])
+                    assert least <= error(other) * 1.02  # shares are rounded one by one
+
+
+def test_degree_one_is_exact_if_that_takes_at_most_half_of_the_features():
+    m = moments([0.0, 1.0, 1.0], means=[1.0, 1.0, 1.0])
+    terms = np.array([1.0, 0.1, 5.0])
+    options = {"constant": 0, "exact_at": {1: 16}}
+    counts, _ = least_error_counts(terms, m, 40, **options)
+    np.testing.assert_array_equal(counts, [1, 16, 23])
+    counts, _ = least_error_counts(terms, m, 31, **options)
+    assert counts[1] < 16
+    # More of them would be of no use, so degree two gets the others although it adds error.
+    m = moments([0.0, 1.0, 1e6], means=[1.0, 1.0, 1.0])
+    counts, _ = least_error_counts(terms, m, 40, **options)
+    np.testing.assert_array_equal(counts, [1, 16, 23])
+    counts, _ = least_error_counts(terms, m, 31, **options)
+    np.testing.assert_array_equal(counts, [1, 30])
+
+
+def test_the_bias_of_least_error_is_the_rest_of_the_series():
+    X, Y = leaning_pairs(6, lean=0.6)
+    kernel = Polynomial(8)
+
+    def make(seed):
+        return RandomMaclaurin(kernel, 40, random_state=seed)
+
+    last = int(make(0).fit(np.concatenate([X, Y])).degrees_.max())
+    assert 1 < last < 8
+    values = estimates(make, X, Y, 400)
+    kept = Maclaurin(coefficients(kernel)[: last + 1])
+    assert_unbiased(values, np.diag(kept(X, Y)))
+    with pytest.raises(AssertionError, match="z-scores"):
+        assert_unbiased(values, np.diag(kernel(X, Y)))
+    fitted = make(0).fit(np.concatenate([X, Y]))
+    norm = np.max(np.sum(np.concatenate([X, Y]) ** 2, axis=1))
+    share = 1 - kept.function(np.array([norm])) / kernel.function(np.array([norm]))
+    assert fitted.truncation_ == pytest.approx(share[0])
+
+
+@pytest.mark.parametrize("n_components", [20, 100, 400])
+def test_least_error_has_less_error_of_the_kernel_than_optimal_degrees(n_components):
+    X = load_digits().data[:200]
+    X = X / np.linalg.norm(X, axis=1, keepdims=True)
+
+    def error(degrees):
+        errors = [
+            kernel_error(
+                RandomMaclaurin(Polynomial(8), n_components, degrees=degrees, random_state=s).fit(
+                    X
+                ),
+                X,
+            )
+            for s in range(12)
+        ]
+        return np.sqrt(np.mean(np.square(errors)))
+
+    assert error("least_error") < 0.8 * error("optimal")
+
+
+@pytest.mark.parametrize("n_components", [1, 2, 30])
+def test_a_row_of_zeros_has_its_kernel_exactly(n_components):
+    X = np.random.default_rng(0).normal(size=(30, 27)) / 5
+    X[4] = 0
+    Z = RandomMaclaurin(Polynomial(10), n_components, random_state=0).fit_transform(X)
+    np.testing.assert_allclose(Z @ Z[4], 1.0)
+
+
+def test_longer_rows_get_no_warning_where_degrees_are_left_out_on_purpose():
+    X = np.random.default_rng(0).normal(size=(30, 27)) / 5
+    fitted = RandomMaclaurin(Polynomial(10), 20, random_state=0).fit(X)
+    assert fitted.truncation_ > 0.01
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fitted.transform(1.05 * X)
 
 
 def moments(variance, second=None, means=None) -> Moments:
@@ -395,7 +506,7 @@ def test_a_term_gets_what_makes_it_exact_if_that_pays():
 @pytest.mark.parametrize("d", [3, 16, 100])
 def test_a_whole_block_of_degree_one_is_exact(d):
     X = np.random.default_rng(d).normal(size=(20, d)) / np.sqrt(d)
-    fitted = RandomMaclaurin(Polynomial(2), 600, random_state=0).fit(X)
+    fitted = unbiased(Polynomial(2), 600, random_state=0).fit(X)
     block = 1 << (d - 1).bit_length()
     linear = fitted.degrees_ == 1
     assert linear.sum() == block
@@ -445,14 +556,14 @@ def test_slow_series_are_refused():
 
 def test_longer_rows_than_in_fit_get_a_warning_where_it_matters():
     X = np.array([[0.5, 0.0], [0.0, 0.5]])
-    exponential = RandomMaclaurin(Exponential(), 64, random_state=0).fit(X)
+    exponential = unbiased(Exponential(), 64, random_state=0).fit(X)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         exponential.transform(1.2 * X)
-        RandomMaclaurin(Polynomial(5), 64, random_state=0).fit(X).transform(100 * X)
+        unbiased(Polynomial(5), 64, random_state=0).fit(X).transform(100 * X)
     with pytest.warns(UserWarning, match=r"longer than those seen in fit.*missing"):
         exponential.transform(20 * X)
-    vovk = RandomMaclaurin(VovkInfinite(), 64, random_state=0).fit(X)
+    vovk = unbiased(VovkInfinite(), 64, random_state=0).fit(X)
     with pytest.raises(ValueError, match="norms below 1 only"):
         vovk.transform(2 * X)
 
@@ -554,16 +665,16 @@ def test_a_high_degree_whose_low_terms_suffice_is_served():
     # (1 + t / 5000)^5000 is next to exp(t).
     X, Y = leaning_pairs(3)
     kernel = Polynomial(5000, gamma=1 / 5000)
-    values = estimates(lambda s: RandomMaclaurin(kernel, 256, random_state=s), X, Y, 64)
+    values = estimates(lambda s: unbiased(kernel, 256, random_state=s), X, Y, 64)
     assert_unbiased(values, np.diag(kernel(X, Y)))
-    fitted = RandomMaclaurin(kernel, 256).fit(X)
+    fitted = unbiased(kernel, 256).fit(X)
     assert fitted.degrees_.max() < 20
     assert 0 < fitted.truncation_ < TOLERANCE
 
 
 def test_truncation_is_what_is_missing_where_there_is_no_variance():
     X = np.array([[0.5], [1.0]])
-    fitted = RandomMaclaurin(Exponential(), 64, random_state=0).fit(X)
+    fitted = unbiased(Exponential(), 64, random_state=0).fit(X)
     Z = fitted.transform(X)
     missing = 1 - (Z[1] @ Z[1]) / np.e
     assert fitted.truncation_ == pytest.approx(missing, rel=1e-6)
@@ -621,7 +732,7 @@ def test_a_few_gaussian_features_are_unbiased(n_components):
     X, Y = close_pairs(3, distance=0.5)
     kernel = Polynomial(2)
     values = estimates(
-        lambda s: RandomMaclaurin(kernel, n_components, projection="gaussian", random_state=s),
+        lambda s: unbiased(kernel, n_components, projection="gaussian", random_state=s),
         X,
         Y,
         1500,
@@ -719,7 +830,7 @@ def test_a_kernel_without_a_map_is_served_by_the_users():
     with pytest.raises(ValueError, match="needs an inner_map"):
         RandomMaclaurin(kernel, 32).fit(X)
     values = estimates(
-        lambda s: RandomMaclaurin(kernel, 256, inner_map=SignOfRow(), random_state=s), X, Y, 100
+        lambda s: unbiased(kernel, 256, inner_map=SignOfRow(), random_state=s), X, Y, 100
     )
     assert_unbiased(values, np.diag(kernel(X, Y)))
 

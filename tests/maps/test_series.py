@@ -114,6 +114,17 @@ GEOMETRIC = {"degrees": "geometric", "base": 1.0001}
         (TensorSketch(), {"kernel": Polynomial(10**300), "last_degree": 10**300}),
         (TensorSketch(), {"n_columns": 10**9}),
         (TensorSketch(), {"n_components": 2**20, "n_sketches": 2**20}),
+        (
+            TensorSketch(tree=True),
+            {"kernel": Polynomial(1000), "last_degree": 1000, "n_components": 2**20},
+        ),
+        (TensorSketch(tree=True), {"kernel": Polynomial(10**300), "last_degree": 10**300}),
+        (TensorSketch(tree=True), {"n_columns": 10**9}),
+        (TensorSketch(tree=True), {"n_components": 2**20, "n_sketches": 2**20}),
+        (
+            RandomMaclaurin(Exponential(), 600, projection="complex", degrees="optimal"),
+            {"n_columns": 4096, "last_degree": 500, **COUNTS},
+        ),
         (RandomMaclaurin(Exponential(), 600), {"n_columns": 4096, "last_degree": 500, **COUNTS}),
         (RandomMaclaurin(Exponential(), **GEOMETRIC), {"last_degree": 500, "n_components": 2**17}),
         (
@@ -154,6 +165,9 @@ def test_work_is_bounded_before_it_is_begun(feature_map, changes):
         (TensorSketch(Polynomial(2), 64), {"last_degree": 3}),
         (TensorSketch(Polynomial(2), 64), {"n_sketches": 65}),
         (TensorSketch(Polynomial(2), 64), {"output": "space"}),
+        (TensorSketch(Polynomial(2), 64), {"tree": "yes"}),
+        (RandomMaclaurin(Polynomial(9), 64, degrees="least_error"), {"last_degree": 9}),
+        (RandomMaclaurin(Composition(), 64), {"projection": "complex"}),
     ],
     ids=repr,
 )

@@ -315,6 +315,135 @@ def test_tensor_sketches_refuse_bad_parameters(changes, sentence):
         tensor_sketch(n_buckets=17, length=17, roots=np.ones((99, 6)))
 
 
+def sketch_tree(**changes):
+    arguments = {
+        "n_columns": 3,
+        "n_buckets": 16,
+        "width": 16,
+        "children": [-1, -1, 0, -1],
+        "buckets": [np.full(n, 15, np.int32) for n in (3, 4, 16, 3)],
+        "weights": [np.ones(n) for n in (3, 4, 16, 3)],
+        "length": 16,
+        "roots": np.ones((4, 6)),
+        "part": 16,
+        "circle": np.ones((1, 2)),
+    }
+    return _core.sketch_tree(**{**arguments, **changes})
+
+
+def with_factor(name, place, value):
+    arrays = [np.full(n, 15, np.int32) if name == "buckets" else np.ones(n) for n in (3, 4, 16, 3)]
+    arrays[place] = value
+    return {name: arrays}
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        *SIZES,
+        ({"n_buckets": 0}, "there must be a feature"),
+        ({"width": 12}, "the width must be a power of two"),
+        ({"width": 0}, "the width must be a power of two"),
+        ({"width": 2**40}, "the width must be a power of two"),
+        ({"width": 32}, "six numbers for a fourth of the width"),
+        ({"width": 8}, "the inputs of a child"),
+        ({"children": []}, "there must be a node"),
+        ({"children": [-1, -1]}, "two children with buckets"),
+        ({"children": [-1, -1, 0, -1, -1]}, "two children with buckets"),
+        ({"buckets": []}, "two children with buckets"),
+        ({"weights": []}, "two children with buckets"),
+        ({"children": [-1, -1, 1, -1]}, "a child must come before its parent"),
+        ({"children": [-1, -1, 5, -1]}, "a child must come before its parent"),
+        (
+            {
+                "children": [-1, -1, -1, -1],
+                "buckets": [np.zeros(3, np.int32)] * 4,
+                "weights": [np.ones(3)] * 4,
+            },
+            "must be the child of a later one",
+        ),
+        (
+            {
+                "children": [-1, -1, 0, 0],
+                "buckets": [np.zeros(n, np.int32) for n in (3, 3, 16, 16)],
+                "weights": [np.ones(n) for n in (3, 3, 16, 16)],
+            },
+            "cannot have two parents",
+        ),
+        (with_factor("buckets", 0, np.full(3, 16, np.int32)), "no such bucket"),
+        (with_factor("buckets", 2, np.full(16, -1, np.int32)), "no such bucket"),
+        (with_factor("buckets", 2, np.zeros(15, np.int32)), "a weight for every bucket"),
+        (with_factor("weights", 3, np.ones(4)), "a weight for every bucket"),
+        (
+            {
+                **with_factor("buckets", 3, np.zeros(5, np.int32)),
+                **with_factor("weights", 3, np.ones(5)),
+            },
+            "columns of rows, or one more",
+        ),
+        ({"roots": np.ones((3, 6))}, "six numbers for a fourth"),
+        ({"part": 8}, "power of four"),
+        ({"part": 4, "circle": np.ones((4, 2))}, "cannot be transformed in parts"),
+        ({"circle": np.ones((2, 2))}, "the circle must have"),
+        ({"length": 8}, "the transform is too short"),
+        ({"length": 24}, "the transform is too short"),
+        ({"chirp": np.ones((16, 2))}, "needs its filter"),
+        ({"positions": np.zeros(16, np.int32)}, "a number for every bucket"),
+        (
+            {"positions": np.full(16, 16, np.int32), "output_scales": np.ones(16)},
+            "outside the spectrum",
+        ),
+    ],
+)
+def test_trees_of_sketches_refuse_bad_parameters(changes, sentence):
+    for x in (np.ones((2, 3)), csr()):
+        assert sketch_tree().write(x, np.empty((2, 16)))
+    with pytest.raises(ValueError, match=sentence):
+        sketch_tree(**changes)
+
+
+def complex_products(**changes):
+    arguments = {
+        "n_columns": 3,
+        "n_products": 20,
+        "block": 4,
+        "signs": np.ones((4, 128), np.int8),
+        "indices": np.zeros((2, 32), np.int32),
+        "depths": np.full(2, 2, np.int32),
+        "weights": np.ones(32),
+    }
+    return _core.complex_products(**{**arguments, **changes})
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        *SIZES,
+        ({"n_products": 0}, "there must be a feature"),
+        ({"block": 3}, "block must be a power of two"),
+        ({"block": 2}, "more columns than a block"),
+        ({"signs": np.ones((3, 128), np.int8)}, "two rows per factor"),
+        ({"signs": np.ones((4, 64), np.int8)}, "two rows per factor"),
+        ({"weights": np.ones(31)}, "whole groups for all products"),
+        ({"weights": np.ones(16)}, "whole groups for all products"),
+        ({"indices": np.zeros((2, 16), np.int32)}, "a column per weight"),
+        ({"indices": np.zeros((1, 32), np.int32)}, "two rows per factor"),
+        ({"indices": np.full((2, 32), 129, np.int32)}, "outside its block"),
+        ({"indices": np.full((2, 32), -1, np.int32)}, "outside its block"),
+        ({"depths": np.full(1, 2, np.int32)}, "a depth for every group"),
+        ({"depths": np.full(2, 3, np.int32)}, "more factors than there are"),
+        ({"depths": np.full(2, -1, np.int32)}, "more factors than there are"),
+        ({"depths": np.zeros(2, np.int32)}, "every product must have a factor"),
+        ({"column_scales": np.ones(4)}, "one number per column"),
+    ],
+)
+def test_complex_products_refuse_bad_parameters(changes, sentence):
+    for x in (np.ones((2, 3)), csr()):
+        assert complex_products().write(x, np.empty((2, 40)))
+    with pytest.raises(ValueError, match=sentence):
+        complex_products(**changes)
+
+
 def unaligned(count):
     return np.frombuffer(bytearray(8 * count + 1), dtype=np.uint8)[1:].view(np.float64)
 
@@ -338,7 +467,15 @@ def test_empty_input_is_no_work():
     _core.fwht(np.ones((0, 4, 3)))
     _core.fwht(np.ones((3, 4, 0)))
     nothing = csr(values=(), indices=(), starts=(0,))
-    for operator in (structured(), dense(), hadamard_products(), sign_products(), tensor_sketch()):
+    for operator in (
+        structured(),
+        dense(),
+        hadamard_products(),
+        sign_products(),
+        complex_products(),
+        tensor_sketch(),
+        sketch_tree(),
+    ):
         for x in (np.ones((0, 3)), nothing):
             assert operator.write(x, np.empty((0, operator.n_features)))
             line = _core.linear(operator, np.ones((operator.n_features, 2)), np.zeros(2))

@@ -316,6 +316,50 @@ template <class T> void bind_products(nb::module_& m) {
         "column_scales"_a.noconvert() = nb::none());
 
     m.def(
+        "complex_products",
+        [](Size n_columns, Size n_products, Size block, const Table<std::int8_t>& signs,
+           const Table<std::int32_t>& indices, const Vector<const std::int32_t>& depths,
+           const Vector<const T>& weights, const OptionalVector<T>& column_scales) {
+            require_sizes(n_columns, n_products);
+            require(is_power_of_two(block) && block < Size{1} << 31,
+                    "block must be a power of two");
+            ComplexProducts<T> map;
+            map.n_columns = n_columns;
+            map.n_features = 2 * n_products;
+            map.n_padded = static_cast<Size>(weights.size());
+            map.n_factors = static_cast<Size>(indices.shape(0));
+            map.block = block;
+            require(has_shape(signs, 2 * map.n_factors, map.tile()),
+                    "signs must have two rows per factor, which fill a tile");
+            require(n_columns <= block, "there are more columns than a block has");
+            require(map.n_padded % product_group == 0 && map.n_padded >= n_products,
+                    "weights must fill whole groups for all products");
+            require(static_cast<Size>(indices.shape(1)) == map.n_padded,
+                    "indices must have a column per weight");
+            require(static_cast<Size>(depths.size()) * product_group == map.n_padded,
+                    "there must be a depth for every group of products");
+            require(!column_scales || length_of(column_scales) == n_columns,
+                    "column_scales must have one number per column");
+            ArrayCollector collector;
+            map.signs = collector.copy(signs);
+            map.indices = collector.copy(indices);
+            map.depths = collector.copy(depths);
+            map.weights = collector.reference(weights);
+            map.column_scales = collector.reference(column_scales);
+            require(all_below(map.indices, indices.size(), map.tile() + 1),
+                    "a coordinate lies outside its block");
+            require(all_below(map.depths, depths.size(), map.n_factors + 1),
+                    "a group of products has more factors than there are");
+            for (Size g = 0; g < map.n_padded / product_group; ++g)
+                require(map.depths[g] > 0 || g * product_group >= n_products,
+                        "every product must have a factor");
+            return make_operator(map, collector);
+        },
+        nb::kw_only(), "n_columns"_a, "n_products"_a, "block"_a, "signs"_a.noconvert(),
+        "indices"_a.noconvert(), "depths"_a.noconvert(), "weights"_a.noconvert(),
+        "column_scales"_a.noconvert() = nb::none());
+
+    m.def(
         "sign_products",
         [](Size n_columns, Size n_features, const Table<std::uint64_t>& bits,
            const Vector<const std::uint64_t>& used, const Vector<const std::int64_t>& starts,
@@ -356,7 +400,134 @@ template <class T> void bind_products(nb::module_& m) {
 
 // ---------------------------------------------------------------- tensor sketches
 
+// The transforms of a sketch, which are the same for all factors; its buckets have been checked.
+template <class T>
+void set_transforms(TensorSketch<T>& map, Size length, const Table<T>& roots, Size part,
+                    const Table<T>& circle, const std::optional<Table<T>>& chirp,
+                    const std::optional<Table<T>>& filter,
+                    const OptionalVector<std::int32_t>& positions,
+                    const OptionalVector<T>& output_scales, ArrayCollector& collector) {
+    const Size n_buckets = map.n_features;
+    map.length = length;
+    if (chirp) {
+        require(filter.has_value(), "a chirp needs its filter");
+        require(has_shape(*chirp, n_buckets, 2) && has_shape(*filter, length, 2),
+                "chirp and filter must be complex, one for the buckets, one for the transform");
+        require(length >= 2 * n_buckets - 1, "the transform is too short for a chirp");
+    } else {
+        require(length == n_buckets || (!positions && (length - 1) / map.degree >= n_buckets - 1),
+                "the transform is too short");
+    }
+    require(is_power_of_two(length), "a transform's length must be a power of two");
+    require(roots.shape(1) == 6 && 4 * static_cast<Size>(roots.shape(0)) >= length &&
+                roots.shape(0) >= 4,
+            "there must be six numbers for a fourth of the transform's length");
+    require(is_power_of_two(part) && (part & 0x5555555555555555) != 0,
+            "a part's length must be a power of four");
+    require(has_shape(circle, std::max(Size{1}, length / part), 2),
+            "the circle must have a complex number for each part of the transform");
+    require(
+        !positions || (length_of(positions) == n_buckets && length_of(output_scales) == n_buckets),
+        "positions and output_scales must have a number for every bucket");
+    map.roots = collector.reference(roots);
+    map.part = part;
+    map.circle = collector.reference(circle);
+    map.chirp = collector.reference(chirp);
+    map.filter = collector.reference(filter);
+    map.positions = collector.copy(positions);
+    map.output_scales = collector.reference(output_scales);
+    require(!positions || all_below(map.positions, positions->size(),
+                                    chirp ? n_buckets / 2 * 2 + 2 : n_buckets),
+            "a feature lies outside the spectrum");
+}
+
+// A tree of sketches. `children`, buckets and weights have two entries per node.
+template <class T> OperatorHandle<T> make_sketch_tree(
+    Size n_columns, Size n_buckets, Size width, const std::vector<Size>& children,
+    const std::vector<Vector<const std::int32_t>>& buckets,
+    const std::vector<Vector<const T>>& weights, Size length, const Table<T>& roots, Size part,
+    const Table<T>& circle, const std::optional<Table<T>>& chirp,
+    const std::optional<Table<T>>& filter, const OptionalVector<std::int32_t>& positions,
+    const OptionalVector<T>& output_scales) {
+    require_sizes(n_columns, n_buckets);
+    require(is_power_of_two(width) && width < Size{1} << 31, "the width must be a power of two");
+    const Size n_nodes = static_cast<Size>(children.size()) / 2;
+    require(n_nodes >= 1 && n_nodes < Size{1} << 31, "there must be a node");
+    const std::size_t n_factors = static_cast<std::size_t>(2 * n_nodes);
+    require(
+        children.size() == n_factors && buckets.size() == n_factors && weights.size() == n_factors,
+        "every node must have two children with buckets and weights");
+    ArrayCollector collector;
+    auto nodes = std::make_shared<std::vector<SketchNode<T>>>(static_cast<std::size_t>(n_nodes));
+    SketchTree<T> map;
+    map.n_columns = n_columns;
+    map.n_features = n_buckets;
+    map.width = width;
+    map.n_nodes = n_nodes;
+    map.nodes = nodes->data();
+    TensorSketch<T> last;
+    last.n_columns = n_columns;
+    last.n_features = n_buckets;
+    last.degree = 2;
+    set_transforms(last, length, roots, part, circle, chirp, filter, positions, output_scales,
+                   collector);
+    require(n_nodes == 1 || 4 * static_cast<Size>(roots.shape(0)) >= width,
+            "there must be six numbers for a fourth of the width");
+    // A node below the last one leaves its spectrum as it is.
+    TensorSketch<T> inner;
+    inner.n_columns = n_columns;
+    inner.n_features = inner.length = width;
+    inner.degree = 2;
+    inner.roots = last.roots;
+    inner.part = part;
+    inner.circle = last.circle;
+    std::vector<bool> has_parent(static_cast<std::size_t>(n_nodes), false);
+    for (Size k = n_nodes - 1; k >= 0; --k) {
+        SketchNode<T>& node = (*nodes)[static_cast<std::size_t>(k)];
+        const bool is_last = k == n_nodes - 1;
+        require(is_last || has_parent[static_cast<std::size_t>(k)],
+                "every node but the last must be the child of a later one");
+        node.sketch = is_last ? last : inner;
+        for (Size f = 0; f < 2; ++f) {
+            const std::size_t at = static_cast<std::size_t>(2 * k + f);
+            NodeFactor<T>& factor = node.factors[f];
+            factor.child = children[at];
+            factor.n_inputs = static_cast<Size>(buckets[at].size());
+            require(static_cast<Size>(weights[at].size()) == factor.n_inputs,
+                    "there must be a weight for every bucket");
+            if (factor.child < 0) {
+                require(factor.n_inputs == n_columns || factor.n_inputs == n_columns + 1,
+                        "buckets must have the columns of rows, or one more");
+            } else {
+                require(factor.child < k, "a child must come before its parent");
+                require(factor.n_inputs == width, "buckets must have the inputs of a child");
+                require(part >= width && part >= length,
+                        "a node with children cannot be transformed in parts");
+                const std::size_t child = static_cast<std::size_t>(factor.child);
+                require(!has_parent[child], "a node cannot have two parents");
+                has_parent[child] = true;
+                (*nodes)[child].level = node.level + 1;
+                map.n_levels = std::max(map.n_levels, node.level + 1);
+            }
+            factor.buckets = collector.copy(buckets[at]);
+            factor.weights = collector.reference(weights[at]);
+            require(all_below(factor.buckets, buckets[at].size(), is_last ? n_buckets : width),
+                    "there is no such bucket");
+        }
+    }
+    require(map.n_levels <= 64, "the tree is too deep");
+    Arrays arrays = collector.arrays();
+    arrays.push_back(std::move(nodes));
+    return {std::make_shared<VectorOperator<T, SketchTree>>(map, std::move(arrays))};
+}
+
 template <class T> void bind_tensor_sketch(nb::module_& m) {
+    m.def("sketch_tree", &make_sketch_tree<T>, nb::kw_only(), "n_columns"_a, "n_buckets"_a,
+          "width"_a, "children"_a, "buckets"_a.noconvert(), "weights"_a.noconvert(), "length"_a,
+          "roots"_a.noconvert(), "part"_a, "circle"_a.noconvert(),
+          "chirp"_a.noconvert() = nb::none(), "filter"_a.noconvert() = nb::none(),
+          "positions"_a.noconvert() = nb::none(), "output_scales"_a.noconvert() = nb::none());
+
     m.def(
         "tensor_sketch",
         [](Size n_columns, Size n_buckets, const Table<std::int32_t>& buckets,
@@ -370,48 +541,17 @@ template <class T> void bind_tensor_sketch(nb::module_& m) {
             map.n_features = n_buckets;
             map.degree = static_cast<Size>(buckets.shape(0));
             map.n_inputs = static_cast<Size>(buckets.shape(1));
-            map.length = length;
             require(map.degree >= 1, "there must be a count sketch");
             require(map.n_inputs == n_columns || map.n_inputs == n_columns + 1,
                     "buckets must have the columns of rows, or one more");
             require(has_shape(weights, map.degree, map.n_inputs),
                     "weights must have the shape of buckets");
-            if (chirp) {
-                require(filter.has_value(), "a chirp needs its filter");
-                require(has_shape(*chirp, n_buckets, 2) && has_shape(*filter, length, 2),
-                        "chirp and filter must be complex, one for the buckets, one for the "
-                        "transform");
-                require(length >= 2 * n_buckets - 1, "the transform is too short for a chirp");
-            } else {
-                require(length == n_buckets ||
-                            (!positions && (length - 1) / map.degree >= n_buckets - 1),
-                        "the transform is too short");
-            }
-            require(is_power_of_two(length), "a transform's length must be a power of two");
-            require(roots.shape(1) == 6 && 4 * static_cast<Size>(roots.shape(0)) >= length &&
-                        roots.shape(0) >= 4,
-                    "there must be six numbers for a fourth of the transform's length");
-            require(is_power_of_two(part) && (part & 0x5555555555555555) != 0,
-                    "a part's length must be a power of four");
-            require(has_shape(circle, std::max(Size{1}, length / part), 2),
-                    "the circle must have a complex number for each part of the transform");
-            require(!positions || (length_of(positions) == n_buckets &&
-                                   length_of(output_scales) == n_buckets),
-                    "positions and output_scales must have a number for every bucket");
             ArrayCollector collector;
             map.buckets = collector.copy(buckets);
             map.weights = collector.reference(weights);
-            map.roots = collector.reference(roots);
-            map.part = part;
-            map.circle = collector.reference(circle);
-            map.chirp = collector.reference(chirp);
-            map.filter = collector.reference(filter);
-            map.positions = collector.copy(positions);
-            map.output_scales = collector.reference(output_scales);
             require(all_below(map.buckets, buckets.size(), n_buckets), "there is no such bucket");
-            require(!positions || all_below(map.positions, positions->size(),
-                                            chirp ? n_buckets / 2 * 2 + 2 : n_buckets),
-                    "a feature lies outside the spectrum");
+            set_transforms(map, length, roots, part, circle, chirp, filter, positions,
+                           output_scales, collector);
             return make_operator(map, collector);
         },
         nb::kw_only(), "n_columns"_a, "n_buckets"_a, "buckets"_a.noconvert(),

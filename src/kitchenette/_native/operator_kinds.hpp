@@ -11,10 +11,11 @@
 #include "tensor_sketch.hpp"
 #include "variants.hpp"
 
-#define KITCHENETTE_OPERATOR_KINDS(apply, separator)                                              \
-    apply(Structured) separator() apply(Dense) separator() apply(HadamardProducts) separator()    \
-        apply(SignProducts) separator() apply(TensorSketch) separator() apply(Affine) separator() \
-            apply(ScaledColumns) separator() apply(MappedColumns) separator() apply(UnitRows)
+#define KITCHENETTE_OPERATOR_KINDS(apply, separator)                                           \
+    apply(Structured) separator() apply(Dense) separator() apply(HadamardProducts) separator() \
+        apply(SignProducts) separator() apply(ComplexProducts) separator() apply(TensorSketch) \
+            separator() apply(SketchTree) separator() apply(Affine) separator()                \
+                apply(ScaledColumns) separator() apply(MappedColumns) separator() apply(UnitRows)
 
 #define KITCHENETTE_COMMA() ,
 

@@ -7,6 +7,9 @@
 // signs, so a product never contains two coordinates of one transform. All features share the
 // transforms, which are computed once per row, and differ in the coordinates they pick.
 //
+// Complex: z_j is a coordinate of H (c_j * x) for random fourth roots of unity c_j, and a feature
+// is the real or the imaginary part of a product (Wacker, Kanagawa and Filippone 2022).
+//
 // Dense: z_j has independent signs, stored as bits, and is computed like dense frequencies.
 #pragma once
 
@@ -46,6 +49,33 @@ template <class T> struct HadamardProducts {
     bool checks_rows() const { return constant; }
 };
 
+// Features 2 f and 2 f + 1 are the real and the imaginary part of weights[f] z_1 ... z_n. z_j is
+// coordinate indices[j][f] of H (signs[2 j] * x) + i H (signs[2 j + 1] * x), where for every column
+// one of the two signs is zero. The coordinate after the last is one.
+template <class T> struct ComplexProducts {
+    Size n_columns = 0;
+    Size n_features = 0;  // twice the number of products
+    Size n_padded = 0;    // products: the length of the arrays, whole groups
+    Size n_factors = 0;
+    Size block = 1;                         // a power of two
+    const std::int8_t* signs = nullptr;     // (2 n_factors, tile)
+    const std::int32_t* indices = nullptr;  // (n_factors, n_padded)
+    const std::int32_t* depths = nullptr;   // per group: the factors that are not all one
+    const T* weights = nullptr;
+    const T* column_scales = nullptr;
+
+    KITCHENETTE_INLINE Size tile() const { return block < 128 ? 128 : block; }
+    KITCHENETTE_INLINE bool row_by_row() const {
+        return block > Size{1} << 16 || 2 * n_factors * block > Size{1} << 17;
+    }
+
+    Size n_parts() const { return ceil_divide(n_features, 2 * product_group); }
+    Size features_per_part() const { return 2 * product_group; }
+    Size work() const { return n_features + 2 * n_factors * block; }
+    Pace pace(Size lanes) const { return row_by_row() ? Pace{1, 0, 1} : Pace{lanes, lanes / 2, 1}; }
+    bool checks_rows() const { return false; }
+};
+
 // z_j = <bits, x>: panel p has a word per column, whose bit k is the sign of feature 64 p + k. A
 // panel owns the factors starts[p] ... starts[p + 1]; a feature has a factor if its bit of `used`
 // is set.
@@ -68,12 +98,14 @@ template <class T> struct SignProducts {
 }  // namespace kitchenette
 
 #if defined(KITCHENETTE_VARIANT)
+#include "fft.hpp"
 
 namespace kitchenette::KITCHENETTE_VARIANT {
 
 // ---------------------------------------------------------------- Hadamard
 
-template <class T> KITCHENETTE_INLINE Structured<T> transforms_of(const HadamardProducts<T>& map) {
+template <template <class> class Products, class T>
+KITCHENETTE_INLINE Structured<T> transforms_of(const Products<T>& map) {
     Structured<T> transforms;
     transforms.n_columns = map.n_columns;
     transforms.block = map.block;
@@ -83,8 +115,8 @@ template <class T> KITCHENETTE_INLINE Structured<T> transforms_of(const Hadamard
 }
 
 // Where the transform of factor j starts; after its last coordinate there is a one.
-template <class T>
-KITCHENETTE_INLINE T* factor_at(const HadamardProducts<T>& map, T* factors, Size j, Size unit) {
+template <class Products, class Number>
+KITCHENETTE_INLINE Number* factor_at(const Products& map, Number* factors, Size j, Size unit) {
     return factors + j * (map.tile() + product_group) * unit;
 }
 
@@ -170,6 +202,112 @@ template <class T> Size scratch_size(const HadamardProducts<T>& map, Size, bool)
     const Size unit = map.row_by_row() ? 1 : lanes<T>;
     const Size block = map.block < lanes<T> ? lanes<T> : map.block;
     return block * unit + map.tile() + map.n_factors * (map.tile() + product_group) * unit;
+}
+
+// ---------------------------------------------------------------- complex
+
+// The transforms of all factors, real parts and imaginary parts in turn. After the last coordinate
+// of a factor there is a one.
+template <class T, bool RowLayout>
+void complex_factors(const ComplexProducts<T>& map, const T* x, T* factors, T* table) {
+    constexpr Size unit = RowLayout ? 1 : lanes<T>;
+    const Structured<T> transforms = transforms_of(map);
+    for (Size j = 0; j < 2 * map.n_factors; ++j) {
+        T* factor = factor_at(map, factors, j, unit);
+        first_transform<T, RowLayout>(transforms, x, j * map.tile(), factor, table);
+        for (Size k = 0; k < unit; ++k) factor[map.tile() * unit + k] = j % 2 == 0 ? T{1} : T{0};
+    }
+}
+
+template <class T> bool complex_products_lanes(const ComplexProducts<T>& map, const Rows<T>& rows,
+                                               const Piece& piece, const Output<T>& out,
+                                               T* scratch) {
+    constexpr Size N = lanes<T>;
+    T* x = scratch;
+    T* table = x + map.block * N;
+    T* factors = table + map.tile();
+    if (!piece.continued) {
+        read_lanes(rows, piece.row, piece.count, map.block, map.column_scales, x);
+        complex_factors<T, false>(map, x, factors, table);
+    }
+    const NonlinearityParameters<T> nonlinearity;
+    const Identity<T> identity(nonlinearity);
+    using Writer = LaneWriter<T, Identity<T>>;
+    constexpr int pairs = Writer::chunk / 2;
+    static_assert(product_group % pairs == 0);
+    Writer writer{identity, nonlinearity, out, piece.row, piece.count, {}};
+    for (Size group = piece.first_part; group < piece.last_part; ++group) {
+        const Size end = (group + 1) * product_group;
+        for (Size f = group * product_group; f < end; f += pairs) {
+            Complex<T> z[pairs];
+            KITCHENETTE_UNROLL
+            for (int k = 0; k < pairs; ++k) z[k] = {broadcast(map.weights[f + k]), zero<T>()};
+            for (Size j = 0; j < map.depths[group]; ++j) {
+                const T* re = factor_at(map, factors, 2 * j, N);
+                const T* im = factor_at(map, factors, 2 * j + 1, N);
+                const std::int32_t* indices = map.indices + j * map.n_padded + f;
+                KITCHENETTE_UNROLL
+                for (int k = 0; k < pairs; ++k)
+                    z[k] = z[k] * load(re + Size{indices[k]} * N, im + Size{indices[k]} * N);
+            }
+            Vec<T> values[Writer::chunk];
+            KITCHENETTE_UNROLL
+            for (int k = 0; k < pairs; ++k) {
+                values[2 * k] = z[k].re;
+                values[2 * k + 1] = z[k].im;
+            }
+            writer.write(2 * f, values);
+        }
+    }
+    return !writer.overflow;
+}
+
+template <class T> bool complex_products_row(const ComplexProducts<T>& map, const Rows<T>& rows,
+                                             const Piece& piece, const Output<T>& out, T* scratch) {
+    constexpr Size N = lanes<T>;
+    T* x = scratch;
+    T* table = x + (map.block < N ? N : map.block);
+    T* factors = table + map.tile();
+    if (!piece.continued) {
+        read_row(transforms_of(map), rows, piece.row, x);
+        complex_factors<T, true>(map, x, factors, table);
+    }
+    const NonlinearityParameters<T> nonlinearity;
+    const Identity<T> identity(nonlinearity);
+    RowWriter<T, Identity<T>> writer(identity, nonlinearity, out, piece.row);
+    for (Size group = piece.first_part; group < piece.last_part; ++group) {
+        const Size end = (group + 1) * product_group;
+        for (Size f = group * product_group; f < end; f += N) {
+            Complex<T> z = {load(map.weights + f), zero<T>()};
+            for (Size j = 0; j < map.depths[group]; ++j) {
+                const T* re = factor_at(map, factors, 2 * j, Size{1});
+                const T* im = factor_at(map, factors, 2 * j + 1, Size{1});
+                const std::int32_t* indices = map.indices + j * map.n_padded + f;
+                Complex<T> picked = {zero<T>(), zero<T>()};
+                for (int k = 0; k < N; ++k) {
+                    picked.re.set(k, re[indices[k]]);
+                    picked.im.set(k, im[indices[k]]);
+                }
+                z = z * picked;
+            }
+            interleave(z.re, z.im);
+            writer.write(2 * f, z.re);
+            writer.write(2 * f + N, z.im);
+        }
+    }
+    return !writer.overflow;
+}
+
+template <class T> bool write_features(const ComplexProducts<T>& map, const Rows<T>& rows,
+                                       const Piece& piece, const Output<T>& out, T* scratch) {
+    return piece.count == 1 ? complex_products_row(map, rows, piece, out, scratch)
+                            : complex_products_lanes(map, rows, piece, out, scratch);
+}
+
+template <class T> Size scratch_size(const ComplexProducts<T>& map, Size, bool) {
+    const Size unit = map.row_by_row() ? 1 : lanes<T>;
+    const Size block = map.block < lanes<T> ? lanes<T> : map.block;
+    return block * unit + map.tile() + 2 * map.n_factors * (map.tile() + product_group) * unit;
 }
 
 // ---------------------------------------------------------------- signs kept as bits

@@ -12,8 +12,13 @@
 // Transforms have a power of two as their length. For any other number D of buckets there are two
 // ways: padded transforms, which give a linear convolution that is then folded to length D; or
 // transforms of length D by convolution with a chirp (Bluestein).
+//
+// A tree of sketches (Ahle et al. 2020) sketches tensor products of two vectors, each of which is
+// the row or the sketch of a node below. Such a sketch stays a spectrum: up to the scales of its
+// coordinates, which the weights of the node above contain, that is an orthogonal transform.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 
@@ -45,6 +50,37 @@ template <class T> struct TensorSketch {
     bool checks_rows() const { return false; }
 };
 
+// One of the two count sketches of a node: of the row, or of the sketch of another node.
+template <class T> struct NodeFactor {
+    Size child = -1;  // the index of the other node; negative for the row
+    Size n_inputs = 0;
+    const std::int32_t* buckets = nullptr;
+    const T* weights = nullptr;
+};
+
+// A node: a sketch of degree two, whose hash functions are those of its factors.
+template <class T> struct SketchNode {
+    TensorSketch<T> sketch;
+    NodeFactor<T> factors[2];
+    Size level = 0;  // the distance from the last node, which gives the features
+};
+
+template <class T> struct SketchTree {
+    Size n_columns = 0;
+    Size n_features = 1;
+    Size width = 1;                        // of the sketches of all nodes but the last
+    Size n_levels = 0;                     // of nodes that have nodes below
+    const SketchNode<T>* nodes = nullptr;  // children before parents
+    Size n_nodes = 0;
+
+    const SketchNode<T>& last() const { return nodes[n_nodes - 1]; }
+    Size n_parts() const { return 1; }
+    Size features_per_part() const { return n_features; }
+    Size work() const { return last().sketch.work() + (n_nodes - 1) * 2 * width; }
+    Pace pace(Size lanes) const { return {lanes, 0, 1}; }
+    bool checks_rows() const { return false; }
+};
+
 }  // namespace kitchenette
 
 #if defined(KITCHENETTE_VARIANT)
@@ -61,6 +97,33 @@ template <class T> struct Lanes {
     const T* x;
 };
 
+// What a count sketch is of, and its hash functions.
+template <class T> struct Hashed {
+    const Lanes<T>& lane;
+    Size n_inputs;
+    const std::int32_t* buckets;
+    const T* weights;
+};
+
+// All factors of a sketch are count sketches of the row.
+template <class T> KITCHENETTE_INLINE Hashed<T> factor_of(const TensorSketch<T>& map,
+                                                          const Lanes<T>& lane, Size factor) {
+    const Size first = factor * map.n_inputs;
+    return {lane, map.n_inputs, map.buckets + first, map.weights + first};
+}
+
+// The inputs of a node of a tree.
+template <class T> struct NodeLanes {
+    const NodeFactor<T>* factors;
+    const Lanes<T>* lanes[2];
+};
+
+template <class T> KITCHENETTE_INLINE Hashed<T> factor_of(const TensorSketch<T>&,
+                                                          const NodeLanes<T>& node, Size factor) {
+    const NodeFactor<T>& its = node.factors[factor];
+    return {*node.lanes[factor], its.n_inputs, its.buckets, its.weights};
+}
+
 // The digits of b < n in the opposite order, for n a power of two: n phi(b) in fft.hpp.
 KITCHENETTE_INLINE Size reversed_digits(Size b, Size n) {
     Size reversed = 0;
@@ -70,12 +133,15 @@ KITCHENETTE_INLINE Size reversed_digits(Size b, Size n) {
 
 // Sketch number `factor`, a polynomial, modulo z^n - r for part b of the transform: bucket h goes
 // to h % n, times the power h / n of r, so that `im` is only needed if r is not 1.
-template <bool complex, class T> void count_sketch(const TensorSketch<T>& map, const Lanes<T>& lane,
-                                                   Size factor, Size n, Size b, T* re, T* im) {
+template <bool complex, class T, class Source> void count_sketch(const TensorSketch<T>& map,
+                                                                 const Source& source, Size factor,
+                                                                 Size n, Size b, T* re, T* im) {
     constexpr Size N = lanes<T>;
+    const Hashed<T> hashed = factor_of(map, source, factor);
+    const Lanes<T>& lane = hashed.lane;
     const Rows<T>& rows = lane.rows;
-    const std::int32_t* buckets = map.buckets + factor * map.n_inputs;
-    const T* weights = map.weights + factor * map.n_inputs;
+    const std::int32_t* buckets = hashed.buckets;
+    const T* weights = hashed.weights;
     const Size order = map.length / map.part, turn = complex ? reversed_digits(b, order) : 0;
     const int digits = std::countr_zero(static_cast<std::uint64_t>(n));
     const auto place = [&](Size input) { return (Size{buckets[input]} & (n - 1)) * N; };
@@ -90,7 +156,7 @@ template <bool complex, class T> void count_sketch(const TensorSketch<T>& map, c
     };
     std::memset(re, 0, sizeof(T) * N * n);
     if constexpr (complex) std::memset(im, 0, sizeof(T) * N * n);
-    if (map.n_inputs > rows.n_columns) {  // the constant input 1
+    if (hashed.n_inputs > rows.n_columns) {  // the constant input 1
         const auto w = weight(rows.n_columns);
         store(re + place(rows.n_columns), broadcast(w[0]));
         if constexpr (complex) store(im + place(rows.n_columns), broadcast(w[1]));
@@ -117,8 +183,9 @@ template <bool complex, class T> void count_sketch(const TensorSketch<T>& map, c
 // ---------------------------------------------------------------- products of spectra
 
 // The product of the spectra of sketches modulo z^n - 1.
-template <class T> void multiply_real_spectra(const TensorSketch<T>& map, const Lanes<T>& lane,
-                                              T* product, Size n, T* work) {
+template <class T, class Source> void multiply_real_spectra(const TensorSketch<T>& map,
+                                                            const Source& lane, T* product, Size n,
+                                                            T* work) {
     constexpr Size N = lanes<T>;
     count_sketch<false, T>(map, lane, 0, n, 0, product, nullptr);
     evaluate_real(product, n, map.roots, Store<T>());
@@ -134,8 +201,9 @@ template <class T> void multiply_real_spectra(const TensorSketch<T>& map, const 
 }
 
 // The product of the spectra of sketches in part b of n numbers.
-template <class T> void multiply_complex_spectra(const TensorSketch<T>& map, const Lanes<T>& lane,
-                                                 T* to_re, T* to_im, Size n, Size b, T* work) {
+template <class T, class Source> void multiply_complex_spectra(const TensorSketch<T>& map,
+                                                               const Source& lane, T* to_re,
+                                                               T* to_im, Size n, Size b, T* work) {
     constexpr Size N = lanes<T>;
     T *re = work, *im = work + n * N;
     count_sketch<true, T>(map, lane, 0, n, b, to_re, to_im);
@@ -151,8 +219,9 @@ template <class T> void multiply_complex_spectra(const TensorSketch<T>& map, con
 
 // The product of the sketches' spectra, in the order of evaluate_real, or its inverse transform
 // times its length.
-template <class T> void multiply_spectra(const TensorSketch<T>& map, const Lanes<T>& lane,
-                                         bool in_time, T* product, T* work) {
+template <class T, class Source> void multiply_spectra(const TensorSketch<T>& map,
+                                                       const Source& lane, bool in_time, T* product,
+                                                       T* work) {
     const auto real = [&](T* x, Size n) {
         multiply_real_spectra(map, lane, x, n, work);
         if (in_time) interpolate_real(x, n, map.roots);
@@ -187,8 +256,9 @@ template <class T> KITCHENETTE_INLINE Complex<T> chirp_at(const TensorSketch<T>&
 // The product of the sketches' spectra at the frequencies 0 ... D/2: real parts, then
 // imaginary parts. Two sketches A and B at a time are transformed as A + i B; with Z its
 // spectrum and Y[k] the conjugate of Z[-k], A's is (Z + Y) / 2 and B's is (Z - Y) / 2i.
-template <class T> void multiply_spectra_by_chirps(const TensorSketch<T>& map, const Lanes<T>& lane,
-                                                   T* product, T* work) {
+template <class T, class Source> void multiply_spectra_by_chirps(const TensorSketch<T>& map,
+                                                                 const Source& lane, T* product,
+                                                                 T* work) {
     constexpr Size N = lanes<T>;
     const Size D = map.n_features, half = D / 2 + 1;
     const Vec<T> one_half = broadcast(T{0.5});
@@ -252,21 +322,12 @@ template <class T> KITCHENETTE_INLINE Size work_size(const TensorSketch<T>& map)
     return map.chirp ? 2 * map.length : std::min(map.length, 2 * map.part);
 }
 
-template <class T> Size scratch_size(const TensorSketch<T>& map, Size, bool sparse) {
-    const Size input = sparse ? 0 : map.n_columns;
-    return (product_size(map) + work_size(map) + input) * lanes<T>;
-}
-
-template <class T> bool write_features(const TensorSketch<T>& map, const Rows<T>& rows,
-                                       const Piece& piece, const Output<T>& out, T* scratch) {
-    const Size row = piece.row, count = piece.count;
+// The features of a sketch, from count sketches of `lane`.
+template <class T, class Source> bool write_sketch(const TensorSketch<T>& map, const Source& lane,
+                                                   const Piece& piece, const Output<T>& out,
+                                                   T* product, T* work) {
     constexpr Size N = lanes<T>;
     const Size D = map.n_features;
-    T* product = scratch;
-    T* work = product + product_size(map) * N;
-    T* x = work + work_size(map) * N;
-    if (!rows.sparse()) read_lanes(rows, row, count, rows.n_columns, static_cast<T*>(nullptr), x);
-    const Lanes<T> lane{rows, row, count, x};
     const bool in_time = map.positions == nullptr;
     if (map.degree == 1 && in_time) {
         count_sketch<false, T>(map, lane, 0, map.length, 0, product, nullptr);
@@ -282,7 +343,7 @@ template <class T> bool write_features(const TensorSketch<T>& map, const Rows<T>
     using Writer = LaneWriter<T, Identity<T>>;
     const NonlinearityParameters<T> nonlinearity;
     const Identity<T> identity(nonlinearity);
-    Writer writer{identity, nonlinearity, out, row, count, zero<T>()};
+    Writer writer{identity, nonlinearity, out, piece.row, piece.count, zero<T>()};
     for (Size f = 0; f < D; f += Writer::chunk) {
         Vec<T> z[Writer::chunk];
         for (Size k = 0; k < Writer::chunk; ++k) {
@@ -299,6 +360,88 @@ template <class T> bool write_features(const TensorSketch<T>& map, const Rows<T>
         writer.write(f, z);
     }
     return !writer.overflow;
+}
+
+template <class T> Size scratch_size(const TensorSketch<T>& map, Size, bool sparse) {
+    const Size input = sparse ? 0 : map.n_columns;
+    return (product_size(map) + work_size(map) + input) * lanes<T>;
+}
+
+template <class T> bool write_features(const TensorSketch<T>& map, const Rows<T>& rows,
+                                       const Piece& piece, const Output<T>& out, T* scratch) {
+    constexpr Size N = lanes<T>;
+    T* product = scratch;
+    T* work = product + product_size(map) * N;
+    T* x = work + work_size(map) * N;
+    if (!rows.sparse())
+        read_lanes(rows, piece.row, piece.count, rows.n_columns, static_cast<T*>(nullptr), x);
+    const Lanes<T> lane{rows, piece.row, piece.count, x};
+    return write_sketch(map, lane, piece, out, product, work);
+}
+
+// ---------------------------------------------------------------- trees
+
+// The largest size of the work space of any node.
+template <class T> KITCHENETTE_INLINE Size work_size(const SketchTree<T>& map) {
+    Size size = 0;
+    for (Size k = 0; k < map.n_nodes; ++k) {
+        const Size its = work_size(map.nodes[k].sketch);
+        size = its > size ? its : size;
+    }
+    return size;
+}
+
+// The inputs of a node: the row, or vectors of `width` numbers.
+template <class T> struct NodeInputs {
+    Rows<T> all;
+    Lanes<T> vectors[2];
+    NodeLanes<T> of_node;
+
+    NodeInputs(const SketchTree<T>& map, const SketchNode<T>& node, const Lanes<T>& row, T* first)
+        : vectors{{all, 0, row.count, first}, {all, 0, row.count, first + map.width * lanes<T>}},
+          of_node{node.factors,
+                  {node.factors[0].child < 0 ? &row : &vectors[0],
+                   node.factors[1].child < 0 ? &row : &vectors[1]}} {
+        all.n_columns = map.width;
+    }
+    NodeInputs(const NodeInputs&) = delete;
+    NodeInputs& operator=(const NodeInputs&) = delete;
+};
+
+// The spectra of the nodes below a node, two vectors for each level.
+template <class T> void sketch_children(const SketchTree<T>& map, const SketchNode<T>& node,
+                                        const Lanes<T>& row, T* sketches, T* work) {
+    const Size size = map.width * lanes<T>;
+    for (Size f = 0; f < 2; ++f) {
+        if (node.factors[f].child < 0) continue;
+        const SketchNode<T>& child = map.nodes[node.factors[f].child];
+        sketch_children(map, child, row, sketches, work);
+        const NodeInputs<T> inputs(map, child, row, sketches + 2 * child.level * size);
+        T* product = sketches + (2 * node.level + f) * size;
+        multiply_spectra(child.sketch, inputs.of_node, false, product, work);
+    }
+}
+
+template <class T> Size scratch_size(const SketchTree<T>& map, Size, bool sparse) {
+    const Size input = sparse ? 0 : map.n_columns;
+    const Size vectors = product_size(map.last().sketch) + work_size(map) + input;
+    return (vectors + 2 * map.n_levels * map.width) * lanes<T>;
+}
+
+template <class T> bool write_features(const SketchTree<T>& map, const Rows<T>& rows,
+                                       const Piece& piece, const Output<T>& out, T* scratch) {
+    constexpr Size N = lanes<T>;
+    const TensorSketch<T>& last = map.last().sketch;
+    T* product = scratch;
+    T* work = product + product_size(last) * N;
+    T* sketches = work + work_size(map) * N;
+    T* x = sketches + 2 * map.n_levels * map.width * N;
+    if (!rows.sparse())
+        read_lanes(rows, piece.row, piece.count, rows.n_columns, static_cast<T*>(nullptr), x);
+    const Lanes<T> row{rows, piece.row, piece.count, x};
+    sketch_children(map, map.last(), row, sketches, work);
+    const NodeInputs<T> inputs(map, map.last(), row, sketches);
+    return write_sketch(last, inputs.of_node, piece, out, product, work);
 }
 
 }  // namespace kitchenette::KITCHENETTE_VARIANT

@@ -13,7 +13,11 @@ from kitchenette.bounds.products import (
     MaclaurinError,
     MaclaurinUniformError,
 )
-from kitchenette.bounds.sketches import SketchesMeanError, SketchRelativeError
+from kitchenette.bounds.sketches import (
+    SketchesMeanError,
+    SketchRelativeError,
+    SketchTreeRelativeError,
+)
 from kitchenette.bounds.variances import variance
 
 __all__ = [
@@ -27,6 +31,7 @@ __all__ = [
     "MaclaurinUniformError",
     "PairBound",
     "SketchRelativeError",
+    "SketchTreeRelativeError",
     "SketchesMeanError",
     "TEFMSpectralError",
     "variance",

@@ -43,6 +43,11 @@ class MaclaurinError(PairBound):
     R each, so it lies in [-C, C] with C = max of a_n R^2n / P[N = n], and the error of D features
     is at most C sqrt(2 log(2 / delta) / D).
 
+    It also holds for a `Composition` of this kernel with another whose map has independent columns
+    z_j, if n |z_j(x) z_j(y)| is at most R^2 for n columns: R = sqrt(2) for the cosines of
+    ``RandomKitchenSinks(features="offset")``, which `RandomMaclaurin` takes for kernels that are
+    not radial.
+
     The papers have C = p f(p R^2), the sum instead of the maximum, and 8 C^2 instead of 2 C^2
     (equation 1 of Hamid et al.). The poster leaves out the factor p. Equation 2 of Hamid et al.
     has p = 1/2, for which the probabilities do not add up; for a power r and R = sqrt(d), C is

@@ -8,6 +8,7 @@ import numpy as np
 
 from kitchenette.bounds.base import PairBound, bernstein, chebyshev, checked_number, hoeffding
 from kitchenette.parameters import check_count
+from kitchenette.sketching.sketch_tree import tree_moments
 
 
 @dataclass(frozen=True)
@@ -129,6 +130,55 @@ class SketchesMeanError(PairBound):
             hoeffding(2 * most, n_sketches, delta),
             bernstein(variance, most + kernel, n_sketches, delta),
         )
+
+
+@dataclass(frozen=True)
+class SketchTreeRelativeError(PairBound):
+    """The relative error of ``TensorSketch(tree=True)``, by Chebyshev's inequality.
+
+    Parameters
+    ----------
+    degree : int
+        The degree p of the kernel <x, y>^p. For coef0 > 0 the rows have a constant appended.
+    cosine : float
+        The cosine of the angle between the two rows, or the smallest one if there are many.
+    n_inputs : int, default=1
+        The number of columns, with the constant if any. It matters only if it exceeds the
+        number of features.
+
+    Notes
+    -----
+    The variance is bounded by the recursion in the Notes of `TensorSketch`, for rows of many small
+    entries. For equal rows it is at most 2 (p - 1) / D times the square of the kernel, and terms of
+    higher order in p / D, where that of one sketch without a tree is (2^(p+1) - 2) / D.
+
+    References
+    ----------
+    Ahle et al., Oblivious sketching of high-degree polynomial kernels, SODA 2020.
+
+    Examples
+    --------
+    >>> from kitchenette.bounds import SketchRelativeError, SketchTreeRelativeError
+    >>> SketchTreeRelativeError(degree=8, cosine=0.9).n_components(0.1, delta=0.05)
+    39763
+    >>> SketchRelativeError(degree=8, cosine=0.9).n_components(0.1, delta=0.05)
+    1751333
+    """
+
+    degree: int
+    cosine: float
+    n_inputs: int = 1
+
+    def __post_init__(self) -> None:
+        check_count("degree", self.degree)
+        checked_number("cosine", abs(self.cosine), most=1)
+        check_count("n_inputs", self.n_inputs)
+
+    def _error(self, n_components: int, delta: float) -> float:
+        moments = tree_moments(
+            self.degree, n_components, self.n_inputs, abs(self.cosine), np.float64(1.0), 0.0
+        )
+        return chebyshev(float(moments.dot) / self.cosine ** (2 * self.degree) - 1, delta)
 
 
 def sketch_variance(degree: int, squared_cosine: float, n_components: int) -> float:

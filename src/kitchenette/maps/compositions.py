@@ -77,9 +77,32 @@ def pair_moments(
 
 
 def degree_moments(
-    degrees: NDArray[np.int64], means: NDArray[np.float64], second: NDArray[np.float64]
+    degrees: NDArray[np.int64],
+    means: NDArray[np.float64],
+    second: NDArray[np.float64],
+    paired: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
 ) -> Moments:
-    """Moments of products of n independent factors, averaged over all pairs."""
+    """Moments of products of n independent factors, averaged over all pairs.
+
+    ``paired`` are the second moments of `complex_moments`, if features are paired.
+    """
     flat, flat_second = means.ravel(), second.ravel()
-    seconds = np.array([np.mean(flat_second**n) for n in degrees])
+
+    def of_degree(n: int) -> float:
+        if paired is None or n < 2:
+            return float(np.mean(flat_second**n))
+        # Two features have twice the variance of the real part of one complex product.
+        moduli, squares = paired
+        return float(np.mean(moduli**n + squares**n - means ** (2 * n)))
+
+    seconds = np.array([of_degree(n) for n in degrees.tolist()])
     return moments_of(np.stack([flat**n for n in degrees]), seconds)
+
+
+def complex_moments(dots: Any, norms: Any, common: Any) -> tuple[Any, Any]:
+    """The means of |z|^2 and of z^2 for z = <c, x> times the conjugate of <c, y>.
+
+    c are random fourth roots of unity. ``dots`` are <x, y>, ``norms`` |x|^2 |y|^2 and ``common``
+    the sum of x_i^2 y_i^2.
+    """
+    return norms + dots**2 - common, 2 * dots**2 - common

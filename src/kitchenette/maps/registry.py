@@ -20,23 +20,31 @@ class Capability:
     # None if the map supports a kernel, else the reason why not, as the predicate of a sentence
     # whose subject is the kernel
     supports: Callable[[Kernel], str | None]
-    rank: int  # of several maps that support a kernel, the one with the lowest rank is recommended
+    # Of several maps that support a kernel, the one with the lowest rank is recommended, with these
+    # options
+    rank: Callable[[Kernel], int]
+    options: Callable[[Kernel], dict[str, Any]]
 
 
 _CAPABILITIES: dict[str, Capability] = {}
 
 
 def register_map(
-    map_class: type[Any], *, supports: Callable[[Kernel], str | None], rank: int
+    map_class: type[Any],
+    *,
+    supports: Callable[[Kernel], str | None],
+    rank: int | Callable[[Kernel], int],
+    options: Callable[[Kernel], dict[str, Any]] = lambda kernel: {},
 ) -> None:
     """Register a class of maps; see `Capability`."""
-    _CAPABILITIES[map_class.__name__] = Capability(map_class, supports, rank)
+    of_kernel = rank if callable(rank) else lambda kernel: rank
+    _CAPABILITIES[map_class.__name__] = Capability(map_class, supports, of_kernel, options)
 
 
 def maps_for(kernel: Kernel) -> list[str]:
     """The names of the maps that support a kernel, the recommended one first."""
-    ranked = sorted(_CAPABILITIES.items(), key=lambda item: item[1].rank)
-    return [name for name, entry in ranked if entry.supports(kernel) is None]
+    supported = [item for item in _CAPABILITIES.items() if item[1].supports(kernel) is None]
+    return [name for name, _ in sorted(supported, key=lambda item: item[1].rank(kernel))]
 
 
 def default_map(kernel: Kernel, n_components: int, random_state: Any = None) -> Any:
@@ -44,7 +52,9 @@ def default_map(kernel: Kernel, n_components: int, random_state: Any = None) -> 
     names = maps_for(kernel)
     if not names:
         raise ValueError(f"No map supports {kernel!r}.")
-    return make_map(names[0], kernel, n_components, random_state)
+    entry = _CAPABILITIES[names[0]]
+    options = entry.options(kernel)
+    return entry.make(kernel, n_components, random_state=random_state, **options)
 
 
 def make_map(map_name: str, kernel: Kernel, n_components: int, random_state: Any = None) -> Any:

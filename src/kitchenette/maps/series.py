@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,9 @@ from kitchenette.maps.degrees import (
 )
 from kitchenette.sketching.specification import Specification
 
-ACCEPTED_SHARE = 1000 * TOLERANCE  # the truncation error above which longer rows are warned of
+# The truncation error above which longer rows are warned of. Where rows seen in `fit` have a larger
+# one, degrees were left out on purpose.
+ACCEPTED_SHARE = 1000 * TOLERANCE
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -51,10 +54,21 @@ class SeriesSpecification(Specification):
         """The terms that have features."""
         return series_up_to(self.function, self.last_degree, self.largest)
 
-    def is_cut(self) -> bool:
-        """Whether the series goes on after the last degree."""
+    @cached_property
+    def truncation(self) -> float:
+        """The share of the series that is missing at ``largest``."""
+        return missing_share(self.function, self.last_degree, self.largest)
+
+    @cached_property
+    def may_miss_more(self) -> bool:
+        """Whether rows may be so long that more is missing for them than degrees that were chosen.
+
+        Not if degrees have been left out on purpose, unless the series does not converge for all.
+        """
         whole = self.function.last_degree
-        return whole is None or whole > self.last_degree
+        if whole is not None and whole <= self.last_degree:
+            return False
+        return self.truncation <= ACCEPTED_SHARE or self.function.radius < np.inf
 
     def check(self) -> None:
         super().check()
@@ -90,17 +104,15 @@ class SeriesMap(KernelMap):
     def truncation_(self) -> float:
         """The relative truncation error at the longest row seen in `fit`."""
         specification: SeriesSpecification = self.fitted()
-        return missing_share(
-            specification.function, specification.last_degree, specification.largest
-        )
+        return specification.truncation
 
     def has_row_checks(self) -> bool:
-        return self.fitted().is_cut()
+        return self.fitted().may_miss_more
 
     def check_rows(self, rows: Any) -> None:
         """Warn of rows so long that the truncation error of the series is large."""
         specification: SeriesSpecification = self.fitted()
-        if not specification.is_cut():
+        if not specification.may_miss_more:
             return
         largest = specification.largest_argument(rows)
         if largest <= specification.largest:
@@ -109,7 +121,7 @@ class SeriesMap(KernelMap):
         if largest >= function.radius:
             cut_series(function, largest)  # raises the error for a series that diverges
         missing = missing_share(function, specification.last_degree, largest)
-        if missing > ACCEPTED_SHARE:
+        if missing > ACCEPTED_SHARE and specification.truncation <= ACCEPTED_SHARE:
             warnings.warn(
                 f"These rows are longer than those seen in fit: of the series of {function!r}, cut "
                 f"after degree {specification.last_degree}, a share of {missing:.1g} is missing "

@@ -32,9 +32,18 @@ from kitchenette.sketching.count_sketch import (
 )
 from kitchenette.sketching.operators import Operator, affine
 from kitchenette.sketching.random import Stream
+from kitchenette.sketching.sketch_tree import (
+    draw_tree,
+    tree_moments,
+    tree_of_sketches,
+)
 from kitchenette.sketching.specification import PROBES, Cost
+from kitchenette.sketching.structured import padded_block
 
 OUTPUTS = ("time", "frequency")
+# The degree above which a tree has less error than complex products that take as much time: 4 to 8
+# without a constant, 8 to 16 with one (`python -m benchmarks.polynomial --errors`).
+FLAT = 8
 
 
 class Share(NamedTuple):
@@ -61,6 +70,7 @@ class TensorSketchSpecification(SeriesSpecification):
 
     output: str = "time"  # the parameters of `TensorSketch`
     n_sketches: int = 1
+    tree: bool = False
 
     @property
     def function(self) -> DotProductKernel:
@@ -91,14 +101,31 @@ class TensorSketchSpecification(SeriesSpecification):
         return whole
 
     def _drawn(self, sketch: Sketch, dtype: np.dtype[Any]) -> Operator:
-        buckets, signs = hash_functions(sketch)
+        frequency = self.output == "frequency"
+        if self.tree:
+            tree = draw_tree(sketch.degree, sketch.column_scales.size, sketch.size, sketch.seed)
+            return tree_of_sketches(
+                tree, sketch.column_scales, sketch.size, self.n_columns, dtype, frequency=frequency
+            )
+        buckets, signs = self.hash_functions(sketch)
         return tensor_power_sketch(
             buckets,
             signs * sketch.column_scales,
             sketch.size,
             self.n_columns,
             dtype,
-            frequency=self.output == "frequency",
+            frequency=frequency,
+        )
+
+    def hash_functions(self, sketch: Sketch) -> tuple[Any, Any]:
+        """The buckets and the signs, (degree, n_inputs), or lists for the nodes of a tree."""
+        n_inputs = sketch.column_scales.size
+        if self.tree:
+            tree = draw_tree(sketch.degree, n_inputs, sketch.size, sketch.seed)
+            return [hashes.buckets for hashes in tree], [hashes.signs for hashes in tree]
+        return (
+            draw_buckets(sketch.degree, n_inputs, sketch.size, sketch.seed),
+            draw_signs(sketch.degree, n_inputs, sketch.seed),
         )
 
     # ------------------------------------------------------------ degrees and sizes
@@ -157,11 +184,24 @@ class TensorSketchSpecification(SeriesSpecification):
     def _cost_of_one(self, degree: int, size: int) -> tuple[int, int]:
         """Bytes and operations for one sketch: hash functions, tables and the fingerprint."""
         inputs = degree * (self.n_columns + 1)
+        if self.tree:
+            return self._cost_of_tree(degree, size, inputs)
         length, with_chirps = transform_plan(size, degree, self.output == "frequency")
         transforms = (degree + 1) * (3 if with_chirps else 1) * length * length.bit_length()
         return (
             64 * inputs + 128 * (length + size) + 10_000,
             30 * inputs + 100 * (length + size) + PROBES * (2 * inputs + 2 * transforms) + 300_000,
+        )
+
+    def _cost_of_tree(self, degree: int, size: int, inputs: int) -> tuple[int, int]:
+        length, with_chirps = transform_plan(size, 2, self.output == "frequency")
+        width = padded_block(size)
+        slots = inputs + 2 * degree * (width + size)
+        transforms = 2 * degree * width * width.bit_length()
+        transforms += 3 * (3 if with_chirps else 1) * length * length.bit_length()
+        return (
+            64 * slots + 128 * (length + width) + 10_000,
+            100 * slots + 100 * (length + width) + PROBES * (2 * slots + 2 * transforms) + 300_000,
         )
 
     def probe_scale(self) -> Any:
@@ -172,7 +212,7 @@ class TensorSketchSpecification(SeriesSpecification):
     def check(self) -> None:
         super().check()
         check_supported("TensorSketch", self.kernel)
-        check_options(self.n_components, self.output, self.n_sketches)
+        check_options(self.n_components, self.output, self.n_sketches, self.tree)
         if isinstance(self.kernel, Polynomial):
             if self.last_degree != self.kernel.degree:
                 raise ValueError("last_degree must be the degree of the kernel.")
@@ -209,6 +249,10 @@ class TensorSketch(SeriesMap):
         Average this many independent, shorter sketches instead of using one (Lemma 9 of the
         paper): the transforms are shorter; the variance is the same or larger, see Notes. Limited
         to the number of features of a sketch.
+    tree : bool, default=False
+        Sketch a power by a binary tree of sketches of degree two (Ahle et al.), whose error grows
+        linearly with the degree and not exponentially. It has less error for degrees of two and
+        more, in 1 to 2.7 times the time; for degrees of four and more by far.
     random_state : int, NumPy generator or None, default=None
         The seed. None draws one; see ``seed_``.
 
@@ -221,7 +265,8 @@ class TensorSketch(SeriesMap):
     buckets_ : ndarray of int32, shape (degree, n_inputs), or a list of them
         The hash functions: the bucket of each input in each count sketch. The inputs are the
         columns and, if ``coef0`` of a Polynomial is not zero, the constant. A list if there
-        are several sketches, in the order of their features.
+        are several sketches, in the order of their features. With ``tree`` a sketch has a
+        list of arrays, two for each node, children before parents.
     signs_ : ndarray of int8, shape (degree, n_inputs), or a list of them
         The sign of each input in each count sketch.
     degrees_ : ndarray of shape (n_components,)
@@ -271,17 +316,35 @@ class TensorSketch(SeriesMap):
     two maps. A Polynomial with a constant has less variance as a `Maclaurin` kernel: the error on
     the digits is 0.13 instead of 0.27 for degree 7, and 0.044 instead of 0.068 for degree 3.
 
+    With ``tree``, a node sketches the tensor product u (x) v of the sketches u and v of two
+    halves of the power, of W numbers each, the next power of two of D; both are permuted and
+    signed at random, and convolved. The row itself is hashed to different buckets, if there are
+    enough of them. For two rows let t_u = <u(x), u(y)>, n_u = |u(x)|^2 |u(y)|^2 and s_u the sum
+    of u_i(x)^2 u_i(y)^2, and b_u = n_u - s_u, c_u = t_u^2 - s_u. Only pairs of coordinates that
+    differ in both halves collide, so that the variance of a node for given halves is
+
+        [b_u b_v + c_u c_v] / (W - 1) + [b_u c_v + c_u b_v] / (W - 1)^2,
+
+    without the second term for odd W. For degree two this is exact. For higher degrees s_u = 0
+    gives an upper bound, which is too large by a share of about 1 / W, with the means of t_u^2
+    and n_u by the same recursion (`kitchenette.sketching.sketch_tree.tree_moments`): for equal
+    unit rows 2 (p - 1) / D up to terms of higher order in p / D, where one sketch without a
+    tree has (2^(p+1) - 2) / D. `kitchenette.bounds.SketchTreeRelativeError` has the number of
+    features for an error.
+
     Unlike with the other maps, the first features of a larger map are not those of a smaller one,
     because every feature depends on D.
 
     Cost: O(degree (n_stored + D log d) + D log D) per row and sketch, where n_stored is the number
     of stored entries of the row, and d that of the columns, if fewer than D: the transforms of the
-    factors skip levels in which most numbers would be zero. Memory: degree times n_inputs buckets
-    and signs.
+    factors skip levels in which most numbers would be zero. With ``tree`` O(degree (n_stored + D
+    log D)). Memory: degree times n_inputs buckets and signs, with ``tree`` 2 D more for each
+    degree.
 
     References
     ----------
     Pham and Pagh, Fast and scalable polynomial kernels via explicit feature maps, KDD 2013.
+    Ahle et al., Oblivious sketching of high-degree polynomial kernels, SODA 2020.
 
     Examples
     --------
@@ -305,17 +368,19 @@ class TensorSketch(SeriesMap):
         *,
         output: str = "time",
         n_sketches: int = 1,
+        tree: bool = False,
         random_state: Any = None,
     ):
         self.kernel = kernel
         self.n_components = n_components
         self.output = output
         self.n_sketches = n_sketches
+        self.tree = tree
         self.random_state = random_state
 
     def check_parameters(self) -> None:
         super().check_parameters()
-        check_options(self.n_components, self.output, self.n_sketches)
+        check_options(self.n_components, self.output, self.n_sketches, self.tree)
         check_supported("TensorSketch", self.kernel)
         if isinstance(self.kernel, Polynomial):
             check_room(self.n_components, self.n_sketches)
@@ -331,7 +396,8 @@ class TensorSketch(SeriesMap):
         return self._hash_functions(1)
 
     def _hash_functions(self, which: int) -> Any:
-        found = [hash_functions(sketch)[which] for sketch in self.fitted().sketches()]
+        specification = self.fitted()
+        found = [specification.hash_functions(sketch)[which] for sketch in specification.sketches()]
         return found[0] if len(found) == 1 else found
 
     @property
@@ -350,7 +416,12 @@ class TensorSketch(SeriesMap):
         self, sample: Any, seed: int, sample_weight: Any = None, observed: Any = None
     ) -> TensorSketchSpecification:
         kernel = self.resolved_kernel(sample, sample_weight)
-        options = {"kernel": kernel, "output": self.output, "n_sketches": int(self.n_sketches)}
+        options = {
+            "kernel": kernel,
+            "output": self.output,
+            "n_sketches": int(self.n_sketches),
+            "tree": bool(self.tree),
+        }
         if isinstance(kernel, Polynomial):
             last = int(kernel.degree)
             return self.specified(sample, seed, last_degree=last, largest=1.0, **options)
@@ -362,8 +433,15 @@ class TensorSketch(SeriesMap):
         check_range(kernel, series, sample.dtype)
         rows = rows_of_pairs(sample, seed)
         gaussian = isinstance(kernel, Gaussian)
-        moments = _moments(series.degrees, rows, scale, series.largest, gaussian)
-        counts, expected = optimal_counts(series.terms, moments, int(self.n_components), seed)
+        size = int(self.n_components) if self.tree else None
+        moments = _moments(series.degrees, rows, scale, series.largest, gaussian, size)
+        exact_at = {}
+        if self.tree and self.n_sketches == 1:
+            # One bucket for each column makes the sketch of degree one exact.
+            exact_at = {int(term): sample.shape[1] for term in np.flatnonzero(series.degrees == 1)}
+        counts, expected = optimal_counts(
+            series.terms, moments, int(self.n_components), seed, exact_at=exact_at
+        )
         return self.specified(
             sample,
             seed,
@@ -373,15 +451,6 @@ class TensorSketch(SeriesMap):
             expected=expected,
             **options,
         )
-
-
-def hash_functions(sketch: Sketch) -> tuple[NDArray[np.int32], NDArray[np.int8]]:
-    """The buckets and the signs of all inputs, shape (degree, n_inputs) each."""
-    n_inputs = sketch.column_scales.size
-    return (
-        draw_buckets(sketch.degree, n_inputs, sketch.size, sketch.seed),
-        draw_signs(sketch.degree, n_inputs, sketch.seed),
-    )
 
 
 def _largest(rows: Any, column_scales: NDArray[np.float64]) -> float:
@@ -399,8 +468,10 @@ def function_of(kernel: Kernel) -> DotProductKernel:
     return kernel
 
 
-def check_options(n_components: Any, output: Any, n_sketches: Any) -> None:
+def check_options(n_components: Any, output: Any, n_sketches: Any, tree: Any) -> None:
     """Refuse invalid options."""
+    if not isinstance(tree, bool | np.bool_):
+        raise ValueError(f"tree must be True or False; got {tree!r}.")
     check_choice("output", output, OUTPUTS)
     check_count("n_sketches", n_sketches)
     if n_components >= 2**31:
@@ -418,11 +489,17 @@ def check_room(n_components: int, n_sketches: int) -> None:
 
 
 def _moments(
-    degrees: NDArray[np.int64], rows: Any, scale: Any, largest: float, gaussian: bool
+    degrees: NDArray[np.int64],
+    rows: Any,
+    scale: Any,
+    largest: float,
+    gaussian: bool,
+    tree_size: int | None,
 ) -> Moments:
     """Moments of a sketch with one bucket at all pairs of rows scaled to norms of at most one.
 
-    The variance is the term of order 1 / D only.
+    The variance is the term of order 1 / D only. That of a tree is D times the variance for the
+    number ``tree_size`` of all features.
     """
     rows = rows.astype(np.float64)
     rows = sp.csr_array(rows.multiply(1 / scale)) if sp.issparse(rows) else rows / scale
@@ -432,12 +509,20 @@ def _moments(
     norms = np.diag(dots)
     factors = np.exp(-0.5 * (norms[:, None] + norms)) if gaussian else np.ones_like(dots)
     dots, common = dots / largest, common / largest**2
-    a, b = dots**2, np.outer(norms, norms) / largest**2 - common
+    products = np.outer(norms, norms) / largest**2
+    a, b = dots**2, products - common
     c = a - common
+
+    def variance(n: int) -> Any:
+        if tree_size is None or n == 0:
+            return (a + b) ** n + (a + c) ** n - 2 * a**n
+        if n == 1:  # also of fewer features than columns
+            return b + c
+        moments = tree_moments(n, tree_size, rows.shape[1], dots, products, common)
+        return tree_size * (moments.dot - a**n)
+
     means = np.stack([(factors * dots**n).ravel() for n in degrees])
-    variances = [
-        np.mean(factors**2 * ((a + b) ** n + (a + c) ** n - 2 * a**n)) for n in degrees.tolist()
-    ]
+    variances = [np.mean(factors**2 * variance(n)) for n in degrees.tolist()]
     return moments_of(means, np.maximum(variances, 0.0) + np.mean(means**2, axis=1))
 
 
@@ -448,5 +533,6 @@ register_map(
         if isinstance(kernel, DotProductKernel | Gaussian)
         else "is neither a kernel of inner products nor Gaussian"
     ),
-    rank=3,
+    rank=lambda kernel: -1 if isinstance(kernel, Polynomial) and kernel.degree > FLAT else 3,
+    options=lambda kernel: {"tree": True},
 )

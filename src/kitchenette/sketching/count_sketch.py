@@ -43,8 +43,6 @@ def tensor_power_sketch(
         # The core's inverse transforms are not normalized. The division is distributed equally
         # over the factors, because two that are transformed together must have similar sizes.
         weights = weights * (n_buckets if with_chirps else length) ** (-1 / degree)
-    chirp, chirp_filter = chirps(n_buckets, length, name) if with_chirps else (None, None)
-    positions, output_scales = real_spectrum(n_buckets, name) if frequency else (None, None)
     part = part_length(buckets.shape[1])
     native = _core.tensor_sketch(
         n_columns=n_columns,
@@ -55,10 +53,7 @@ def tensor_power_sketch(
         roots=roots(length, name),
         part=part,
         circle=circle(max(1, length // part), name),
-        chirp=chirp,
-        filter=chirp_filter,
-        positions=positions,
-        output_scales=output_scales,
+        **transform_tables(n_buckets, length, with_chirps, frequency, name),
     )
     return NativeOperator(native)
 
@@ -98,6 +93,20 @@ def transform_plan(n: int, degree: int, frequency: bool) -> tuple[int, bool]:
     plain_cost = (degree + 1) * plain * plain.bit_length()
     chirped_cost = 4 * (-(-degree // 2) + 1) * chirped * chirped.bit_length()
     return (chirped, True) if frequency or chirped_cost < plain_cost else (plain, False)
+
+
+def transform_tables(
+    n: int, length: int, with_chirps: bool, frequency: bool, dtype: str
+) -> dict[str, NDArray[Any] | None]:
+    """The tables of the core for a length that is no power of two, and for spectra."""
+    chirp, chirp_filter = chirps(n, length, dtype) if with_chirps else (None, None)
+    positions, output_scales = real_spectrum(n, dtype) if frequency else (None, None)
+    return {
+        "chirp": chirp,
+        "filter": chirp_filter,
+        "positions": positions,
+        "output_scales": output_scales,
+    }
 
 
 def part_length(n_inputs: int) -> int:

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from kitchenette import _core
+from kitchenette.sketching.combinations import concatenate
 from kitchenette.sketching.dense import PANEL
-from kitchenette.sketching.operators import NativeOperator
+from kitchenette.sketching.operators import NativeOperator, Operator
 from kitchenette.sketching.random import Stream
 from kitchenette.sketching.structured import padded_block, whole_tiles, zero_padded
 
@@ -92,29 +93,134 @@ def draw_hadamard_products(
 
     A whole block of features of degree one is therefore exact.
     """
-    n_features, n_factors = degrees.size, int(degrees.max(initial=0))
     block = padded_block(n_columns)
     tile = whole_tiles(1, block)
-    padded = -(-n_features // GROUP) * GROUP
+    indices = _picked_rows(degrees, block, seed, "hadamard rows")
+    return HadamardProducts(
+        degrees=degrees,
+        n_columns=n_columns,
+        weights=zero_padded(weights, indices.shape[1], dtype),
+        input_scale=input_scale,
+        block=block,
+        signs=Stream(seed, "hadamard signs").signs(len(indices), tile),
+        indices=indices,
+        depths=_depths(degrees, indices.shape[1]),
+    )
+
+
+def _picked_rows(
+    degrees: NDArray[np.int32], block: int, seed: int, stream: str
+) -> NDArray[np.int32]:
+    """The row of the transform of every factor (n_factors, padded products) for each product."""
+    n_products, n_factors = degrees.size, int(degrees.max(initial=0))
+    tile = whole_tiles(1, block)
+    padded = -(-n_products // GROUP) * GROUP
     indices = np.full((n_factors, padded), tile, dtype=np.int32)
     for degree in np.unique(degrees):
         features = np.flatnonzero(degrees == degree)
         runs = np.arange(-(-features.size // block))
         for j in range(degree):
-            rows = Stream(seed, f"hadamard rows {degree} {j}").permutations(runs.size, block)
+            rows = Stream(seed, f"{stream} {degree} {j}").permutations(runs.size, block)
             # Successive permutations use the blocks of a tile in turn.
             rows += (runs * block % tile).astype(np.int32)[:, None]
             indices[j, features] = rows.ravel()[: features.size]
-    depths = zero_padded(degrees, padded, np.int32).reshape(-1, GROUP).max(axis=1)
-    return HadamardProducts(
+    return indices
+
+
+def _depths(degrees: NDArray[np.int32], padded: int) -> NDArray[np.int32]:
+    """The largest degree of every group of products."""
+    return zero_padded(degrees, padded, np.int32).reshape(-1, GROUP).max(axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class ComplexProducts(SignedProducts):
+    """Pairs of features, real and imaginary parts of products, and then real products.
+
+    A factor is a row of H C_j times x, with a diagonal matrix C_j of random fourth roots of unity
+    (Wacker, Kanagawa and Filippone, 2022). The mean of z(x) times the conjugate of z(y) is
+    <x, y>^n, and its real part is the sum of two products of real features. The
+    roots are stored as signs of real parts and of imaginary parts, of which one is zero.
+    """
+
+    block: int
+    signs: NDArray[np.int8]  # (2 n_factors, tile): of real and of imaginary parts in turn
+    indices: NDArray[np.int32]  # (n_factors, padded pairs), as those of HadamardProducts
+    depths: NDArray[np.int32]  # per group of pairs
+    n_pairs: int
+    real: HadamardProducts | None  # the features after the pairs, if any
+
+    def operator(self) -> Operator:  # type: ignore[override]
+        operators: list[Operator] = []
+        if self.n_pairs:
+            operators.append(super().operator())
+        if self.real is not None:
+            operators.append(self.real.operator())
+        return concatenate(operators, self.n_columns)
+
+    def _native(self, **common: Any) -> Any:
+        del common["n_features"]  # those of the real products, too
+        return _core.complex_products(
+            n_products=self.n_pairs,
+            block=self.block,
+            signs=self.signs,
+            indices=self.indices,
+            depths=self.depths,
+            **common,
+        )
+
+
+def pair_order(degrees: NDArray[Any]) -> tuple[NDArray[np.intp], int]:
+    """The order of features in `ComplexProducts`, and the number of pairs with which it begins.
+
+    As many features of one degree as possible are paired, but for the degrees 0 and 1. Those
+    of degree one are rows of a real transform, of which fewer are exact.
+    """
+    pairs, rest = [], []
+    for degree in np.unique(degrees)[::-1]:
+        features = np.flatnonzero(degrees == degree)
+        n_paired = features.size // 2 * 2 if degree > 1 else 0
+        pairs.append(features[:n_paired])
+        rest.append(features[n_paired:])
+    order = np.concatenate([*pairs, *rest]) if pairs else np.zeros(0, dtype=np.intp)
+    return order, sum(some.size for some in pairs) // 2
+
+
+def draw_complex_products(
+    degrees: NDArray[np.int32],
+    weights: NDArray[np.float64],
+    n_columns: int,
+    seed: int,
+    dtype: DTypeLike,
+    input_scale: float = 1.0,
+) -> ComplexProducts:
+    """Features in the order of `pair_order`, with equal weights within a degree."""
+    _, n_pairs = pair_order(degrees)
+    block = padded_block(n_columns)
+    tile = whole_tiles(1, block)
+    of_pairs = degrees[: 2 * n_pairs : 2]
+    indices = _picked_rows(of_pairs, block, seed, "complex rows")
+    words = Stream(seed, "complex signs").words(len(indices), tile)
+    roots = (words >> np.uint64(62)).astype(np.int8)  # the powers of i
+    powers = np.array([[1, 0, -1, 0], [0, 1, 0, -1]], dtype=np.int8)
+    signs = np.stack([powers[0][roots], powers[1][roots]], axis=1).reshape(-1, tile)
+    real = None
+    if degrees.size > 2 * n_pairs:
+        rest = slice(2 * n_pairs, None)
+        real = draw_hadamard_products(
+            degrees[rest], weights[rest], n_columns, seed, dtype, input_scale
+        )
+    # One product stands for two features, of which each has the weight of half of them.
+    return ComplexProducts(
         degrees=degrees,
         n_columns=n_columns,
-        weights=zero_padded(weights, padded, dtype),
+        weights=zero_padded(np.sqrt(2) * weights[: 2 * n_pairs : 2], indices.shape[1], dtype),
         input_scale=input_scale,
         block=block,
-        signs=Stream(seed, "hadamard signs").signs(n_factors, tile),
+        signs=signs,
         indices=indices,
-        depths=depths,
+        depths=_depths(of_pairs, indices.shape[1]),
+        n_pairs=n_pairs,
+        real=real,
     )
 
 
