@@ -268,7 +268,7 @@ def test_labels_that_are_names_of_columns_are_labels():
         (lambda: kernels.Gaussian(lenght_scale=1), r"Did you mean length_scale\?"),
         (lambda: Fastfood(gamma=1), "Fastfood has no parameter gamma; use a kernel's length_scale"),
         (lambda: KernelClassifier(n_component=3), "use a feature map of that size"),
-        (lambda: KernelRegressor(banana=3), "no parameter banana; it has alpha, feature_map"),
+        (lambda: KernelRegressor(banana=3), "no parameter banana; it has alpha, effort"),
     ],
 )
 def test_misspelled_parameters_are_named(call, sentence):
