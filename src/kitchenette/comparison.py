@@ -5,6 +5,7 @@ from __future__ import annotations
 import numbers
 import pickle
 from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
 from hashlib import blake2b
 from inspect import isroutine
 from typing import Any
@@ -39,8 +40,15 @@ def first_difference(a: Any, b: Any, name: str = "") -> str | None:
     if isinstance(a, list | tuple):
         return _difference_of_items(dict(enumerate(a)), dict(enumerate(b)), name)
     if hasattr(a, "__dict__") and not isinstance(a, type) and not isroutine(a):
-        return _difference_of_items(vars(a), vars(b), name)
+        return _difference_of_items(_attributes(a), _attributes(b), name)
     return None if a == b or _same_pickle(a, b) else name
+
+
+def _attributes(value: Any) -> Mapping[str, Any]:
+    """The attributes of an object; of a dataclass its fields, without what has been computed."""
+    if is_dataclass(value):
+        return {field.name: getattr(value, field.name) for field in fields(value)}
+    return vars(value)
 
 
 def _same_pickle(a: Any, b: Any) -> bool:
@@ -108,7 +116,7 @@ def _parts(value: Any) -> Iterator[bytes]:
     else:
         yield type(value).__qualname__.encode()
         if hasattr(value, "__dict__"):
-            yield from _parts_of_items(vars(value))
+            yield from _parts_of_items(_attributes(value))
         else:
             yield pickle.dumps(value)
 

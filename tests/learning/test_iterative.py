@@ -446,7 +446,7 @@ def test_an_interrupt_keeps_the_best_model(loss, monkeypatch):
     X, y = classes(400)
     model = KernelClassifier(fixed_map(), loss=loss, solver="iterative")
     kept = 0
-    for after in range(60):
+    for after in range(200):
         some = clone(model)
         with monkeypatch.context() as patch, warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")

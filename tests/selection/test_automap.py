@@ -391,7 +391,7 @@ def test_the_size_is_chosen_by_a_learning_curve():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(4000, 3))
     easy = AutoMap(random_state=0).fit(X, np.sin(X[:, 0]) + rng.normal(size=4000))
-    waves = np.sin(6 * X[:, 0]) * np.sin(6 * X[:, 1]) * np.sin(4 * X[:, 2])
+    waves = np.sin(3 * X[:, 0]) * np.sin(3 * X[:, 1])
     hard = AutoMap(random_state=0).fit(X, waves)
     assert easy.n_features_out_ == 1024 < hard.n_features_out_
     assert hard.transform(X[:3]).shape == (3, hard.n_features_out_)

@@ -242,6 +242,8 @@ def _orthogonal_directions(n: int, n_columns: int, seed: int) -> Iterator[NDArra
         g = normals.normals(min(size, n - first), n_columns, first=first)
         whole = len(g) // n_columns * n_columns
         for blocks in (g[:whole].reshape(-1, n_columns, n_columns), g[None, whole:]):
+            if blocks.size == 0:
+                continue
             q, r = np.linalg.qr(blocks.transpose(0, 2, 1))
             # Q is Haar distributed only if the diagonal of R is made positive.
             signs = np.copysign(1, np.diagonal(r, axis1=1, axis2=2))

@@ -162,7 +162,7 @@ def decide_with_encoding(
     without it, and must also be better after that.
     """
     plain = decide(pilot, plan, kernel, scales, seed)
-    if kernel is not None or scales != "auto":
+    if kernel is not None or scales != "auto" or not plan.effort.is_thorough:
         return plain, None
     promising = promising_encoding(pilot, plan, seed)
     if promising is None:

@@ -101,7 +101,7 @@ class Search:
         last = finalists[-1]
         if kernel is not None and kernel != smooth:
             return [self.best_of(self._with_kernel(last, kernel, SEARCH.given_widths))]
-        if kernel is None and not self.few and self.effort.all_kernels:
+        if kernel is None and not self.few and self.effort.is_thorough:
             other = self._kernels(last)
             if self._wins(other, last):
                 finalists.append(other)
@@ -151,6 +151,8 @@ class Search:
         found = in_order(found)
         if self.pilot.n_observations < SEARCH.few_rows and not self._wins(found[0], first):
             found.sort(key=lambda t: t is not first)
+        if not self.effort.is_thorough:
+            return found
         return [self._finer(tried) for tried in found[:2]] + found[2:]
 
     def _linear(self) -> Tried:

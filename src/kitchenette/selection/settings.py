@@ -181,13 +181,14 @@ class Effort:
     most: int
     learning_steps: int  # limits only: steps end when they no longer gain
     mixing_steps: int
-    all_kernels: bool = True  # whether kernels are compared that are rarely the best
+    # Whether encodings, kernels, and widths between the first ones are tried that rarely gain much
+    is_thorough: bool = True
     is_fixed: bool = False  # whether the search takes that long for any number of rows
 
 
 EFFORTS = {
     # One fold of iris in a tenth of a second.
-    "fast": Effort(0.25, 0.25, 256, 1024, 2, 1, all_kernels=False),
+    "fast": Effort(0.25, 0.25, 256, 1024, 2, 1, is_thorough=False),
     # 20,000 rows of 20 columns in less than eight seconds.
     "balanced": Effort(5.0, 3.5, 1024, 4096, 5, 3),
     # A minute for 20,000 rows.
