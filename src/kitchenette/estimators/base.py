@@ -94,7 +94,7 @@ class KernelEstimator(BaseEstimator, ABC):
     """
 
     feature_map: Any
-    effort: str | float = "balanced"
+    effort: str | float  # of those whose default map is chosen from data
     random_state: Any
     model_: Model
     task: ClassVar[str | None] = None  # what is predicted
@@ -230,7 +230,7 @@ class KernelEstimator(BaseEstimator, ABC):
     def _check_feature_map(self) -> None:
         """Refuse a parameter that is not a map."""
         feature_map = self._unfitted_map()
-        if self.feature_map is feature_map and self.effort != "balanced":
+        if self.feature_map is feature_map and getattr(self, "effort", "balanced") != "balanced":
             raise ValueError(
                 f"effort={self.effort!r} is for the default map: leave feature_map out, or write "
                 f"AutoMap(effort={self.effort!r})."

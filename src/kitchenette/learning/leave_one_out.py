@@ -28,6 +28,7 @@ outlying or repeated rows.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -73,7 +74,7 @@ MOST_LEFT_OUT = 2 * LARGEST_FOLD  # rows that are left out together, by an equat
 SMALL_FOLD = 0.02  # leaving out a smaller part of all observations is like leaving out one
 
 
-class Measure:
+class Measure(ABC):
     """How badly rows are predicted."""
 
     convincing: ClassVar[float]  # standard errors by which a penalty must be better
@@ -81,9 +82,9 @@ class Measure:
     # that of the largest evidence is taken.
     tie: ClassVar[float]
 
+    @abstractmethod
     def __call__(self, outputs: Array, targets: Array, weights: Array) -> Array:
         """The error of each row, from predicted columns and true ones."""
-        raise NotImplementedError(f"{type(self).__name__} must have a method `__call__`.")
 
 
 @dataclass(frozen=True, eq=False)
