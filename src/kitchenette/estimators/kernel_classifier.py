@@ -53,7 +53,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         sample of the rows.
     effort : {"fast", "balanced", "best"} or float, default="balanced"
         How long the choice of the default map and the fit may take, see `AutoMap`: "fast" about a
-        second for some thousand rows, "balanced" up to eight for 20,000, "best" a minute.
+        second for some thousand rows, "balanced" up to eight for 20,000, "best" up to one minute.
     alpha : float, {"auto", "gcv", "evidence"} or array-like, default="auto"
         The penalty of the weights; or the criterion that chooses it; or several penalties, of
         which "gcv" chooses one. "auto": the penalty of the largest marginal likelihood, unless
