@@ -91,9 +91,9 @@ class AutoMap(RowMap):
         by the type of the targets without one.
     effort : {"fast", "balanced", "best"} or float, default="balanced"
         How long the search and the final fit may take: "fast" about a second for some thousand
-        rows, "balanced" up to eight for 20,000 rows of 20 columns, "best" up to one minute. A number is
-        about how many seconds the search may take. The result depends on the effort, not on the
-        time that was really taken.
+        rows, "balanced" up to eight for 20,000 rows of 20 columns, "best" up to one minute. A
+        number is about how many seconds the search may take. The result depends on the effort, not
+        on the time that was really taken.
     random_state : int, NumPy generator or None, default=None
         The seed. None draws one; see ``seed_``.
 
